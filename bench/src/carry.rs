@@ -1,4 +1,4 @@
-//! Postrider itself, whatever the database: a relay that drains events to the null sink.
+//! Postrider on any database: a relay that delivers events to the null sink.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use postrider_sinks::Null;
 
 use crate::Error;
 
-/// Drains so many events that stand at and behind a position, with a new subscription.
+/// Delivers this many events from a position on, with a new subscription.
 pub(crate) async fn carry(
     store: Arc<dyn Store>,
     name: &str,
@@ -23,7 +23,7 @@ pub(crate) async fn carry(
     carry_from(store, name, start, events, policy).await
 }
 
-/// The same, wherever the subscription begins.
+/// The same, from any start of the subscription.
 pub(crate) async fn carry_from(
     store: Arc<dyn Store>,
     name: &str,

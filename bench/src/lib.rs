@@ -1,4 +1,4 @@
-//! Benchmarks of Postrider. A figure alone says little on a noisy machine, so every run measures its
+//! Benchmarks of Postrider. Absolute figures depend on the machine and its load, so every run measures its
 //! contenders in turns, on the same rows, in one process, and reports medians, spread and ratios.
 
 pub mod drain;
@@ -10,7 +10,7 @@ pub mod publish;
 pub mod write;
 
 mod carry;
-mod filling;
+mod workload;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod machine;

@@ -1,22 +1,22 @@
-//! What a piece of work cost this process: time, CPU, bytes written, memory.
+//! The cost of work in this process: time, CPU, bytes written, memory.
 
 use std::time::{Duration, Instant};
 
-/// Linux counts CPU time in these.
+/// The unit of CPU time on Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Cost of a piece of work.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Usage {
-    /// Time on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
     /// CPU time of this process, all threads.
     pub cpu: Duration,
-    /// Bytes this process handed to write calls.
+    /// Bytes that this process passed to write calls.
     pub written_bytes: u64,
 }
 
-/// Measures from its making to [`Meter::stop`].
+/// Measures from its creation to [`Meter::stop`].
 #[derive(Debug)]
 pub(crate) struct Meter {
     started: Instant,
@@ -39,7 +39,7 @@ impl Meter {
     }
 }
 
-/// Resident memory of this process; zero where the system does not say.
+/// Resident memory of this process; zero if the system does not provide it.
 pub(crate) fn rss_bytes() -> u64 {
     field("/proc/self/status", "VmRSS:").unwrap_or(0) * 1024
 }
@@ -58,21 +58,21 @@ fn cpu() -> Duration {
     process(std::process::id()).map_or(Duration::ZERO, |this| this.cpu)
 }
 
-/// What the system tells of a process.
+/// Information of the system about a process.
 pub(crate) struct Process {
     /// The name of its program.
     pub(crate) name: String,
     pub(crate) parent: u32,
     /// CPU time, all threads.
     pub(crate) cpu: Duration,
-    /// And that of children it has waited for.
+    /// CPU time of its children that have ended.
     pub(crate) with_children_ended: Duration,
 }
 
-/// A process of this machine; `None` if there is none or the system does not say.
+/// A process of this machine; `None` if it does not exist or the system does not provide the information.
 pub(crate) fn process(id: u32) -> Option<Process> {
     let text = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name of the program may hold spaces and brackets; what follows its bracket does not.
+    // The name of the program may contain spaces and brackets; the fields after its closing bracket do not.
     let (head, fields) = text.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_whitespace().collect();
     let time = |index: usize| {

@@ -1,4 +1,4 @@
-//! How much memory a piece of work took at most.
+//! The peak memory of work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::machine::rss_bytes;
 
-/// Looks at the memory of the process every few milliseconds.
+/// Samples the memory of the process every few milliseconds.
 pub(crate) struct Memory {
     idle_bytes: u64,
     most_bytes: Arc<AtomicU64>,
@@ -29,7 +29,7 @@ impl Memory {
         Self { idle_bytes: rss_bytes(), most_bytes, over, task }
     }
 
-    /// The most there was, beyond what the idle process had.
+    /// The maximum above the memory of the idle process.
     pub(crate) async fn most(self) -> u64 {
         self.over.store(true, Ordering::Relaxed);
         _ = self.task.await;

@@ -1,4 +1,4 @@
-//! A report as a picture: bars with their spread, in SVG.
+//! A report as an SVG bar chart.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ const LABEL_WIDTH: usize = 250;
 const BAR_WIDTH: f64 = 460.0;
 
 impl Report {
-    /// The first measure of every contender, as bars from zero; a thin line shows lowest to highest run.
+    /// The first measure of every contender as bars from zero; a thin line shows the range of the runs.
     pub fn svg(&self) -> String {
         let measures: Vec<_> =
             self.rows.iter().filter_map(|row| Some((row, row.measures.first()?))).collect();

@@ -1,4 +1,4 @@
-//! What a benchmark found, in one shape for all of them.
+//! The result of a benchmark.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::Usage;
 
-/// Several runs of one number: the middle and how far they lie apart.
+/// Median and range of several runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// Half of the runs were below.
+    /// The median.
     pub median: f64,
     /// The lowest.
     pub min: f64,
@@ -18,7 +18,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of at least one value; of none, zeros.
+    /// Median and range of the values; zeros if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -30,48 +30,48 @@ impl Spread {
     }
 }
 
-/// One number of a contender.
+/// One figure of a contender.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measure {
-    /// What, with its unit: `events/s`.
+    /// Its name with unit: `events/s`.
     pub name: &'static str,
     /// Over all runs.
     #[serde(flatten)]
     pub spread: Spread,
 }
 
-/// A contender and its numbers; the first is the one that is plotted.
+/// A contender and its figures; the first one is plotted.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Who.
+    /// The name of the contender.
     pub name: String,
     /// The same measures for all rows of a report.
     pub measures: Vec<Measure>,
 }
 
-/// Two contenders compared run by run: noise that both had cancels out.
+/// Two contenders compared run by run, so that noise that affects both cancels out.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
-    /// What of what.
+    /// The name of the comparison.
     pub name: String,
     /// Over all runs.
     #[serde(flatten)]
     pub spread: Spread,
 }
 
-/// What a benchmark found.
+/// The result of a benchmark.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What was done, in a sentence.
+    /// A description of the benchmark, in one sentence.
     pub title: String,
     /// The contenders.
     pub rows: Vec<Row>,
-    /// What to remember.
+    /// The comparisons.
     pub ratios: Vec<Ratio>,
 }
 
 impl Row {
-    /// Rate and cost of runs over so many events each.
+    /// Rate and cost of runs with this many events each.
     pub(crate) fn of_runs(name: &str, events: u64, runs: &[Usage]) -> Self {
         let count = events as f64;
         let measure =
@@ -86,7 +86,7 @@ impl Row {
 }
 
 impl Ratio {
-    /// Of paired runs.
+    /// The ratio of paired runs.
     pub(crate) fn of(name: &str, pairs: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let ratios = pairs.into_iter().map(|(one, other)| one / other.max(1e-12));
         Self { name: name.to_owned(), spread: Spread::of(ratios) }
@@ -113,7 +113,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// `median (min..max)` with as many digits as the number is worth.
+/// `median (min..max)` with a suitable number of digits.
 fn cell(spread: Spread) -> String {
     let Spread { median, min, max } = spread;
     let digits = if median.abs() >= 100.0 { 0 } else { 2 };

@@ -1,9 +1,9 @@
-//! The drivers of other languages that `crates/postrider/tests/languages` runs with: fetched once per machine, by
-//! each language's own client, at the versions in `examples/any-language`. Tests never fetch anything.
+//! The drivers of other languages for `crates/postrider/tests/languages`: downloaded once per machine, with each
+//! language's package manager, in the versions of `examples/any-language`. Tests never download anything.
 //!
-//! They are in `POSTRIDER_DRIVERS_DIR`, else in `postrider-drivers` in the user's cache, one folder per language and
-//! choice of versions. The file [`COMPLETE`] comes last and holds the manifests that the folder was made from; a test
-//! looks for the folder whose manifests are those of its own clone.
+//! They are in `POSTRIDER_DRIVERS_DIR`, otherwise in `postrider-drivers` in the user's cache, one folder per language
+//! and set of versions. The file [`COMPLETE`] is written last and contains the manifests of the folder; a test uses the
+//! folder whose manifests equal those of its clone.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,15 +11,15 @@ use std::process::{Command, Stdio};
 
 use crate::process;
 
-/// Says that a folder is whole, and what it was made from.
+/// The file that marks a complete folder and contains its manifests.
 const COMPLETE: &str = "complete";
 
-/// A language and how its drivers are had.
+/// A language and how its drivers are downloaded.
 struct Language {
     name: &'static str,
-    /// What fixes the versions, in the language's folder.
+    /// The manifests with the versions, in the language's folder.
     manifests: &'static [&'static str],
-    /// Fetches into the second folder what the first one asks for.
+    /// Downloads the drivers of the first folder's manifests into the second folder.
     fetch: fn(&Path, &Path) -> Result<(), String>,
 }
 
@@ -30,9 +30,9 @@ const LANGUAGES: &[Language] = &[
     Language { name: "java", manifests: &["pom.xml"], fetch: java },
 ];
 
-/// Fetches what is not there yet, and answers with the languages whose drivers cannot be had, and why.
+/// Downloads missing drivers. Returns the languages whose drivers are not available, with the reasons.
 pub(crate) fn prepare() -> Vec<(&'static str, String)> {
-    // Each waits for the network most of the time.
+    // In parallel, because each mostly waits for the network.
     std::thread::scope(|scope| {
         let fetch =
             |language: &'static Language| scope.spawn(|| Some((language.name, language.prepare().err()?)));
@@ -41,7 +41,7 @@ pub(crate) fn prepare() -> Vec<(&'static str, String)> {
     })
 }
 
-/// `xtask drivers`: fetches them and says what there is.
+/// `xtask drivers`: downloads them and prints the result.
 pub(crate) fn run() -> Result<bool, String> {
     let missing = prepare();
     println!("drivers are in {}", cache().display());
@@ -51,7 +51,7 @@ pub(crate) fn run() -> Result<bool, String> {
     Ok(missing.is_empty())
 }
 
-/// The folder of all drivers. The tests look there by the same rule.
+/// The folder of all drivers. The tests use the same rule.
 fn cache() -> PathBuf {
     if let Some(folder) = std::env::var_os("POSTRIDER_DRIVERS_DIR") {
         return folder.into();
@@ -69,7 +69,7 @@ impl Language {
             return Ok(());
         }
         std::fs::create_dir_all(&cache).map_err(|e| format!("{} cannot be made: {e}", cache.display()))?;
-        // Two runs at once would fetch into the same folder.
+        // Concurrent runs would download into the same folder.
         let lock = File::create(cache.join(format!("{}.lock", self.name)))
             .and_then(|file| file.lock().map(|()| file));
         let _lock = lock.map_err(|e| format!("{} cannot be locked: {e}", cache.display()))?;
@@ -95,13 +95,13 @@ impl Language {
         Ok(wanted)
     }
 
-    /// What the folders of this language that are whole were made from.
+    /// The manifests of the complete folders of this language.
     fn finished(&self, cache: &Path) -> impl Iterator<Item = Vec<u8>> {
         let folders = (1..).map(|number| self.folder(cache, number)).take_while(|folder| folder.exists());
         folders.filter_map(|folder| std::fs::read(folder.join(COMPLETE)).ok())
     }
 
-    /// A folder that is not there, or was left behind half done.
+    /// A folder that does not exist or is incomplete.
     fn unfinished(&self, cache: &Path) -> PathBuf {
         let mut number = 1;
         while self.folder(cache, number).join(COMPLETE).exists() {
@@ -139,7 +139,7 @@ fn node(program: &Path, folder: &Path) -> Result<(), String> {
     run_quietly(Command::new("npm").args(npm).current_dir(folder))
 }
 
-/// Builds the program once, so that the test's build finds all but the program itself in Go's own cache.
+/// Builds the program once, so that the test's build finds everything except the program itself in Go's cache.
 fn go(program: &Path, folder: &Path) -> Result<(), String> {
     let mut go = Command::new("go");
     go.args(["build", "-modcacherw", "-mod=readonly", "-buildvcs=false", "-o", "/dev/null", "."]);
@@ -154,15 +154,15 @@ fn java(program: &Path, folder: &Path) -> Result<(), String> {
     run_quietly(maven.arg("--file").arg(program.join("pom.xml")))
 }
 
-/// Runs a program without a word to the terminal, unless it fails.
+/// Runs a program; prints its output only if it fails.
 fn run_quietly(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().display().to_string();
     let ended = command.stdin(Stdio::null()).output().map_err(|e| format!("{name} cannot be run: {e}"))?;
     if ended.status.success() {
         return Ok(());
     }
-    // Maven complains on its standard output.
+    // Maven prints errors on its standard output.
     let said = if ended.stderr.trim_ascii().is_empty() { ended.stdout } else { ended.stderr };
     let said = String::from_utf8_lossy(&said);
-    Err(format!("{name} failed: {}", said.trim().lines().next().unwrap_or("it said nothing")))
+    Err(format!("{name} failed: {}", said.trim().lines().next().unwrap_or("it printed nothing")))
 }

@@ -1,4 +1,4 @@
-//! On what a figure was measured. A figure without its machine says nothing.
+//! The machine on which a figure was measured.
 
 use std::process::Command;
 

@@ -1,9 +1,9 @@
-//! The project's own chores. `cargo run -q -p xtask -- test | servers | drivers | tidy | proofs | soak`
+//! Tasks of the project. `cargo run -q -p xtask -- test | servers | drivers | tidy | proofs | soak`
 //!
-//! - `test`: runs every test, says what was skipped and why, ends with one line of counts
-//! - `servers`: finds or installs the servers that tests run against; `test` does so first
-//! - `drivers`: fetches the drivers of other languages that tests run with; `test` does so first
-//! - `tidy`: checks what a compiler does not: names, sizes, links, promises, error codes, words
+//! - `test`: runs every test, prints what was skipped and why, ends with one line of counts
+//! - `servers`: finds or installs the servers that tests run against; `test` does this first
+//! - `drivers`: downloads the drivers of other languages that tests use; `test` does this first
+//! - `tidy`: checks what the compiler does not: names, sizes, links, promises, error codes, words
 //! - `proofs`: writes docs/src/proofs.md from docs/proofs.toml
 //! - `soak`: runs the long programs and keeps their figures in `docs/figures`
 
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
-        // The chore has said why, and its last line stays the last.
+        // The task has printed the reason; its last line stays the last.
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
             eprintln!("xtask: {message}");

@@ -1,14 +1,14 @@
-//! `xtask soak`: runs the long programs and keeps what they print in `docs/figures/NAME.txt`.
+//! `xtask soak`: runs the long programs and stores their output in `docs/figures/NAME.txt`.
 
 use crate::{machine, process};
 
-/// A program that takes long and ends with figures.
+/// A long-running program that ends with figures.
 struct Soak {
-    /// Names its file of figures.
+    /// The name of its file of figures.
     name: &'static str,
-    /// What cargo is told, words separated by blanks.
+    /// The arguments of cargo, separated by blanks.
     cargo: &'static str,
-    /// What makes it large, unless the caller's environment says otherwise.
+    /// Variables that make it large; the caller's environment takes precedence.
     environment: &'static [(&'static str, &'static str)],
 }
 
@@ -28,8 +28,8 @@ const SOAKS: &[Soak] = &[
         cargo: "test --release -q -p postrider --features postgres --test storm -- --nocapture",
         environment: &[("STORM_SECONDS", "600")],
     },
-    // The choice of packages and features of `xtask test`, so that nothing is built again; they prove, and measure
-    // nothing.
+    // With the packages and features of `xtask test`, so that nothing is rebuilt; these programs verify and do not
+    // measure.
     Soak {
         name: "soak-kafka",
         cargo: "test -q --workspace --all-features --test destinations -- soak::kafka --nocapture --test-threads 1",
@@ -148,7 +148,7 @@ const SOAKS: &[Soak] = &[
     },
 ];
 
-/// Runs all of them, or those named; answers whether all passed.
+/// Runs all programs, or the named ones. Returns whether all passed.
 pub(crate) fn run(names: &[String]) -> Result<bool, String> {
     if let Some(unknown) = names.iter().find(|name| !SOAKS.iter().any(|soak| soak.name == **name)) {
         let known: Vec<&str> = SOAKS.iter().map(|soak| soak.name).collect();
@@ -173,7 +173,7 @@ impl Soak {
         self.environment.iter().map(|(name, large)| (*name, value(name, large))).collect()
     }
 
-    /// Answers whether it passed. Figures of a run that failed are shown but not kept.
+    /// Returns whether it passed. Figures of a failed run are printed but not stored.
     fn run(&self) -> Result<bool, String> {
         let environment = self.environment();
         let settings: String = environment.iter().map(|(name, value)| format!("{name}={value} ")).collect();

@@ -1,4 +1,4 @@
-//! How fast a backlog drains, beside the fastest way to read it at all and the slowest way people do it.
+//! How fast a backlog is delivered, compared with the fastest way to read it and with the common slow way.
 
 mod mysql;
 mod postgres;
@@ -10,20 +10,20 @@ pub use sqlite::sqlite;
 
 use crate::{Measure, Ratio, Spread, Usage};
 
-/// What to drain and how often.
+/// What to measure and how often.
 #[derive(Debug, Clone)]
 pub struct Drain {
     /// Events in the backlog.
     pub events: u64,
     /// Bytes of each payload.
     pub payload_bytes: usize,
-    /// Different keys; 0: every event has its own.
+    /// Number of keys; 0: a separate key for every event.
     pub keys: u64,
     /// Runs of each contender, in turns.
     pub repetitions: usize,
 }
 
-/// The row-by-row contender gets this many events: it needs not a million to show its rate.
+/// The row-by-row contender gets this many events: they are enough to show its rate.
 const ROW_BY_ROW_EVENTS: u64 = 1_000;
 
 impl Default for Drain {

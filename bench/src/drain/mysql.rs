@@ -3,19 +3,19 @@
 use postrider::relay::Policy;
 
 use super::{Drain, ROW_BY_ROW_EVENTS};
-use crate::filling::Filling;
 use crate::mysql::{Cost, Fixture, row};
+use crate::workload::Workload;
 use crate::{Error, Ratio, Report, Spread};
 
-/// Runs a drain in a fresh database of a server. `server` is its name, `progress` is reported what happens next.
+/// Runs it in a new database of a server. `server` is its name; `progress` is called with each next step.
 ///
 /// # Errors
-/// What the server or the relay says.
+/// An error of the server or the relay.
 pub async fn mysql(server: &str, url: &str, drain: Drain, progress: impl Fn(&str)) -> Result<Report, Error> {
     let title = format!("drain on {server}: {}", drain.describe());
     let Drain { events, payload_bytes, keys, repetitions } = drain;
     progress(&format!("writing {events} events of {payload_bytes} bytes"));
-    let fixture = Fixture::fill(url, "drain", &Filling { events, payload_bytes, keys }).await?;
+    let fixture = Fixture::fill(url, "drain", &Workload { events, payload_bytes, keys }).await?;
     let batch = Policy::default().claim_events_max;
     let few = events.min(ROW_BY_ROW_EVENTS);
     let (mut select, mut relay, mut row_by_row, mut memory) =

@@ -3,22 +3,22 @@
 use postrider::relay::Policy;
 
 use super::{Drain, ROW_BY_ROW_EVENTS};
-use crate::filling::Filling;
 use crate::postgres::{Cost, Fixture, row};
+use crate::workload::Workload;
 use crate::{Error, Ratio, Report, Spread};
 
 /// The contender with SKIP LOCKED gets at most this many events.
 const SKIP_LOCKED_EVENTS_MAX: u64 = 100_000;
 
-/// Runs a drain in a fresh schema of a server. `progress` is reported what happens next.
+/// Runs it in a new schema of a server. `progress` is called with each next step.
 ///
 /// # Errors
-/// What the server or the relay says.
+/// An error of the server or the relay.
 pub async fn postgres(url: &str, drain: Drain, progress: impl Fn(&str)) -> Result<Report, Error> {
     let title = format!("drain on PostgreSQL: {}", drain.describe());
     let Drain { events, payload_bytes, keys, repetitions } = drain;
     progress(&format!("writing {events} events of {payload_bytes} bytes"));
-    let fixture = Fixture::fill(url, "drain", &Filling { events, payload_bytes, keys }).await?;
+    let fixture = Fixture::fill(url, "drain", &Workload { events, payload_bytes, keys }).await?;
     let batch = Policy::default().claim_events_max;
     let some = events.min(SKIP_LOCKED_EVENTS_MAX);
     let few = events.min(ROW_BY_ROW_EVENTS);

@@ -3,19 +3,19 @@
 use postrider::relay::Policy;
 
 use super::{Drain, ROW_BY_ROW_EVENTS, rates};
-use crate::filling::Filling;
 use crate::sqlite::Fixture;
+use crate::workload::Workload;
 use crate::{Error, Ratio, Report, Row, Spread};
 
-/// Runs a drain on a fresh SQLite file. `progress` is reported what happens next.
+/// Runs it on a new SQLite file. `progress` is called with each next step.
 ///
 /// # Errors
-/// What SQLite or the relay says.
+/// An error of SQLite or the relay.
 pub async fn sqlite(drain: Drain, progress: impl Fn(&str)) -> Result<Report, Error> {
     let title = format!("drain on SQLite: {}", drain.describe());
     let Drain { events, payload_bytes, keys, repetitions } = drain;
     progress(&format!("writing {events} events of {payload_bytes} bytes"));
-    let fixture = Fixture::fill(&Filling { events, payload_bytes, keys })?;
+    let fixture = Fixture::fill(&Workload { events, payload_bytes, keys })?;
     let policy = Policy::default();
     let (mut select, mut relay, mut row_by_row, mut memory) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());

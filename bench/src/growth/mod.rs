@@ -1,4 +1,4 @@
-//! Whether speed holds as the table grows: the same backlog behind few and many delivered events.
+//! Whether throughput stays the same as the table grows: the same backlog after few and after many delivered events.
 
 mod mysql;
 mod postgres;
@@ -8,14 +8,14 @@ pub use mysql::mysql;
 pub use postgres::postgres;
 pub use sqlite::sqlite;
 
-/// How much lies in front of the backlog.
+/// How many delivered events precede the backlog.
 #[derive(Debug, Clone)]
 pub struct Growth {
     /// Delivered events in the small table.
     pub few: u64,
     /// Delivered events in the large table.
     pub many: u64,
-    /// Events to drain behind them.
+    /// Undelivered events after them.
     pub backlog: u64,
     /// Runs of each contender, in turns.
     pub repetitions: usize,

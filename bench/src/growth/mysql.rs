@@ -2,14 +2,14 @@
 
 use super::Growth;
 use crate::drain::rates;
-use crate::filling::Filling;
 use crate::mysql::{Cost, Fixture, row};
+use crate::workload::Workload;
 use crate::{Error, Report, Usage};
 
-/// Runs it in two fresh databases of a server. `server` is its name.
+/// Runs it in two new databases of a server. `server` is its name.
 ///
 /// # Errors
-/// What the server or the relay says.
+/// An error of the server or the relay.
 pub async fn mysql(
     server: &str,
     url: &str,
@@ -18,9 +18,9 @@ pub async fn mysql(
 ) -> Result<Report, Error> {
     let Growth { few, many, backlog, repetitions } = growth;
     progress(&format!("writing {few} and {many} events"));
-    let filling = |delivered| Filling { events: delivered + backlog, payload_bytes: 340, keys: 0 };
-    let small = Fixture::fill(url, "few", &filling(few)).await?;
-    let large = Fixture::fill(url, "many", &filling(many)).await?;
+    let workload = |delivered| Workload { events: delivered + backlog, payload_bytes: 340, keys: 0 };
+    let small = Fixture::fill(url, "few", &workload(few)).await?;
+    let large = Fixture::fill(url, "many", &workload(many)).await?;
     let (mut in_small, mut in_large) = (Vec::new(), Vec::new());
     for run in 1..=repetitions {
         progress(&format!("run {run} of {repetitions}"));

@@ -2,16 +2,16 @@
 
 use super::Growth;
 use crate::drain::{measure, rates};
-use crate::postgres::{Cost, Fixture, Looks};
+use crate::postgres::{ClaimCost, Cost, Fixture};
 use crate::{Error, Report, Row, Usage};
 
-/// Looks over which the pages touched are counted.
-const LOOKS: u32 = 100;
+/// Number of claims over which the pages read are counted.
+const CLAIMS: u32 = 100;
 
-/// Runs it in two fresh schemas of a server. Beside the rates, it counts the pages that a look touches.
+/// Runs it in two new schemas of a server. In addition to the rates, it counts the pages that a claim reads.
 ///
 /// # Errors
-/// What the server or the relay says.
+/// An error of the server or the relay.
 pub async fn postgres(url: &str, growth: Growth, progress: impl Fn(&str)) -> Result<Report, Error> {
     let Growth { few, many, backlog, repetitions } = growth;
     progress(&format!("writing {few} and {many} events"));
@@ -26,18 +26,18 @@ pub async fn postgres(url: &str, growth: Growth, progress: impl Fn(&str)) -> Res
     }
     progress("counting pages");
     let (idle_small, idle_large) =
-        (small.looks(few + backlog, LOOKS).await?, large.looks(many + backlog, LOOKS).await?);
-    let (busy_small, busy_large) = (small.looks(few, 1).await?, large.looks(many, 1).await?);
+        (small.claim_cost(few + backlog, CLAIMS).await?, large.claim_cost(many + backlog, CLAIMS).await?);
+    let (busy_small, busy_large) = (small.claim_cost(few, 1).await?, large.claim_cost(many, 1).await?);
     small.close().await?;
     large.close().await?;
     let here = |runs: &[Cost]| -> Vec<Usage> { runs.iter().map(|run| run.here).collect() };
-    let row = |delivered: u64, runs: &[Cost], idle: &Looks, busy: &Looks| Row {
+    let row = |delivered: u64, runs: &[Cost], idle: &ClaimCost, busy: &ClaimCost| Row {
         name: format!("behind {delivered}"),
         measures: vec![
             measure("events/s", runs.iter().map(|run| backlog as f64 / run.here.wall.as_secs_f64())),
-            measure("pages/empty look", [idle.pages_per_look()]),
-            measure("pages/first look", [busy.pages_per_look()]),
-            measure("index scans/look", [idle.index_scans_per_look()]),
+            measure("pages/empty claim", [idle.pages_per_claim()]),
+            measure("pages/first claim", [busy.pages_per_claim()]),
+            measure("index scans/claim", [idle.index_scans_per_claim()]),
             measure("table scans", [(idle.table_scans + busy.table_scans) as f64]),
         ],
     };

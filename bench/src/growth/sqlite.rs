@@ -4,19 +4,20 @@ use postrider::relay::Policy;
 
 use super::Growth;
 use crate::drain::rates;
-use crate::filling::Filling;
 use crate::sqlite::Fixture;
+use crate::workload::Workload;
 use crate::{Error, Report, Row};
 
-/// Runs it on two fresh SQLite files.
+/// Runs it on two new SQLite files.
 ///
 /// # Errors
-/// What SQLite or the relay says.
+/// An error of SQLite or the relay.
 pub async fn sqlite(growth: Growth, progress: impl Fn(&str)) -> Result<Report, Error> {
     let Growth { few, many, backlog, repetitions } = growth;
     progress(&format!("writing {few} and {many} events"));
-    let fill =
-        |delivered: u64| Fixture::fill(&Filling { events: delivered + backlog, payload_bytes: 340, keys: 0 });
+    let fill = |delivered: u64| {
+        Fixture::fill(&Workload { events: delivered + backlog, payload_bytes: 340, keys: 0 })
+    };
     let (small, large) = (fill(few)?, fill(many)?);
     let (mut in_small, mut in_large) = (Vec::new(), Vec::new());
     for run in 1..=repetitions {

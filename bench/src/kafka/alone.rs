@@ -1,4 +1,4 @@
-//! The limit: librdkafka alone, with the same records made before the clock starts.
+//! The limit: librdkafka alone, with the same records, created before the measurement starts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProd
 use rdkafka::util::Timeout;
 
 use super::Topic;
-use crate::filling::Filling;
 use crate::machine::Meter;
+use crate::workload::Workload;
 use crate::{Error, Usage};
 
-/// The settings of the sink that have to do with speed.
+/// The settings of the sink that affect throughput.
 const SETTINGS: [(&str, &str); 6] = [
     ("enable.idempotence", "true"),
     ("acks", "all"),
@@ -39,22 +39,22 @@ struct Ready {
 }
 
 impl Alone {
-    /// As the relay would send these events.
-    pub(crate) fn new(filling: &Filling) -> Result<Self, Error> {
+    /// The records that the relay would send for these events.
+    pub(crate) fn new(workload: &Workload) -> Result<Self, Error> {
         let encoder: Arc<dyn Encoder> = Arc::new(Envelope);
         let ready = |number| {
             let position = Position::new(i64::try_from(number)? + 1);
-            let event = Arc::new(filling.event(number));
+            let event = Arc::new(workload.event(number));
             let message = Message::encode(&encoder, position, event, "bench".into())?;
             let mut headers = message.headers();
             headers.set("content-type", message.content_type.clone());
             let headers = headers.into_iter().collect();
             Ok(Ready { key: message.key().map(str::to_owned), body: message.body.to_vec(), headers })
         };
-        Ok(Self((0..filling.events).map(ready).collect::<Result<_, Error>>()?))
+        Ok(Self((0..workload.events).map(ready).collect::<Result<_, Error>>()?))
     }
 
-    /// Publishes all, and waits for the last acknowledgement.
+    /// Publishes all records and waits for the last acknowledgement.
     pub(crate) fn publish(&self, topic: &Topic) -> Result<Usage, Error> {
         let mut settings = ClientConfig::new();
         settings.set("bootstrap.servers", &topic.brokers);
@@ -93,7 +93,7 @@ fn send(producer: &ThreadedProducer<Told>, topic: &str, ready: &Ready) -> Result
             Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
                 #[expect(
                     clippy::disallowed_methods,
-                    reason = "librdkafka does not tell when there is room again"
+                    reason = "librdkafka does not signal when its queue has room again"
                 )]
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -102,7 +102,7 @@ fn send(producer: &ThreadedProducer<Told>, topic: &str, ready: &Ready) -> Result
     }
 }
 
-/// Counts what the client tells.
+/// Counts the delivery reports.
 #[derive(Clone, Default)]
 struct Told {
     acknowledged: Arc<AtomicU64>,

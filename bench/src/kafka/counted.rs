@@ -17,9 +17,9 @@ impl Counted {
         Self { inner, acknowledged: watch::channel(0).0 }
     }
 
-    /// Waits until so many were acknowledged.
+    /// Waits until this many messages were acknowledged.
     pub(super) async fn wait_for(&self, events: u64) {
-        // The sender lives as long as this does.
+        // The sender exists as long as this sink.
         _ = self.acknowledged.subscribe().wait_for(|acknowledged| *acknowledged >= events).await;
     }
 }

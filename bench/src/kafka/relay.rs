@@ -1,4 +1,4 @@
-//! Postrider itself, from PostgreSQL to Kafka.
+//! Postrider, from PostgreSQL to Kafka.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) enum Mode {
     Transactional,
 }
 
-/// Carries all events to a topic, with a new subscription, from the start of a relay to its good end.
+/// Delivers all events to a topic with a new subscription, from the start of a relay to its clean shutdown.
 pub(crate) async fn relay(
     fixture: &Fixture,
     name: &str,

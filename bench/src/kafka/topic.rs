@@ -13,7 +13,7 @@ use crate::Error;
 const PARTITIONS: i32 = 6;
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// A fresh topic, deleted by [`Topic::delete`].
+/// A new topic, deleted by [`Topic::delete`].
 pub(crate) struct Topic {
     pub(crate) brokers: String,
     pub(crate) name: String,
@@ -23,9 +23,9 @@ pub(crate) struct Topic {
 impl Topic {
     pub(crate) async fn create(brokers: &str, name: &str) -> Result<Self, Error> {
         let admin: AdminClient<_> = ClientConfig::new().set("bootstrap.servers", brokers).create()?;
-        // Of its own, whatever an earlier run that was cut short has left.
+        // A unique name, because an interrupted run may have left a topic.
         let name = format!("postrider-bench-{name}-{}", uuid::Uuid::now_v7().simple());
-        // What is deleted goes at once: the next run needs the room.
+        // Deleted records are removed immediately, because the next run needs the disk space.
         let new =
             NewTopic::new(&name, PARTITIONS, TopicReplication::Fixed(1)).set("file.delete.delay.ms", "100");
         let options = AdminOptions::new().operation_timeout(Some(ANSWER_MAX));
@@ -37,7 +37,7 @@ impl Topic {
         Ok(topic)
     }
 
-    /// No process's run begins with waiting for the cluster.
+    /// Waits until the topic is ready, so that no run starts with a wait for the cluster.
     async fn wait_for_leaders(&self) -> Result<(), Error> {
         for _ in 0..300 {
             let metadata = self.admin.inner().fetch_metadata(Some(&self.name), ANSWER_MAX)?;
@@ -50,7 +50,7 @@ impl Topic {
         Err(format!("{} has no leaders", self.name).into())
     }
 
-    /// Offsets in use. Of a topic without transactions: records.
+    /// Number of offsets in use. In a topic without transactions this is the number of records.
     pub(crate) fn offsets(&self) -> Result<u64, Error> {
         let reader: BaseConsumer = ClientConfig::new().set("bootstrap.servers", &self.brokers).create()?;
         let mut offsets = 0;

@@ -1,4 +1,4 @@
-//! How long from commit to acknowledgement, at a steady rate that does not wait for any process.
+//! Time from commit to acknowledgement, at a steady rate that does not depend on the relay.
 
 mod mysql;
 mod postgres;
@@ -13,7 +13,7 @@ pub use sqlite::sqlite;
 
 use std::time::Duration;
 
-/// How fast and how long.
+/// Rate and duration.
 #[derive(Debug, Clone)]
 pub struct Latency {
     /// Transactions of one event per second.

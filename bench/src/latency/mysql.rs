@@ -11,15 +11,15 @@ use postrider_sinks::Null;
 
 use super::Latency;
 use super::waits::{Clocked, row};
-use crate::filling::Filling;
 use crate::mysql::Fixture;
+use crate::workload::Workload;
 use crate::{Error, Report};
 
-/// Runs it in fresh databases of a server: with `wake()` after each commit, and by looking alone. `server` is its
+/// Runs it in new databases of a server: with `wake()` after each commit, and with polling only. `server` is its
 /// name.
 ///
 /// # Errors
-/// What the server or the relay says.
+/// An error of the server or the relay.
 pub async fn mysql(
     server: &str,
     url: &str,
@@ -41,7 +41,7 @@ pub async fn mysql(
 
 /// Milliseconds from each commit to its acknowledgement, sorted.
 async fn run_once(url: &str, latency: &Latency, wakes: bool) -> Result<Vec<f64>, Error> {
-    let none = Filling { events: 0, payload_bytes: 0, keys: 0 };
+    let none = Workload { events: 0, payload_bytes: 0, keys: 0 };
     let fixture = Fixture::fill(url, "latency", &none).await?;
     let sink = Arc::new(Clocked::new(Arc::new(Null::new())));
     let subscription =
@@ -59,7 +59,7 @@ async fn run_once(url: &str, latency: &Latency, wakes: bool) -> Result<Vec<f64>,
     Ok(waits)
 }
 
-/// One transaction per tick of a clock that does not wait: a slow commit makes the next ones late, not fewer.
+/// One transaction per tick of a fixed clock: a slow commit delays the next ones and does not reduce their number.
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 async fn write(fixture: &Fixture, latency: &Latency, committed: impl Fn()) -> Result<Vec<Instant>, Error> {
     let mut client = fixture.connect().await?;

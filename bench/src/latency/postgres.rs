@@ -12,21 +12,21 @@ use postrider_sinks::Null;
 
 use super::Latency;
 use super::waits::{Clocked, row};
-use crate::filling::Filling;
 use crate::postgres::Fixture;
+use crate::workload::Workload;
 use crate::{Error, Report};
 
-/// How the relay learns of a commit.
+/// How the relay is notified of a commit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum News {
     Wake,
     Looking,
 }
 
-/// Runs it in fresh schemas of a server: with `wake()` after each commit, and by looking alone.
+/// Runs it in new schemas of a server: with `wake()` after each commit, and with polling only.
 ///
 /// # Errors
-/// What the server or the relay says.
+/// An error of the server or the relay.
 pub async fn postgres(url: &str, latency: Latency, progress: impl Fn(&str)) -> Result<Report, Error> {
     let (mut woken, mut polling) = (Vec::new(), Vec::new());
     for run in 1..=latency.repetitions {
@@ -41,10 +41,10 @@ pub async fn postgres(url: &str, latency: Latency, progress: impl Fn(&str)) -> R
     })
 }
 
-/// Runs it in fresh schemas of a server, to topics of a Kafka cluster.
+/// Runs it in new schemas of a server, to topics of a Kafka cluster.
 ///
 /// # Errors
-/// What the server, the cluster or the relay says.
+/// An error of the server, the cluster or the relay.
 #[cfg(feature = "kafka")]
 pub async fn postgres_to_kafka(
     url: &str,
@@ -73,7 +73,7 @@ pub async fn postgres_to_kafka(
 
 /// Milliseconds from each commit to its acknowledgement, sorted.
 async fn run_once(url: &str, latency: &Latency, news: News, sink: Arc<dyn Sink>) -> Result<Vec<f64>, Error> {
-    let none = Filling { events: 0, payload_bytes: 0, keys: 0 };
+    let none = Workload { events: 0, payload_bytes: 0, keys: 0 };
     let fixture = Fixture::fill(url, "latency", &none).await?;
     let sink = Arc::new(Clocked::new(sink));
     let subscription =
@@ -91,7 +91,7 @@ async fn run_once(url: &str, latency: &Latency, news: News, sink: Arc<dyn Sink>)
     Ok(waits)
 }
 
-/// One transaction per tick of a clock that does not wait: a slow commit makes the next ones late, not fewer.
+/// One transaction per tick of a fixed clock: a slow commit delays the next ones and does not reduce their number.
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 async fn write(fixture: &Fixture, latency: &Latency, committed: impl Fn()) -> Result<Vec<Instant>, Error> {
     let client = fixture.connect().await?;

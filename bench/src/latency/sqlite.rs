@@ -11,14 +11,14 @@ use postrider_sinks::Null;
 
 use super::Latency;
 use super::waits::{Clocked, row};
-use crate::filling::Filling;
 use crate::sqlite::Fixture;
+use crate::workload::Workload;
 use crate::{Error, Report};
 
-/// Runs it on fresh SQLite files: with `wake()` after each commit, and by looking alone.
+/// Runs it on new SQLite files: with `wake()` after each commit, and with polling only.
 ///
 /// # Errors
-/// What SQLite or the relay says.
+/// An error of SQLite or the relay.
 pub async fn sqlite(latency: Latency, progress: impl Fn(&str)) -> Result<Report, Error> {
     let (mut woken, mut polling) = (Vec::new(), Vec::new());
     for run in 1..=latency.repetitions {
@@ -35,7 +35,7 @@ pub async fn sqlite(latency: Latency, progress: impl Fn(&str)) -> Result<Report,
 
 /// Milliseconds from each commit to its acknowledgement, sorted.
 async fn run_once(latency: &Latency, wake: bool) -> Result<Vec<f64>, Error> {
-    let fixture = Fixture::fill(&Filling { events: 0, payload_bytes: 0, keys: 0 })?;
+    let fixture = Fixture::fill(&Workload { events: 0, payload_bytes: 0, keys: 0 })?;
     let sink = Arc::new(Clocked::new(Arc::new(Null::new())));
     let subscription =
         Subscription::new("latency", sink.clone()).encoder(postrider::encode::Plain).start(Start::Beginning);
@@ -57,7 +57,7 @@ async fn run_once(latency: &Latency, wake: bool) -> Result<Vec<f64>, Error> {
     Ok(waits)
 }
 
-/// One transaction per tick of a clock that does not wait: a slow commit makes the next ones late, not fewer.
+/// One transaction per tick of a fixed clock: a slow commit delays the next ones and does not reduce their number.
 #[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 fn write(
     connection: &rusqlite::Connection,

@@ -9,10 +9,10 @@ use postrider::sink::{Capabilities, Message, Outcome, Sink};
 use crate::drain::measure;
 use crate::{Error, Row};
 
-/// Looks for the last acknowledgement, a hundred a second.
+/// How often to check for the last acknowledgement: a hundred times per second.
 const LOOKS_MAX: usize = 6_000;
 
-/// A sink that notes when each message was acknowledged. A message says its number and nothing else.
+/// A sink that records when each message was acknowledged. The body of a message is its number.
 pub(super) struct Clocked {
     inner: Arc<dyn Sink>,
     acknowledged: Mutex<Vec<(u64, Instant)>>,
@@ -23,7 +23,7 @@ impl Clocked {
         Self { inner, acknowledged: Mutex::default() }
     }
 
-    /// Waits for the acknowledgement of every commit. Answers the milliseconds between them, sorted.
+    /// Waits for the acknowledgement of every commit. Returns the milliseconds from commit to acknowledgement, sorted.
     pub(super) async fn waits(&self, commits: &[Instant]) -> Result<Vec<f64>, Error> {
         let seen = || self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..LOOKS_MAX {

@@ -10,54 +10,29 @@ use postrider::relay::Policy;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::{RowExtras, Start};
 
-use super::{Layouts, PAGE_ROWS, ROW_BY_ROW_ROWS};
+use super::{LayoutBench, Layouts, PAGE_ROWS};
 use crate::carry::carry_from;
-use crate::drain::rates;
 use crate::machine::Meter;
-use crate::{Error, Report, Row, Usage};
+use crate::{Error, Report, Usage};
 
 /// The layouts of these servers.
 const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::OutboxEvents];
 
-/// Measures all layouts in fresh databases of a server. `server` is its name, `progress` is reported what happens next.
+/// Measures all layouts in new databases of a server. `server` is its name; `progress` is called with each next step.
 ///
 /// # Errors
-/// What the server or the relay says.
+/// An error of the server or the relay.
 pub async fn mysql(
     server: &str,
     url: &str,
     layouts: Layouts,
     progress: impl Fn(&str),
 ) -> Result<Report, Error> {
-    let Layouts { rows, payload_bytes, repetitions } = layouts;
-    let durable = durability(url).await?;
-    let title = format!(
-        "layouts on {server} with {durable}: {rows} rows of {payload_bytes} bytes, {repetitions} runs in turns"
-    );
-    let few = rows.min(ROW_BY_ROW_ROWS);
-    let mut found = Report { title, rows: Vec::new(), ratios: Vec::new() };
-    let mut runs: Vec<(Vec<Usage>, Vec<Usage>)> = vec![Default::default(); LAYOUTS.len()];
-    for run in 1..=repetitions {
-        for (layout, (relay, by_row)) in LAYOUTS.into_iter().zip(&mut runs) {
-            progress(&format!("run {run} of {repetitions}: {}", layout.name()));
-            let mut bench = Bench::new(url, layout).await?;
-            bench.fill(rows, payload_bytes).await?;
-            by_row.push(bench.row_by_row(few).await?);
-            bench.fill(rows, payload_bytes).await?;
-            relay.push(bench.relay(rows).await?);
-            bench.close().await?;
-        }
-    }
-    for (layout, (relay, by_row)) in LAYOUTS.into_iter().zip(&runs) {
-        let name = layout.name();
-        found.rows.push(Row::of_runs(&format!("{name}: postrider"), rows, relay));
-        found.rows.push(Row::of_runs(&format!("{name}: row by row"), few, by_row));
-        found.ratios.push(rates(&format!("{name} / row by row"), (relay, rows), (by_row, few)));
-    }
-    Ok(found)
+    let database = format!("{server} with {}", durability(url).await?);
+    layouts.measure(&database, &LAYOUTS, progress, async |layout| Bench::new(url, layout).await).await
 }
 
-/// What a commit is worth on this server: who commits often is flattered where it is worth nothing.
+/// The durability of commits on this server: without it, a contender that commits often looks faster than it is.
 async fn durability(url: &str) -> Result<String, Error> {
     let mut client = connect(url).await?;
     let sql = "SELECT CONCAT('innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit)";
@@ -66,12 +41,12 @@ async fn durability(url: &str) -> Result<String, Error> {
     Ok(reported.unwrap_or_default())
 }
 
-/// Over TCP as the relay's: by itself the driver would take a socket file, which is faster.
+/// Connects over TCP like the relay. By default the driver would use a socket file, which is faster.
 async fn connect(url: &str) -> Result<Conn, Error> {
     Ok(Conn::new(OptsBuilder::from_opts(Opts::from_url(url)?).prefer_socket(false)).await?)
 }
 
-/// A table of one layout in a database of its own, dropped by [`Bench::close`].
+/// A table of one layout in a new database.
 struct Bench {
     config: MySqlConfig,
     table: RowTable,
@@ -97,8 +72,11 @@ impl Bench {
         MySqlRowStore::migrate(&config, &table, RowExtras::default()).await?;
         Ok(Self { config, table, schema, ledger, client })
     }
+}
 
-    /// Replaces the rows by so many new ones, each of its own key.
+impl LayoutBench for Bench {
+    type Cost = Usage;
+
     async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error> {
         let name = self.table.layout().name();
         let columns = match self.table.layout() {
@@ -112,7 +90,7 @@ impl Bench {
             }
         };
         let padding = payload_bytes.saturating_sub(20);
-        // Ten digits at most, one table each: recursion is limited on these servers.
+        // One table per digit of the number, because recursion is limited on these servers.
         let digits = "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
                        UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
         let places = rows.max(2).ilog10() + 1;
@@ -132,8 +110,6 @@ impl Bench {
         Ok(self.client.query_drop(format!("ANALYZE TABLE {name}")).await?)
     }
 
-    /// Publishes so many rows to nowhere and marks each, one after the other, as the seed's statements invite: every
-    /// statement is a transaction, and its commit is waited for.
     async fn row_by_row(&mut self, rows: u64) -> Result<Usage, Error> {
         let (due, claim, mark) = protocol(self.table.layout());
         let due = self.client.prep(due.replace("{page}", &PAGE_ROWS.to_string())).await?;
@@ -157,8 +133,7 @@ impl Bench {
         Ok(meter.stop())
     }
 
-    /// Carries all rows to the null sink.
-    async fn relay(&self, rows: u64) -> Result<Usage, Error> {
+    async fn relay(&mut self, rows: u64) -> Result<Usage, Error> {
         let store = Arc::new(MySqlRowStore::connect(&self.config, &self.table).await?);
         let meter = Meter::start();
         carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?;
@@ -172,7 +147,7 @@ impl Bench {
     }
 }
 
-/// What a row-by-row publisher asks, does before and does after publishing.
+/// The statements of a row-by-row publisher: select, claim before publishing, and mark after it.
 fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static str) {
     match layout {
         RowLayout::EventOutbox => (

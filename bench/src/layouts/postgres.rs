@@ -9,49 +9,37 @@ use postrider::store::Start;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
 use tokio_postgres::{Client, NoTls};
 
-use super::{Layouts, PAGE_ROWS, ROW_BY_ROW_ROWS};
+use super::{LayoutBench, Layouts, PAGE_ROWS, RunCost};
 use crate::carry::carry_from;
 use crate::drain::rates;
 use crate::postgres::{Cost, Gauge, report, row};
-use crate::{Error, Ratio, Report};
+use crate::{Error, Ratio, Report, Row};
 
-/// Measures all layouts in fresh schemas of a server. `progress` is reported what happens next.
+/// The layouts that are measured.
+const LAYOUTS: [RowLayout; 3] = [RowLayout::EventOutbox, RowLayout::Outbox, RowLayout::OutboxEvents];
+
+/// Measures all layouts in new schemas of a server. `progress` is called with each next step.
 ///
 /// # Errors
-/// What the server or the relay says.
+/// An error of the server or the relay.
 pub async fn postgres(url: &str, layouts: Layouts, progress: impl Fn(&str)) -> Result<Report, Error> {
-    let Layouts { rows, payload_bytes, repetitions } = layouts;
-    let durable = durability(url).await?;
-    let title = format!(
-        "layouts on PostgreSQL with {durable}: {rows} rows of {payload_bytes} bytes, {repetitions} runs in turns"
-    );
-    let by_row_rows = rows.min(ROW_BY_ROW_ROWS);
-    let mut found = Report { title, rows: Vec::new(), ratios: Vec::new() };
-    let mut runs: Vec<(Vec<Cost>, Vec<Cost>)> = vec![Default::default(); RowLayout::ALL.len()];
-    for run in 1..=repetitions {
-        for (layout, (relay, by_row)) in RowLayout::ALL.into_iter().zip(&mut runs) {
-            progress(&format!("run {run} of {repetitions}: {}", layout.name()));
-            let bench = Bench::new(url, layout).await?;
-            bench.fill(rows, payload_bytes).await?;
-            by_row.push(bench.row_by_row(by_row_rows).await?);
-            bench.fill(rows, payload_bytes).await?;
-            relay.push(bench.relay(rows).await?);
-            bench.close().await?;
-        }
-    }
-    for (layout, (relay, by_row)) in RowLayout::ALL.into_iter().zip(&runs) {
-        let name = layout.name();
-        found.rows.push(row(&format!("{name}: postrider"), rows, relay));
-        found.rows.push(row(&format!("{name}: row by row"), by_row_rows, by_row));
-        found.ratios.push(compare(&format!("{name} / row by row"), (relay, rows), (by_row, by_row_rows)));
-        if let Some(ratio) = processors(name, (relay, rows), (by_row, by_row_rows)) {
-            found.ratios.push(ratio);
-        }
-    }
-    Ok(found)
+    let database = format!("PostgreSQL with {}", durability(url).await?);
+    layouts.measure(&database, &LAYOUTS, progress, async |layout| Bench::new(url, layout).await).await
 }
 
-/// What a commit is worth on this server: who commits often is flattered where it is worth nothing.
+impl RunCost for Cost {
+    fn row(name: &str, rows: u64, runs: &[Self]) -> Row {
+        row(name, rows, runs)
+    }
+
+    fn ratios(layout: &str, relay: (&[Self], u64), by_row: (&[Self], u64)) -> Vec<Ratio> {
+        let mut ratios = vec![compare(&format!("{layout} / row by row"), relay, by_row)];
+        ratios.extend(processors(layout, relay, by_row));
+        ratios
+    }
+}
+
+/// The durability of commits on this server: without it, a contender that commits often looks faster than it is.
 async fn durability(url: &str) -> Result<String, Error> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
     tokio::spawn(async move { _ = connection.await });
@@ -66,8 +54,8 @@ fn compare(name: &str, one: (&[Cost], u64), other: (&[Cost], u64)) -> Ratio {
     rates(name, (&here(one.0), one.1), (&here(other.0), other.1))
 }
 
-/// What a row costs in time of processors, here and at the server, row by row as against the relay. Other than rates it
-/// does not change with what else the machine does. `None` where the server's cannot be seen.
+/// The CPU time per row of the row-by-row contender compared with the relay, in this process and at the server. Unlike
+/// rates, it does not depend on the load of the machine. `None` if the server's CPU time is not visible.
 fn processors(name: &str, relay: (&[Cost], u64), by_row: (&[Cost], u64)) -> Option<Ratio> {
     let per_row = |(runs, rows): (&[Cost], u64)| -> Option<Vec<f64>> {
         runs.iter().map(|run| Some((run.here.cpu + run.server_cpu?).as_secs_f64() / rows as f64)).collect()
@@ -76,7 +64,7 @@ fn processors(name: &str, relay: (&[Cost], u64), by_row: (&[Cost], u64)) -> Opti
     Some(Ratio::of(&format!("{name}: CPU of row by row"), pairs))
 }
 
-/// A table of one layout in a schema of its own, dropped by [`Bench::close`].
+/// A table of one layout in a new schema.
 struct Bench {
     config: PostgresConfig,
     table: RowTable,
@@ -102,9 +90,13 @@ impl Bench {
         PostgresRowStore::migrate(&config, &table, RowExtras::default()).await?;
         Ok(Self { config, table, schema, ledger, client })
     }
+}
 
-    /// Replaces the rows by so many new ones, each of its own key and time. Everybody starts with clean pages.
-    async fn fill(&self, rows: u64, payload_bytes: usize) -> Result<(), Error> {
+impl LayoutBench for Bench {
+    type Cost = Cost;
+
+    /// Each row also has its own time. All contenders start with clean pages.
+    async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error> {
         let name = self.table.layout().name();
         let columns = match self.table.layout() {
             RowLayout::EventOutbox => {
@@ -115,7 +107,7 @@ impl Bench {
                 "(created_at, payload, event_type, topic, aggregate_type, aggregate_id)
                  SELECT time, payload, 'order.placed', 'orders', 'Order', gen_random_uuid()"
             }
-            RowLayout::OutboxEvents | RowLayout::Custom => {
+            _ => {
                 "(created_at, payload, event_type, aggregate_type, aggregate_id)
                  SELECT time, payload, 'order.placed', 'Order', n"
             }
@@ -133,9 +125,7 @@ impl Bench {
         Ok(self.client.batch_execute("CHECKPOINT").await?)
     }
 
-    /// Publishes so many rows to nowhere and marks each, one after the other, as the seed's statements invite: every
-    /// statement is a transaction, and its commit is waited for.
-    async fn row_by_row(&self, rows: u64) -> Result<Cost, Error> {
+    async fn row_by_row(&mut self, rows: u64) -> Result<Cost, Error> {
         let (due, claim, mark) = protocol(self.table.layout());
         let due = self.client.prepare(due).await?;
         let mark = self.client.prepare(mark).await?;
@@ -159,8 +149,7 @@ impl Bench {
         gauge.stop().await
     }
 
-    /// Carries all rows to the null sink.
-    async fn relay(&self, rows: u64) -> Result<Cost, Error> {
+    async fn relay(&mut self, rows: u64) -> Result<Cost, Error> {
         let store = Arc::new(PostgresRowStore::connect(&self.config, &self.table).await?);
         let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
         carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?;
@@ -175,7 +164,7 @@ impl Bench {
     }
 }
 
-/// What a row-by-row publisher asks, does before and does after publishing.
+/// The statements of a row-by-row publisher: select, claim before publishing, and mark after it.
 fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static str) {
     match layout {
         RowLayout::EventOutbox => (
@@ -190,7 +179,7 @@ fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static 
             None,
             "UPDATE outbox SET status = 'published', published_at = now() WHERE id = $1::text::uuid",
         ),
-        RowLayout::OutboxEvents | RowLayout::Custom => (
+        _ => (
             "SELECT id::text, payload FROM outbox_events
              WHERE status = 'PENDING' OR (status = 'FAILED' AND attempt_count < 10)
              ORDER BY created_at LIMIT $1",

@@ -10,39 +10,21 @@ use postrider::store::{RowExtras, Start};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use super::{Layouts, PAGE_ROWS, ROW_BY_ROW_ROWS};
+use super::{LayoutBench, Layouts, PAGE_ROWS};
 use crate::carry::carry_from;
-use crate::drain::rates;
 use crate::machine::Meter;
-use crate::{Error, Report, Row, Usage};
+use crate::{Error, Report, Usage};
 
-/// Measures `outbox_events` in a fresh file. `progress` is reported what happens next.
+/// Measures `outbox_events` in a new file. `progress` is called with each next step.
 ///
 /// # Errors
-/// What SQLite or the relay says.
+/// An error of SQLite or the relay.
 pub async fn sqlite(layouts: Layouts, progress: impl Fn(&str)) -> Result<Report, Error> {
-    let Layouts { rows, payload_bytes, repetitions } = layouts;
-    let title = format!(
-        "layouts on SQLite with synchronous FULL: {rows} rows of {payload_bytes} bytes, {repetitions} runs in turns"
-    );
-    let few = rows.min(ROW_BY_ROW_ROWS);
-    let (mut relay, mut by_row) = (Vec::new(), Vec::new());
-    for run in 1..=repetitions {
-        progress(&format!("run {run} of {repetitions}: outbox_events"));
-        by_row.push(Bench::fill(rows, payload_bytes)?.row_by_row(few)?);
-        relay.push(Bench::fill(rows, payload_bytes)?.relay(rows).await?);
-    }
-    Ok(Report {
-        title,
-        rows: vec![
-            Row::of_runs("outbox_events: postrider", rows, &relay),
-            Row::of_runs("outbox_events: row by row", few, &by_row),
-        ],
-        ratios: vec![rates("outbox_events / row by row", (&relay, rows), (&by_row, few))],
-    })
+    let database = "SQLite with synchronous FULL";
+    layouts.measure(database, &[RowLayout::OutboxEvents], progress, async |layout| Bench::new(layout)).await
 }
 
-/// A file of its own, gone when dropped.
+/// A table in a new file, which is deleted when this is dropped.
 struct Bench {
     _folder: TempDir,
     path: PathBuf,
@@ -50,13 +32,22 @@ struct Bench {
 }
 
 impl Bench {
-    /// With so many rows, each of its own key.
-    fn fill(rows: u64, payload_bytes: usize) -> Result<Self, Error> {
+    fn new(layout: RowLayout) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("bench.db");
-        let table = RowTable::new(RowLayout::OutboxEvents)?;
+        let table = RowTable::new(layout)?;
         SqliteRowStore::migrate(&path, &table, RowExtras::default())?;
-        let connection = Connection::open(&path)?;
+        Ok(Self { _folder: folder, path, table })
+    }
+}
+
+impl LayoutBench for Bench {
+    type Cost = Usage;
+
+    /// In a new file, so that all contenders start with the same pages.
+    async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error> {
+        *self = Self::new(self.table.layout())?;
+        let connection = Connection::open(&self.path)?;
         let padding = "x".repeat(payload_bytes.saturating_sub(20));
         connection.execute(
             "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?1)
@@ -64,12 +55,10 @@ impl Bench {
              SELECT 'Order', n, 'order.placed', json_object('n', n, 'text', ?2) FROM numbers",
             rusqlite::params![i64::try_from(rows)?, padding],
         )?;
-        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-        Ok(Self { _folder: folder, path, table })
+        Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
-    /// Publishes so many rows to nowhere, marking each before and after, as the seed's queries do.
-    fn row_by_row(&self, rows: u64) -> Result<Usage, Error> {
+    async fn row_by_row(&mut self, rows: u64) -> Result<Usage, Error> {
         let connection = Connection::open(&self.path)?;
         connection.execute_batch("PRAGMA synchronous = FULL")?;
         let mut due = connection.prepare(
@@ -96,11 +85,14 @@ impl Bench {
         Ok(meter.stop())
     }
 
-    /// Carries all rows to the null sink.
-    async fn relay(&self, rows: u64) -> Result<Usage, Error> {
+    async fn relay(&mut self, rows: u64) -> Result<Usage, Error> {
         let store = Arc::new(SqliteRowStore::open(&self.path, &self.table)?);
         let meter = Meter::start();
         carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?;
         Ok(meter.stop())
+    }
+
+    async fn close(self) -> Result<(), Error> {
+        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What a piece of work cost: this process, the server's process, and the server's redo log.
+//! The cost of work: this process, the server's process, and the server's redo log.
 
 use std::time::Duration;
 
@@ -14,15 +14,15 @@ use crate::{Error, Measure, Row, Spread, Usage};
 pub(crate) struct Cost {
     /// Of this process.
     pub(crate) here: Usage,
-    /// CPU time of the server; `None` where it cannot be seen.
+    /// CPU time of the server; `None` if it is not visible.
     pub(crate) server_cpu: Option<Duration>,
-    /// Bytes the server added to its redo log: its own work in the background included.
+    /// Bytes that the server added to its redo log, including its background work.
     pub(crate) redo_bytes: u64,
     /// Rows the server inserted, updated and deleted.
     pub(crate) rows: u64,
 }
 
-/// Measures from its making to [`Gauge::stop`].
+/// Measures from its creation to [`Gauge::stop`].
 pub(crate) struct Gauge {
     connection: Conn,
     server: Option<u32>,
@@ -50,7 +50,7 @@ impl Gauge {
     }
 }
 
-/// Rate and cost of runs over so many events each.
+/// Rate and cost of runs with this many events each.
 pub(crate) fn row(name: &str, events: u64, runs: &[Cost]) -> Row {
     let count = events as f64;
     let measure = |name, of: &dyn Fn(&Cost) -> f64| Measure { name, spread: Spread::of(runs.iter().map(of)) };
@@ -67,7 +67,7 @@ pub(crate) fn row(name: &str, events: u64, runs: &[Cost]) -> Row {
     Row { name: name.to_owned(), measures }
 }
 
-/// The server's process, if it runs on this machine and its note can be read.
+/// The server's process, if it runs on this machine and its PID file is readable.
 async fn server(connection: &mut Conn) -> Result<Option<u32>, Error> {
     let note: Option<String> = connection.query_first("SELECT @@pid_file").await?;
     let pid = note.and_then(|note| std::fs::read_to_string(note).ok()?.trim().parse().ok());
@@ -83,12 +83,12 @@ fn cpu(server: Option<u32>) -> Option<Duration> {
     process(server?).map(|server| server.cpu)
 }
 
-/// How far the redo log has come, by the name that each server has for it.
+/// The position of the redo log; the counter has a different name on each server.
 async fn redo_bytes(connection: &mut Conn) -> Result<u64, Error> {
     sum(connection, [&["Innodb_redo_log_current_lsn"], &["Innodb_lsn_current"]]).await
 }
 
-/// MariaDB counts rows of temporary tables elsewhere, and MySQL's counters of InnoDB it does not have.
+/// The counters of MariaDB and of MySQL. MariaDB counts rows of temporary tables separately.
 async fn rows(connection: &mut Conn) -> Result<u64, Error> {
     let mysql: &[&str] = &["Innodb_rows_inserted", "Innodb_rows_updated", "Innodb_rows_deleted"];
     sum(connection, [mysql, &["Handler_write", "Handler_update", "Handler_delete"]]).await

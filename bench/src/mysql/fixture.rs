@@ -9,30 +9,30 @@ use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::write::Outbox;
 
 use crate::Error;
-use crate::filling::Filling;
+use crate::workload::Workload;
 
 /// Events per transaction while filling.
 const FILL_BATCH: u64 = 5_000;
 
-/// A fresh database of its own, dropped by [`Fixture::close`].
+/// A new database, dropped by [`Fixture::close`].
 pub(crate) struct Fixture {
     url: String,
     pub(crate) schema: Ident,
 }
 
 impl Fixture {
-    /// Makes a database of this name and writes events into it, the ordinary way.
-    pub(crate) async fn fill(url: &str, name: &str, filling: &Filling) -> Result<Self, Error> {
+    /// Creates a database with this name and writes events with the library.
+    pub(crate) async fn fill(url: &str, name: &str, workload: &Workload) -> Result<Self, Error> {
         let fixture = Self { url: url.to_owned(), schema: Ident::new(&format!("postrider_bench_{name}"))? };
         let mut connection = fixture.connect().await?;
         connection.query_drop(fixture.sql("DROP DATABASE IF EXISTS {schema}")).await?;
         MySqlStore::migrate(&fixture.config()?).await?;
         let outbox = Outbox::new().schema(fixture.schema.clone());
         let mut next = 0;
-        while next < filling.events {
-            let until = (next + FILL_BATCH).min(filling.events);
+        while next < workload.events {
+            let until = (next + FILL_BATCH).min(workload.events);
             let mut tx = connection.start_transaction(TxOpts::default()).await?;
-            outbox.write_all(&mut tx, (next..until).map(|number| filling.event(number))).await?;
+            outbox.write_all(&mut tx, (next..until).map(|number| workload.event(number))).await?;
             tx.commit().await?;
             next = until;
         }
@@ -41,7 +41,7 @@ impl Fixture {
         Ok(fixture)
     }
 
-    /// A statement with the database's name put in.
+    /// A statement with the name of the database inserted.
     pub(crate) fn sql(&self, statement: &str) -> String {
         statement.replace("{schema}", self.schema.as_str())
     }
@@ -54,7 +54,7 @@ impl Fixture {
         Ok(Arc::new(MySqlStore::connect(&self.config()?).await?))
     }
 
-    /// One more connection, over TCP as the relay's: by itself the driver would take a socket file, which is faster.
+    /// Another connection, over TCP like the relay's. By default the driver would use a socket file, which is faster.
     pub(crate) async fn connect(&self) -> Result<Conn, Error> {
         let opts = OptsBuilder::from_opts(Opts::from_url(&self.url)?).prefer_socket(false);
         Ok(Conn::new(opts).await?)

@@ -1,4 +1,4 @@
-//! What the table guides invite: a status column and two updates per event.
+//! The common approach: a status column and two updates per event.
 
 use mysql_async::prelude::Queryable;
 
@@ -6,7 +6,7 @@ use super::{Cost, Fixture, Gauge};
 use crate::Error;
 
 impl Fixture {
-    /// Publishes events to nowhere, marking each before and after, as `outbox_events`'s queries do.
+    /// Publishes events to nowhere and marks each before and after, with the statements of `outbox_events`.
     pub(crate) async fn row_by_row(&self, events: u64, page_events: usize) -> Result<Cost, Error> {
         self.copy_rows(events).await?;
         let mut connection = self.connect().await?;
@@ -40,7 +40,7 @@ impl Fixture {
         Ok(cost)
     }
 
-    /// The guide's table with copies of the fixture's first rows.
+    /// The table `outbox_events` with copies of the fixture's first rows.
     async fn copy_rows(&self, events: u64) -> Result<(), Error> {
         let mut connection = self.connect().await?;
         for statement in [

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Cost, Fixture, Gauge};
 use crate::Error;
 
-/// An event as the driver gives it, with texts as texts, as on the other databases.
+/// An event as the driver returns it, with texts as strings, as on the other databases.
 struct Owned {
     position: i64,
     _id: Uuid,
@@ -17,7 +17,7 @@ struct Owned {
 }
 
 impl Fixture {
-    /// Reads all events, a page at a time.
+    /// Reads all events, page by page.
     pub(crate) async fn select(&self, page_events: usize) -> Result<Cost, Error> {
         let mut connection = self.connect().await?;
         let statement = self.sql(
@@ -43,13 +43,13 @@ impl Fixture {
     }
 }
 
-/// Nothing is copied that can be moved.
+/// Moves values instead of copying them.
 fn owned(mut row: Row) -> Result<Owned, Error> {
     let id = bytes(&mut row, 1)?.ok_or("an event without an id")?;
     let mut text = |column| -> Result<Option<String>, Error> {
         Ok(bytes(&mut row, column)?.map(String::from_utf8).transpose()?)
     };
-    // The action is text as well, and NULL in all of them.
+    // The action is text too, and NULL in all events.
     let texts = [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?, text(7)?, text(8)?, text(9)?];
     let payload = bytes(&mut row, 10)?.unwrap_or_default();
     let mut other = |column: usize| row.take::<Value, _>(column).unwrap_or(Value::NULL);

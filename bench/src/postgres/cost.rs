@@ -1,4 +1,4 @@
-//! What a piece of work cost: this process, the server's processes, and the server's log.
+//! The cost of work: this process, the server's processes, and the server's log.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::server::Server;
 use crate::machine::Meter;
 use crate::{Error, Measure, Row, Spread, Usage};
 
-/// How often to look whether a relay's connections have ended: another process's may be there to stay.
+/// How often to check whether a relay's connections have ended; connections of other processes may remain.
 const RELAY_LOOKS_MAX: usize = 200;
 
 /// Cost of a piece of work.
@@ -16,7 +16,7 @@ const RELAY_LOOKS_MAX: usize = 200;
 pub(crate) struct Cost {
     /// Of this process.
     pub(crate) here: Usage,
-    /// CPU time of all processes of the server; `None` where they cannot be seen.
+    /// CPU time of all processes of the server; `None` if they are not visible.
     pub(crate) server_cpu: Option<Duration>,
     /// Bytes the server added to its write-ahead log.
     pub(crate) wal_bytes: i64,
@@ -24,7 +24,7 @@ pub(crate) struct Cost {
     pub(crate) rows: i64,
 }
 
-/// Measures from its making to [`Gauge::stop`].
+/// Measures from its creation to [`Gauge::stop`].
 pub(crate) struct Gauge<'a> {
     client: &'a Client,
     schema: &'a str,
@@ -54,7 +54,7 @@ impl<'a> Gauge<'a> {
     }
 }
 
-/// Rate and cost of runs over so many events each.
+/// Rate and cost of runs with this many events each.
 pub(crate) fn row(name: &str, events: u64, runs: &[Cost]) -> Row {
     let count = events as f64;
     let measure = |name, of: &dyn Fn(&Cost) -> f64| Measure { name, spread: Spread::of(runs.iter().map(of)) };
@@ -76,7 +76,7 @@ async fn wal_bytes(client: &Client) -> Result<i64, Error> {
     Ok(client.query_one(sql, &[]).await?.try_get(0)?)
 }
 
-/// Makes a connection tell the server's statistics what it did, which it does now and then by itself.
+/// Makes a connection report its statistics now; otherwise it does so only from time to time.
 pub(crate) async fn report(client: &Client) -> Result<(), Error> {
     let sql = "SELECT current_setting('server_version_num')::int >= 150000";
     if client.query_one(sql, &[]).await?.try_get(0)? {
@@ -97,7 +97,7 @@ pub(super) async fn relays_gone(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// Of all tables of the schema.
+/// Statistics of all tables of the schema.
 async fn rows_written(client: &Client, schema: &str) -> Result<i64, Error> {
     let sql = "SELECT coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0)::bigint
                FROM pg_stat_all_tables

@@ -8,12 +8,12 @@ use postrider::write::Outbox;
 use tokio_postgres::{Client, NoTls};
 
 use crate::Error;
-use crate::filling::Filling;
+use crate::workload::Workload;
 
 /// Events per transaction while filling.
 const FILL_BATCH: u64 = 5_000;
 
-/// A fresh schema of its own, dropped by [`Fixture::close`].
+/// A new schema, dropped by [`Fixture::close`].
 pub(crate) struct Fixture {
     url: String,
     pub(crate) schema: Ident,
@@ -21,8 +21,8 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// Makes a schema of this name and writes events into it, the ordinary way.
-    pub(crate) async fn fill(url: &str, name: &str, filling: &Filling) -> Result<Self, Error> {
+    /// Creates a schema with this name and writes events with the library.
+    pub(crate) async fn fill(url: &str, name: &str, workload: &Workload) -> Result<Self, Error> {
         let schema = Ident::new(&format!("postrider_bench_{name}"))?;
         let client = connect(url).await?;
         client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await?;
@@ -30,10 +30,10 @@ impl Fixture {
         PostgresStore::migrate(&fixture.config()?).await?;
         let outbox = Outbox::new().schema(fixture.schema.clone());
         let mut next = 0;
-        while next < filling.events {
-            let until = (next + FILL_BATCH).min(filling.events);
+        while next < workload.events {
+            let until = (next + FILL_BATCH).min(workload.events);
             let tx = fixture.client.transaction().await?;
-            outbox.write_all(&tx, (next..until).map(|number| filling.event(number))).await?;
+            outbox.write_all(&tx, (next..until).map(|number| workload.event(number))).await?;
             tx.commit().await?;
             next = until;
         }
@@ -41,9 +41,9 @@ impl Fixture {
         Ok(fixture)
     }
 
-    /// Makes a schema with events that the server makes up itself, which is faster for many.
+    /// Creates a schema with events that the server generates, which is faster for many events.
     pub(crate) async fn generate(url: &str, name: &str, events: u64) -> Result<Self, Error> {
-        let none = Filling { events: 0, payload_bytes: 0, keys: 0 };
+        let none = Workload { events: 0, payload_bytes: 0, keys: 0 };
         let fixture = Self::fill(url, name, &none).await?;
         let sql = "INSERT INTO {schema}.events (type, aggregate_type, aggregate_id, payload)
                    SELECT 'order.placed', 'Order', n::text, convert_to(repeat('x', 340), 'UTF8')
@@ -53,14 +53,14 @@ impl Fixture {
         Ok(fixture)
     }
 
-    /// Everybody starts with clean pages: hint bits set, nothing left for the checkpointer to write.
+    /// Makes all contenders start with clean pages: hint bits set, nothing left for the checkpointer to write.
     pub(crate) async fn settle(&self) -> Result<(), Error> {
         self.client.batch_execute(&self.sql("VACUUM ANALYZE {schema}.events")).await?;
         self.client.batch_execute("CHECKPOINT").await?;
         Ok(())
     }
 
-    /// A statement with the schema's name put in.
+    /// A statement with the name of the schema inserted.
     pub(crate) fn sql(&self, statement: &str) -> String {
         statement.replace("{schema}", &self.schema.to_string())
     }
@@ -73,7 +73,7 @@ impl Fixture {
         Ok(Arc::new(PostgresStore::connect(&self.config()?).await?))
     }
 
-    /// One more connection.
+    /// Another connection.
     pub(crate) async fn connect(&self) -> Result<Client, Error> {
         connect(&self.url).await
     }

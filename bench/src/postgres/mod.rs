@@ -2,13 +2,13 @@
 
 mod cost;
 mod fixture;
-mod looks;
+mod claims;
 mod relay;
 mod row_by_row;
 mod select;
 mod server;
 mod skip_locked;
 
+pub(crate) use claims::ClaimCost;
 pub(crate) use cost::{Cost, Gauge, report, row};
 pub(crate) use fixture::Fixture;
-pub(crate) use looks::Looks;

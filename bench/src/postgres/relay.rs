@@ -1,4 +1,4 @@
-//! Postrider itself, on the schema.
+//! Postrider on the schema.
 
 use postrider::relay::Policy;
 
@@ -8,8 +8,8 @@ use crate::carry::carry;
 use crate::memory::Memory;
 
 impl Fixture {
-    /// Drains so many events that stand at and behind a position, with a new subscription. Also tells how
-    /// much memory it took at most, beyond what the idle process had.
+    /// Delivers this many events from a position on, with a new subscription. Also returns its peak memory above that
+    /// of the idle process.
     pub(crate) async fn relay(&self, name: &str, position: u64, events: u64) -> Result<(Cost, u64), Error> {
         let store = self.store().await?;
         let memory = Memory::watch();

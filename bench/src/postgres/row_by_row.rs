@@ -1,11 +1,11 @@
-//! What the table guides invite: a status column and two updates per event.
+//! The common approach: a status column and two updates per event.
 
 use super::cost::report;
 use super::{Cost, Fixture, Gauge};
 use crate::Error;
 
 impl Fixture {
-    /// Publishes events to nowhere, marking each before and after, as `outbox_events`'s queries do.
+    /// Publishes events to nowhere and marks each before and after, with the statements of `outbox_events`.
     pub(crate) async fn row_by_row(&self, events: u64, page_events: usize) -> Result<Cost, Error> {
         copy_rows(self, events).await?;
         let client = self.connect().await?;
@@ -42,7 +42,7 @@ impl Fixture {
     }
 }
 
-/// The guide's table with copies of the fixture's first rows.
+/// The table `outbox_events` with copies of the fixture's first rows.
 pub(super) async fn copy_rows(fixture: &Fixture, events: u64) -> Result<(), Error> {
     let make = "DROP TABLE IF EXISTS {schema}.outbox_events;
         CREATE TABLE {schema}.outbox_events (

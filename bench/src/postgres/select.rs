@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Cost, Fixture, Gauge};
 use crate::Error;
 
-/// An event as the driver gives it.
+/// An event as the driver returns it.
 struct Owned {
     position: i64,
     _id: Uuid,
@@ -17,7 +17,7 @@ struct Owned {
 }
 
 impl Fixture {
-    /// Reads all events, a page at a time.
+    /// Reads all events, page by page.
     pub(crate) async fn select(&self, page_events: usize) -> Result<Cost, Error> {
         let client = self.connect().await?;
         client.batch_execute("SET jit = off").await?;

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use crate::machine::{Process, process};
 
-/// The process that all others of the server are children of.
+/// The parent of all other processes of the server.
 pub(crate) struct Server {
     postmaster: Option<u32>,
 }
@@ -19,7 +19,7 @@ impl Server {
         Ok(Self { postmaster: backend.map(|backend| backend.parent) })
     }
 
-    /// CPU time of all its processes, those that have ended included.
+    /// CPU time of all its processes, including those that have ended.
     pub(crate) fn cpu(&self) -> Option<Duration> {
         let postmaster = self.postmaster?;
         let ended = process(postmaster)?.with_children_ended;

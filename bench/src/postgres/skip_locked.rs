@@ -1,4 +1,4 @@
-//! What most outboxes do: workers take rows with SKIP LOCKED and mark them, a batch per transaction.
+//! The approach of most outboxes: workers claim rows with SKIP LOCKED and mark them, one batch per transaction.
 
 use super::cost::report;
 use super::row_by_row::copy_rows;
@@ -6,7 +6,7 @@ use super::{Cost, Fixture, Gauge};
 use crate::Error;
 
 impl Fixture {
-    /// Publishes events to nowhere, one worker, marking a batch in the transaction that took it.
+    /// Publishes events to nowhere with one worker, which marks a batch in the transaction that claimed it.
     pub(crate) async fn skip_locked(&self, events: u64, batch_events: usize) -> Result<Cost, Error> {
         copy_rows(self, events).await?;
         let client = self.connect().await?;

@@ -1,9 +1,9 @@
-//! How fast a backlog reaches a broker, beside the broker's client publishing the same records by itself.
+//! How fast a backlog reaches a broker, compared with the broker's client publishing the same records alone.
 
 use crate::drain::rates;
-use crate::filling::Filling;
 use crate::kafka::{Alone, Mode, Topic, relay};
 use crate::postgres::Fixture;
+use crate::workload::Workload;
 use crate::{Error, Report, Row};
 
 /// What to publish and how often.
@@ -13,7 +13,7 @@ pub struct Publish {
     pub events: u64,
     /// Bytes of each payload.
     pub payload_bytes: usize,
-    /// Different keys; 0: every event has its own.
+    /// Number of keys; 0: a separate key for every event.
     pub keys: u64,
     /// Runs of each contender, in turns.
     pub repetitions: usize,
@@ -25,10 +25,10 @@ impl Default for Publish {
     }
 }
 
-/// Runs it from a fresh schema of a server to topics of a Kafka cluster. `progress` is reported what happens next.
+/// Runs it from a new schema of a server to topics of a Kafka cluster. `progress` is called with each next step.
 ///
 /// # Errors
-/// What the server, the cluster or the relay says; and if a topic does not hold each event once.
+/// An error of the server, the cluster or the relay, or if a topic does not contain each event once.
 pub async fn postgres_to_kafka(
     url: &str,
     brokers: &str,
@@ -37,9 +37,9 @@ pub async fn postgres_to_kafka(
 ) -> Result<Report, Error> {
     let Publish { events, payload_bytes, keys, repetitions } = publish;
     progress(&format!("writing {events} events of {payload_bytes} bytes"));
-    let filling = Filling { events, payload_bytes, keys };
-    let fixture = Fixture::fill(url, "publish", &filling).await?;
-    let alone = Alone::new(&filling)?;
+    let workload = Workload { events, payload_bytes, keys };
+    let fixture = Fixture::fill(url, "publish", &workload).await?;
+    let alone = Alone::new(&workload)?;
     let (mut limit, mut plain, mut transactional) = (Vec::new(), Vec::new(), Vec::new());
     for run in 1..=repetitions {
         progress(&format!("run {run} of {repetitions}"));
@@ -74,7 +74,7 @@ pub async fn postgres_to_kafka(
     })
 }
 
-/// A rate means nothing if it was not the same work. Deletes the topic: the next one needs the room.
+/// Checks that every run did the same work. Deletes the topic, because the next run needs the disk space.
 async fn holds_each_once(topic: Topic, events: u64) -> Result<(), Error> {
     let records = tokio::task::block_in_place(|| topic.offsets())?;
     let name = topic.name.clone();

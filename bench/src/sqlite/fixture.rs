@@ -8,20 +8,20 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::Error;
-use crate::filling::Filling;
+use crate::workload::Workload;
 
 /// Events per transaction while filling.
 const FILL_BATCH: u64 = 5_000;
 
-/// A fresh database in a folder of its own, gone when dropped.
+/// A new database in a temporary folder, which is deleted when this is dropped.
 pub(crate) struct Fixture {
     _folder: TempDir,
     pub(crate) path: PathBuf,
 }
 
 impl Fixture {
-    /// Writes events, the ordinary way.
-    pub(crate) fn fill(filling: &Filling) -> Result<Self, Error> {
+    /// Writes events with the library.
+    pub(crate) fn fill(workload: &Workload) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("bench.db");
         SqliteStore::migrate(&path)?;
@@ -29,14 +29,14 @@ impl Fixture {
         let mut connection = fixture.connect()?;
         let outbox = Outbox::new();
         let mut next = 0;
-        while next < filling.events {
-            let until = (next + FILL_BATCH).min(filling.events);
+        while next < workload.events {
+            let until = (next + FILL_BATCH).min(workload.events);
             let tx = connection.transaction()?;
-            outbox.write_all(&*tx, (next..until).map(|number| filling.event(number)))?;
+            outbox.write_all(&*tx, (next..until).map(|number| workload.event(number)))?;
             tx.commit()?;
             next = until;
         }
-        // Everybody starts with the events in the main file and nothing in the log.
+        // All contenders start with the events in the main file and an empty WAL.
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         Ok(fixture)
     }

@@ -1,4 +1,4 @@
-//! Postrider itself, on the file.
+//! Postrider on the file.
 
 use std::sync::Arc;
 
@@ -12,13 +12,12 @@ use crate::memory::Memory;
 use crate::{Error, Usage};
 
 impl Fixture {
-    /// Drains all events with a new subscription. Also tells how much memory it took at most, beyond what
-    /// the idle process had.
+    /// Delivers all events with a new subscription. Also returns its peak memory above that of the idle process.
     pub(crate) async fn relay(&self, name: &str, events: u64, policy: Policy) -> Result<(Usage, u64), Error> {
         self.relay_from(name, 1, events, policy).await
     }
 
-    /// Drains so many events that stand at and behind a position.
+    /// Delivers this many events from a position on.
     pub(crate) async fn relay_from(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! What the table guides invite: a status column and two updates per event.
+//! The common approach: a status column and two updates per event.
 
 use rusqlite::Connection;
 
@@ -7,8 +7,8 @@ use crate::machine::Meter;
 use crate::{Error, Usage};
 
 impl Fixture {
-    /// Publishes events to nowhere, marking each before and after, as `outbox_events`'s queries do. The table is
-    /// the guide's; its rows are copies of this fixture's.
+    /// Publishes events to nowhere and marks each before and after, with the statements of `outbox_events`. Its rows
+    /// are copies of this fixture's.
     pub(crate) fn row_by_row(&self, events: u64, page_events: usize) -> Result<Usage, Error> {
         let connection = self.connect()?;
         connection.execute_batch("PRAGMA synchronous = FULL")?;

@@ -9,7 +9,7 @@ use crate::{Error, Usage};
 const COLUMNS: usize = 15;
 
 impl Fixture {
-    /// Reads all events, a page at a time.
+    /// Reads all events, page by page.
     pub(crate) fn select(&self, page_events: usize) -> Result<Usage, Error> {
         let connection = self.connect()?;
         let meter = Meter::start();

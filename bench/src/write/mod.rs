@@ -1,4 +1,4 @@
-//! What an event costs the transaction that writes it.
+//! The cost of an event in the transaction that writes it.
 
 mod mysql;
 mod postgres;

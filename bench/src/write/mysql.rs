@@ -7,8 +7,8 @@ use postrider::write::Outbox;
 
 use super::Write;
 use crate::drain::rates;
-use crate::filling::Filling;
 use crate::mysql::{Cost, Fixture, Gauge, row};
+use crate::workload::Workload;
 use crate::{Error, Ratio, Report, Usage};
 
 /// The same columns with only a primary key: no checks, no index beyond it.
@@ -23,7 +23,7 @@ const TABLES: [&str; 2] = [
      ) ENGINE = InnoDB",
 ];
 
-/// What one contender does in each transaction, beside the order.
+/// What a contender does in each transaction in addition to the order.
 #[derive(Clone, Copy)]
 enum Work {
     Nothing,
@@ -31,13 +31,13 @@ enum Work {
     OutboxWrite,
 }
 
-/// Runs it in a fresh database of a server. `server` is its name.
+/// Runs it in a new database of a server. `server` is its name.
 ///
 /// # Errors
-/// What the server says.
+/// An error of the server.
 pub async fn mysql(server: &str, url: &str, write: &Write, progress: impl Fn(&str)) -> Result<Report, Error> {
     let Write { transactions, payload_bytes, repetitions } = *write;
-    let none = Filling { events: 0, payload_bytes: 0, keys: 0 };
+    let none = Workload { events: 0, payload_bytes: 0, keys: 0 };
     let fixture = Fixture::fill(url, "write", &none).await?;
     let mut connection = fixture.connect().await?;
     for table in TABLES {
@@ -80,7 +80,7 @@ pub async fn mysql(server: &str, url: &str, write: &Write, progress: impl Fn(&st
     })
 }
 
-/// One connection with what it needs.
+/// A connection and its prepared statements.
 struct Writer {
     connection: Conn,
     order: Statement,

@@ -6,8 +6,8 @@ use tokio_postgres::{Client, Statement, Transaction};
 
 use super::Write;
 use crate::drain::rates;
-use crate::filling::Filling;
 use crate::postgres::{Cost, Fixture, Gauge, report, row};
+use crate::workload::Workload;
 use crate::{Error, Ratio, Report, Usage};
 
 /// The same columns with only a primary key: no checks, no index beyond it.
@@ -19,7 +19,7 @@ const TABLES: &str = "
     CREATE TABLE {schema}.orders (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer bigint, cents bigint)";
 
-/// What one contender does in each transaction, beside the order.
+/// What a contender does in each transaction in addition to the order.
 #[derive(Clone, Copy)]
 enum Work {
     Nothing,
@@ -27,13 +27,13 @@ enum Work {
     OutboxWrite,
 }
 
-/// Runs it in a fresh schema of a server.
+/// Runs it in a new schema of a server.
 ///
 /// # Errors
-/// What the server says.
+/// An error of the server.
 pub async fn postgres(url: &str, write: &Write, progress: impl Fn(&str)) -> Result<Report, Error> {
     let Write { transactions, payload_bytes, repetitions } = *write;
-    let none = Filling { events: 0, payload_bytes: 0, keys: 0 };
+    let none = Workload { events: 0, payload_bytes: 0, keys: 0 };
     let fixture = Fixture::fill(url, "write", &none).await?;
     fixture.client.batch_execute(&fixture.sql(TABLES)).await?;
     let (mut alone, mut bare, mut outbox) = (Vec::new(), Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ pub async fn postgres(url: &str, write: &Write, progress: impl Fn(&str)) -> Resu
     })
 }
 
-/// One connection with what it needs.
+/// A connection and its prepared statements.
 struct Writer {
     client: Client,
     order: Statement,
@@ -98,7 +98,7 @@ impl Writer {
     }
 
     async fn run(mut self, fixture: &Fixture, work: Work, transactions: u64) -> Result<Cost, Error> {
-        // Else any process that comes first after a checkpoint pays for whole pages.
+        // Otherwise the first contender after a checkpoint pays for full page writes.
         fixture.client.batch_execute("CHECKPOINT").await?;
         let gauge = Gauge::start(&fixture.client, fixture.schema.as_str()).await?;
         for number in 0..transactions {

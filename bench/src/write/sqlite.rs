@@ -6,9 +6,9 @@ use rusqlite::{Connection, params};
 
 use super::Write;
 use crate::drain::rates;
-use crate::filling::Filling;
 use crate::machine::Meter;
 use crate::sqlite::Fixture;
+use crate::workload::Workload;
 use crate::{Error, Ratio, Report, Row, Usage};
 
 /// The same columns with only a primary key: no defaults, no checks.
@@ -17,13 +17,13 @@ const BARE: &str = "CREATE TABLE IF NOT EXISTS bare_events (
     time, topic, max_attempts, expires_at, action, namespace, producer);
     CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, customer INTEGER, cents INTEGER)";
 
-/// Runs it on a fresh SQLite file.
+/// Runs it on a new SQLite file.
 ///
 /// # Errors
-/// What SQLite says.
+/// An error of SQLite.
 pub fn sqlite(write: &Write, progress: impl Fn(&str)) -> Result<Report, Error> {
     let Write { transactions, payload_bytes, repetitions } = *write;
-    let fixture = Fixture::fill(&Filling { events: 0, payload_bytes: 0, keys: 0 })?;
+    let fixture = Fixture::fill(&Workload { events: 0, payload_bytes: 0, keys: 0 })?;
     let mut connection = fixture.connect()?;
     connection.execute_batch(BARE)?;
     let payload = "x".repeat(payload_bytes);

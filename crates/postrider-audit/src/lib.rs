@@ -1,14 +1,14 @@
-//! What was delivered against what was committed: the four numbers that matter.
+//! Compares delivered with committed events: lost, invented, out of order and duplicate events.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use uuid::Uuid;
 
-/// One event as writer and consumer both know it.
+/// One event, as recorded by the writer or the consumer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sighting {
-    /// Which event.
+    /// The id of the event.
     pub id: Uuid,
     /// Its key.
     pub key: String,
@@ -16,14 +16,14 @@ pub struct Sighting {
     pub version: u64,
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Verdict {
     /// Events committed.
     pub written: usize,
-    /// Deliveries.
+    /// Number of deliveries.
     pub delivered: usize,
-    /// Different events among them.
+    /// Number of distinct events among them.
     pub distinct: usize,
     /// Committed and never delivered.
     pub lost: usize,
@@ -53,7 +53,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Compares what was committed with what was delivered, in the order of delivery.
+/// Compares the committed events with the deliveries, in the order of delivery.
 ///
 /// Per key the consumer must see 1, 2, 3 and so on. After a crash it may see an earlier one again, and then
 /// everything after that in order: each delivery is at most one ahead of the one before it.
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_invented_or_early_is_found() {
+    fn missing_invented_and_misordered_events_are_found() {
         assert_eq!(verdict(&[1, 2, 4]).lost, 1);
         assert_eq!(verdict(&[1, 2, 3, 4, 9]).phantom, 1);
         assert_eq!(verdict(&[1, 3, 2, 4]).out_of_order, 2);

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:
   postrider relay                     deliver events until Ctrl-C
   postrider status --json             progress of each subscription";
 
-/// Examples come first: most people look for a line to copy.
+/// Examples come first, because most readers want a line to copy.
 const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
 /// Deliver the events of a transactional outbox to their destinations
@@ -61,7 +61,7 @@ pub struct Global {
 }
 
 impl Global {
-    /// The output these options ask for.
+    /// The output settings from these options.
     pub fn output(&self) -> Output {
         let verbosity = match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
@@ -73,7 +73,7 @@ impl Global {
     }
 }
 
-/// The whole command line as clap knows it.
+/// The complete command line for clap.
 pub fn command() -> clap::Command {
     examples_first(Cli::command())
 }
@@ -82,10 +82,10 @@ fn examples_first(command: clap::Command) -> clap::Command {
     command.help_template(TEMPLATE).mut_subcommands(examples_first)
 }
 
-/// Reads the command line, the program's name first.
+/// Parses the command line, which begins with the program's name.
 ///
 /// # Errors
-/// [`Failure::Usage`], which clap also uses when help or the version is asked for.
+/// [`Failure::Usage`], which clap also uses for `--help` and `--version`.
 pub fn parse(args: Vec<OsString>) -> Result<Cli, Failure> {
     let matches = command().try_get_matches_from(args).map_err(Failure::Usage)?;
     Cli::from_arg_matches(&matches).map_err(Failure::Usage)

@@ -1,4 +1,4 @@
-//! What every command gets.
+//! The context of a run, which every command receives.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::config::{Effective, Environment, Problem, Settings};
 use crate::failure::Failure;
 use crate::output::Output;
 
-/// The file that is used when nothing names another.
+/// The default config file.
 pub const CONFIG_FILE: &str = "postrider.toml";
 const CONFIG_VARIABLE: &str = "POSTRIDER_CONFIG";
 
@@ -22,12 +22,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// Reads nothing yet.
+    /// Creates the context without reading anything.
     pub fn new(global: Global, output: Output, environment: Environment) -> Self {
         Self { global, output, environment }
     }
 
-    /// The config file's path, and whether the user named it: then it has to exist.
+    /// The path of the config file, and whether the user named it; then it must exist.
     pub fn config_path(&self) -> (PathBuf, bool) {
         let named =
             self.global.config.clone().or_else(|| self.environment.get(CONFIG_VARIABLE).map(PathBuf::from));
@@ -38,20 +38,20 @@ impl Context {
     /// The configuration, ready to use.
     ///
     /// # Errors
-    /// All its problems at once.
+    /// All problems of the configuration.
     pub fn settings(&self) -> Result<Settings, Failure> {
         Ok(self.settings_or_problems()?)
     }
 
-    /// The same, for those who do more with problems than print them.
+    /// As `settings`, with the problems as values.
     pub(crate) fn settings_or_problems(&self) -> Result<Settings, Vec<Problem>> {
         Settings::new(&self.effective_or_problems()?, &self.environment)
     }
 
-    /// Every value and its origin, with secrets left where they are kept.
+    /// Every value and its origin, without resolving secrets.
     ///
     /// # Errors
-    /// All problems with keys and values at once.
+    /// All problems with keys and values.
     pub fn effective(&self) -> Result<Effective, Failure> {
         Ok(self.effective_or_problems()?)
     }
@@ -73,12 +73,12 @@ impl Context {
     }
 }
 
-/// Whether something is there. If that cannot be found out, reading it will tell why.
+/// Whether a path exists. If this cannot be determined, reading the file returns the reason.
 pub(crate) fn exists(path: &Path) -> bool {
     path.try_exists().unwrap_or(true)
 }
 
-/// Whether this process may write there, by its rights and those of the disk.
+/// Whether this process can write there: permissions, and not a read-only disk.
 #[cfg(unix)]
 pub(crate) fn is_writable(path: &Path) -> bool {
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()

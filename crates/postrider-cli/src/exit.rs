@@ -1,10 +1,10 @@
-//! Exit codes: every one there is, and which error gets which.
+//! All exit codes, and the exit code of each error.
 
 use postrider::Code;
 
 macro_rules! exits {
     ($(#[doc = $doc:literal] $name:ident = $number:literal,)+) => {
-        /// How a command ended. The numbers do not change.
+        /// The exit code of a command. The numbers do not change.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Exit { $(#[doc = $doc] $name = $number,)+ }
 
@@ -45,7 +45,7 @@ exits! {
 }
 
 impl From<Code> for Exit {
-    /// The only place that decides. A code that is not listed here ends as [`Exit::Failed`].
+    /// The exit code of an error. A code that is not listed here is [`Exit::Failed`].
     fn from(code: Code) -> Self {
         match code {
             Code::TypeEmpty

@@ -1,24 +1,24 @@
-//! Why a command did not end well.
+//! Why a command failed.
 
 use postrider::Error;
 
 use crate::config::Problem;
 use crate::exit::Exit;
 
-/// What a command returns instead of printing errors itself.
+/// The error of a command. Commands return it instead of printing.
 #[derive(Debug)]
 pub enum Failure {
     /// Errors to print, at least one.
     Errors(Vec<Error>),
-    /// The command line makes no sense; clap knows what to print.
+    /// The command line is invalid; clap prints the message.
     Usage(clap::Error),
-    /// The command has printed what it found; only the exit code is left to say.
+    /// The command has printed its findings; only the exit code remains.
     Reported(Exit),
-    /// The reader of standard output went away. Nothing is printed.
+    /// The reader of standard output has closed it. Nothing is printed.
     ClosedPipe,
     /// The user pressed Ctrl-C.
     Interrupted,
-    /// This command is still to be written.
+    /// This command is not implemented yet.
     NotBuilt(&'static str),
 }
 

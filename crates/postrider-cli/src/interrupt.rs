@@ -1,4 +1,4 @@
-//! Ctrl-C and what service managers send instead.
+//! Ctrl-C, and the signals that service managers send.
 
 use std::io;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use postrider::{Code, Error};
 
 use crate::failure::Failure;
 
-/// Some programs send a request twice, to the process and to its group. A person does not press so fast.
+/// Some programs send a signal twice, to the process and to its group. A second signal within this time is ignored.
 const ECHO_MAX: Duration = Duration::from_millis(200);
 
-/// Listens for requests to stop. From here on they no longer end the process by themselves.
+/// Listens for signals that request a stop. While it exists, these signals no longer end the process.
 #[derive(Debug)]
 pub struct Interrupts {
     #[cfg(unix)]
@@ -18,10 +18,10 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Begins to listen. Needs a tokio runtime.
+    /// Starts to listen. Needs a tokio runtime.
     ///
     /// # Errors
-    /// If the operating system does not allow to listen.
+    /// If the signal handlers cannot be installed.
     pub fn listen() -> Result<Self, Error> {
         Self::open().map_err(|e| Error::new(Code::RelayStopped, "cannot listen for Ctrl-C").with_source(e))
     }
@@ -63,7 +63,7 @@ impl Interrupts {
 }
 
 impl Interrupts {
-    /// Waits for a request that is not the echo of one that has just come.
+    /// Waits for a request that is not the duplicate of the previous one.
     pub async fn next_but_echo(&mut self) {
         let echoes = tokio::time::sleep(ECHO_MAX);
         tokio::pin!(echoes);
@@ -77,10 +77,10 @@ impl Interrupts {
     }
 }
 
-/// Runs a command's future on a runtime of its own.
+/// Runs a command's future on a new runtime.
 ///
 /// # Errors
-/// What the future says, or that there is no runtime to be had.
+/// The future's error, or that the runtime could not be created.
 pub fn block_on<T>(threads: Threads, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let mut builder = match threads {
         Threads::One => tokio::runtime::Builder::new_current_thread(),
@@ -90,7 +90,7 @@ pub fn block_on<T>(threads: Threads, work: impl Future<Output = Result<T, Failur
     let runtime =
         runtime.map_err(|e| Error::new(Code::RelayStopped, "cannot start a runtime").with_source(e))?;
     let ended = runtime.block_on(work);
-    // A call that hangs must not keep a command that was told to stop.
+    // A call that hangs must not prevent the command from stopping.
     runtime.shutdown_background();
     ended
 }
@@ -98,8 +98,8 @@ pub fn block_on<T>(threads: Threads, work: impl Future<Output = Result<T, Failur
 /// How many threads a runtime has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
-    /// The calling one.
+    /// The calling thread.
     One,
-    /// One per core.
+    /// One thread per core.
     Many,
 }

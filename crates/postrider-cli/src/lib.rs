@@ -1,15 +1,15 @@
-//! The command `postrider`, as a library so that tests and the docs can reach it. Not an interface for
-//! other programs: anything here may change.
+//! The command `postrider`, as a library so that tests and the docs can use it. Not an API for other programs: anything
+//! here may change.
 //!
-//! 1. [`args`]: the command line is read
-//! 2. [`context`]: what every command gets: output, environment, configuration
-//! 3. [`commands`]: one file per command does the work
-//! 4. [`output`]: data to standard output, talk to standard error
-//! 5. [`failure`] and [`exit`]: how it ended
+//! 1. [`args`]: parses the command line
+//! 2. [`context`]: output, environment and configuration of a run
+//! 3. [`commands`]: one file per command
+//! 4. [`output`]: data to standard output, messages to standard error
+//! 5. [`failure`] and [`exit`]: errors and exit codes
 //!
-//! [`config`] is the configuration, [`database`] what the commands ask of a database, [`sinks`] the types of sink, [`assemble`]
-//! makes a relay of them, [`doctor`] finds what is wrong with them; [`log`] and [`interrupt`] are for commands that run long.
-//! [`pages`] writes the parts of the docs that come from the code.
+//! [`config`] is the configuration, [`database`] the databases, [`sinks`] the types of sink; [`assemble`] builds a
+//! relay from them, [`doctor`] checks them; [`log`] and [`interrupt`] are for long-running commands. [`pages`]
+//! generates the parts of the docs that come from the code.
 
 #[cfg(not(any(feature = "sqlite", feature = "postgres", feature = "mysql")))]
 compile_error!("build with at least one of the features sqlite, postgres and mysql");
@@ -42,12 +42,12 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{ColorWhen, Output, Verbosity};
 
-/// Runs the command line, the program's name first, and says how it ended. Prints everything there is to
-/// print.
+/// Runs the command line, which begins with the program's name. Prints all output and errors, and returns the exit
+/// code.
 pub fn run(args: Vec<OsString>) -> Exit {
     std::panic::set_hook(Box::new(report_panic));
     let texts: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    // Until the arguments are understood, these settings have to do.
+    // Used until the arguments are parsed.
     let mut output = Output::new(false, ColorWhen::scan(&texts), Verbosity::Normal);
     let ended = refuse_passwords(&texts).and_then(|()| args::parse(args)).and_then(|cli| {
         output = cli.global.output();
@@ -67,7 +67,7 @@ pub fn run(args: Vec<OsString>) -> Exit {
     }
 }
 
-/// A panic is reported like any other error, through the same filter.
+/// Reports a panic like any other error, through the same filter.
 fn report_panic(panic: &PanicHookInfo<'_>) {
     let said = panic.payload_as_str().unwrap_or("without a word");
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
@@ -78,8 +78,8 @@ fn report_panic(panic: &PanicHookInfo<'_>) {
     Output::new(false, ColorWhen::Auto, Verbosity::Quiet).failure(&error.into());
 }
 
-/// Every user of the machine can read the arguments of every process; and clap repeats what it does not
-/// understand. So a password must go before anything else looks at it.
+/// Every user of the machine can read the arguments of every process, and clap repeats arguments that it does not
+/// understand. So a password is rejected before anything else reads the arguments.
 fn refuse_passwords(args: &[String]) -> Result<(), Failure> {
     if !args.iter().any(|arg| url::text_has_password(arg)) {
         return Ok(());

@@ -9,16 +9,16 @@ use crate::config::settings::{LogFormat, RelaySettings};
 use crate::config::url;
 use crate::output::{Output, Verbosity};
 
-/// Sends the log of this process to standard error, as the configuration and `-v` or `-q` say. The second
-/// call in one process changes nothing.
+/// Sends the log of this process to standard error, at the level of the configuration and of `-v` or `-q`. A second
+/// call has no effect.
 pub fn start(settings: &RelaySettings, output: Output) {
     let level = level(&settings.log, output.verbosity());
     let subscriber = subscriber(level, settings.log_format, output.colours_talk());
-    // Fails only if there is a log already.
+    // Fails only if a log is already set up.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
-/// `-v` shows more than the configuration asks for, never less; `-q` shows errors only.
+/// `-v` can only raise the level of the configuration; `-q` shows errors only.
 fn level(configured: &str, verbosity: Verbosity) -> LevelFilter {
     let configured = configured.parse().unwrap_or(LevelFilter::INFO);
     match verbosity {
@@ -40,7 +40,7 @@ fn subscriber(level: LevelFilter, format: LogFormat, colours: bool) -> Box<dyn S
     }
 }
 
-/// Standard error, where no password of a URL gets through. A line is written at once.
+/// Standard error; passwords in URLs are masked. Each line is written immediately.
 struct Masked(io::Stderr);
 
 impl Write for Masked {

@@ -1,4 +1,4 @@
-//! What `#[event(...)]` may say, on a type and on a field.
+//! The attribute `#[event(...)]` on a type and on a field.
 
 use proc_macro2::Span;
 use syn::meta::ParseNestedMeta;
@@ -52,7 +52,7 @@ impl OnField {
     }
 }
 
-/// A variant may say nothing: one Rust type is one type of event.
+/// A variant cannot have the attribute: one Rust type is one event type.
 pub(crate) fn refuse_on_variant(attributes: &[Attribute]) -> Result<()> {
     each(attributes, |meta| {
         Err(meta.error(

@@ -1,4 +1,4 @@
-//! From the parsed type to the code.
+//! Generates the implementation for the parsed type.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -82,7 +82,8 @@ fn set(place: &mut Option<Marked>, mark: Option<Span>, name: &str, field: &Marke
     }
 }
 
-/// An aggregate needs its id everywhere, and an id needs an aggregate: half of it would be lost in silence.
+/// An aggregate needs an id in every variant, and an id needs an aggregate: otherwise one of them would be silently
+/// lost.
 fn check_aggregate(on_type: &OnType, shapes: &[Shape]) -> Result<()> {
     for shape in shapes {
         match (&on_type.aggregate, &shape.aggregate_id) {
@@ -101,7 +102,7 @@ fn check_aggregate(on_type: &OnType, shapes: &[Shape]) -> Result<()> {
     Ok(())
 }
 
-/// The method that reads a marked field, or nothing: then the trait's own `None` stands.
+/// The method that reads a marked field; without one, the trait's default `None` applies.
 fn getter(name: &str, shapes: &[Shape], field: impl Fn(&Shape) -> Option<&Marked>) -> TokenStream {
     if shapes.iter().all(|shape| field(shape).is_none()) {
         return TokenStream::new();
@@ -112,7 +113,7 @@ fn getter(name: &str, shapes: &[Shape], field: impl Fn(&Shape) -> Option<&Marked
         match field(shape) {
             None => quote!(#path { .. } => ::core::option::Option::None,),
             Some(Marked { member, ty }) => {
-                // The span of the type puts the error for a missing Display where it belongs.
+                // With the span of the type, the error for a missing Display points to the field.
                 let text = quote_spanned!(ty.span()=> <#ty as ::std::string::ToString>::to_string(value));
                 quote!(#path { #member: value, .. } => ::core::option::Option::Some(#text),)
             }
@@ -125,7 +126,7 @@ fn getter(name: &str, shapes: &[Shape], field: impl Fn(&Shape) -> Option<&Marked
     }
 }
 
-/// A generic type is an event whenever it serialises and its marked fields print.
+/// A generic type is an event if it implements Serialize and its marked fields implement Display.
 fn bounded(generics: &Generics, name: &Ident, shapes: &[Shape]) -> Generics {
     let mut bounded = generics.clone();
     if generics.type_params().next().is_none() {

@@ -1,4 +1,4 @@
-//! `#[derive(Event)]`: a type of the application becomes an event. Used through `postrider` with its
+//! `#[derive(Event)]`: makes a type of the application an event. Used through `postrider` with its
 //! feature `derive`.
 
 mod attributes;
@@ -29,12 +29,12 @@ use syn::{DeriveInput, parse_macro_input};
 /// ```
 ///
 /// On the struct or enum:
-/// - `type = "..."`: the event's type on the wire. Must be given, so that renaming the Rust type changes nothing.
-/// - `aggregate = "..."`: the kind of thing the event is about. Needs an `aggregate_id`.
+/// - `type = "..."`: the event's type in messages. Required, so that renaming the Rust type does not change it.
+/// - `aggregate = "..."`: the type of the aggregate. Needs an `aggregate_id`.
 ///
 /// On a field, in each variant of an enum at most one of each:
-/// - `aggregate_id`: which thing it is about. Any type with `Display`.
-/// - `key`: what orders the event, if that is not the aggregate. Any type with `Display`.
+/// - `aggregate_id`: the id of the aggregate. Any type with `Display`.
+/// - `key`: the ordering key, if it is not the aggregate. Any type with `Display`.
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

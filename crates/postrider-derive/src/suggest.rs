@@ -1,6 +1,6 @@
-//! A name to propose where one is missing.
+//! Suggests an event type if it is missing.
 
-/// `OrderPlaced` becomes `order.placed`; a last word `Event` says nothing and goes.
+/// `OrderPlaced` becomes `order.placed`; a final word `Event` is dropped.
 pub(crate) fn event_type(rust_name: &str) -> String {
     let mut name = String::new();
     let mut previous_is_lower = false;

@@ -124,6 +124,6 @@ fn names_around_the_type_do_not_matter() {
 }
 
 #[test]
-fn mistakes_are_told_at_compile_time() {
+fn mistakes_are_reported_at_compile_time() {
     trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
 }

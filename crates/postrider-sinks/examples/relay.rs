@@ -22,12 +22,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: relay DATABASE OUTPUT".into());
     };
     let number = |name, otherwise| std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(otherwise);
-    let policy = Policy {
-        lease: Duration::from_millis(number("LEASE_MS", 15_000)),
-        flush_interval: Duration::from_millis(number("FLUSH_MS", 50)),
-        window_events_max: number("WINDOW", 8_192) as usize,
-        ..Policy::default()
-    };
+    let policy = Policy::default()
+        .lease(Duration::from_millis(number("LEASE_MS", 15_000)))
+        .flush_interval(Duration::from_millis(number("FLUSH_MS", 50)))
+        .window_events_max(number("WINDOW", 8_192) as usize);
     let sink = File::open(&FileConfig::new(output))?;
     let subscription = Subscription::new("audit", sink).start(Start::Beginning).policy(policy);
     let store: Arc<dyn Store> = if database.starts_with("postgres://") {

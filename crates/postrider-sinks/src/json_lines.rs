@@ -2,22 +2,21 @@
 
 use postrider::sink::{Failure, Message, Outcome, Receipt};
 
-/// The lines of a batch up to the first message that cannot be a line, and the way back from what was
-/// written to the messages' outcomes.
+/// The lines of a batch up to the first message that cannot be a line. Maps what was written back to outcomes.
 #[derive(Debug)]
 pub(crate) struct JsonLines {
     bytes: Vec<u8>,
-    /// Where each line ends, its line break included.
+    /// Where each line ends, including its line break.
     ends: Vec<usize>,
-    /// Messages of the batch.
+    /// Number of messages in the batch.
     messages: usize,
-    /// Why the message after the last line is none.
+    /// Why the message after the last line cannot be a line.
     refused: Option<Failure>,
 }
 
 impl JsonLines {
-    /// Line breaks of JSON become spaces: outside of its strings they mean nothing, inside they cannot be.
-    /// Stops at the first other body with one: a later message of its key must not go out before it.
+    /// Replaces line breaks in JSON with spaces: they occur only between its tokens. Stops at the first other body with
+    /// a line break, because a later message of its key must not be written before it.
     pub(crate) fn of(batch: &[Message]) -> Self {
         let size = batch.iter().map(|message| message.body.len() + 1).sum();
         let mut lines = Self {
@@ -45,19 +44,19 @@ impl JsonLines {
         lines
     }
 
-    /// What to write.
+    /// The bytes to write.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Outcomes when all lines are safe.
+    /// Outcomes if all lines were written.
     pub(crate) fn acknowledged(self) -> Vec<Outcome> {
         let lines = self.ends.len();
         let refused = self.refused.map(Outcome::Rejected);
         outcomes(self.messages, lines, Outcome::Acknowledged(Receipt::default()), refused)
     }
 
-    /// Outcomes when only the first `written` bytes are safe and the destination then went down.
+    /// Outcomes if only the first `written` bytes were written before the destination failed.
     pub(crate) fn down_after(self, written: usize, failure: Failure) -> Vec<Outcome> {
         let lines = self.ends.iter().take_while(|&&end| end <= written).count();
         if lines == self.ends.len() {
@@ -67,13 +66,13 @@ impl JsonLines {
         outcomes(self.messages, lines, safe, Some(Outcome::Down(failure)))
     }
 
-    /// Outcomes when any of the lines may be there or not.
+    /// Outcomes if each line may or may not have been written.
     pub(crate) fn ambiguous(self, failure: Failure) -> Vec<Outcome> {
         outcomes(self.messages, self.ends.len(), Outcome::Ambiguous(failure), None)
     }
 }
 
-/// Puts JSON on one line. Answers whether it was JSON.
+/// Puts JSON on one line. Returns whether it was JSON.
 fn fold(body: &mut [u8]) -> bool {
     let json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
     if json {
@@ -82,7 +81,7 @@ fn fold(body: &mut [u8]) -> bool {
     json
 }
 
-/// `first` for so many messages, then `stop` for one, and the rest untried.
+/// `first` for `count` messages, then `stop` for one, and the others untried.
 fn outcomes(messages: usize, count: usize, first: Outcome, stop: Option<Outcome>) -> Vec<Outcome> {
     let mut outcomes = vec![first; count];
     outcomes.extend(stop);
@@ -133,7 +132,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn half_a_line_is_no_line() {
+    fn a_partial_line_is_not_acknowledged() {
         let down = |written| {
             let outcomes =
                 JsonLines::of(&batch(["11", "22", "33"])).down_after(written, Failure::new("full"));
@@ -143,7 +142,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_may_be_written_is_ambiguous_and_what_was_never_a_line_is_not() {
+    fn lines_that_may_have_been_written_are_ambiguous_and_later_messages_untried() {
         let outcomes = JsonLines::of(&batch(["1", "2", "\n", "4"])).ambiguous(Failure::new("lost"));
         use Outcome::{Ambiguous, Untried};
         assert!(matches!(outcomes[..], [Ambiguous(_), Ambiguous(_), Untried, Untried]), "{outcomes:?}");

@@ -2,13 +2,13 @@
 //!
 //! | feature | sink | acknowledges when |
 //! |---|---|---|
-//! | `null` | [`Null`] | at once |
+//! | `null` | [`Null`] | immediately |
 //! | `stdout` | [`Stdout`] | the operating system has the bytes |
-//! | `file` | [`File`](file::File) | the disk has the bytes |
-//! | `kafka` | `kafka::Kafka` | all replicas in sync have the record |
-//! | `webhook` | `webhook::Webhook` | the endpoint answered 2xx |
+//! | `file` | [`File`](file::File) | the bytes are on disk |
+//! | `kafka` | `kafka::Kafka` | all in-sync replicas have the record |
+//! | `webhook` | `webhook::Webhook` | the endpoint responded with 2xx |
 //!
-//! The feature `webhook-verify` has what the receiver of a webhook needs, without an HTTP client.
+//! The feature `webhook-verify` contains what the receiver of a webhook needs, without an HTTP client.
 
 #[cfg(feature = "file")]
 pub mod file;

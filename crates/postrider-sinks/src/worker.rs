@@ -1,7 +1,7 @@
-//! The thread that does a sink's blocking writes, one batch at a time.
+//! The thread that performs a sink's blocking writes, one batch at a time.
 //!
-//! A thread of its own and not the runtime's pool, because a pipe without a reader blocks forever and
-//! would keep the runtime from shutting down.
+//! A dedicated thread instead of the runtime's pool: a write to a pipe without a reader can block forever and would
+//! prevent the runtime from shutting down.
 
 use std::io;
 
@@ -10,12 +10,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::json_lines::JsonLines;
 
-/// Batches that may wait for the thread. The relay bounds what is in flight; this bounds what it gave up on.
+/// Maximum number of batches that wait for the thread. The relay limits the batches in flight; this limits those that
+/// it no longer waits for.
 const WAITING_BATCHES_MAX: usize = 16;
 
 /// Where lines are written.
 pub(crate) trait Target: Send + 'static {
-    /// Writes all lines, as durably as the target can, and says what became of each message.
+    /// Writes all lines, as durably as the target can. Returns one outcome per message.
     fn write(&mut self, lines: JsonLines) -> Vec<Outcome>;
 }
 
@@ -37,9 +38,9 @@ impl Worker {
         let (jobs, mut waiting) = mpsc::channel::<Job>(WAITING_BATCHES_MAX);
         std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             while let Some(Job { lines, reply }) = waiting.blocking_recv() {
-                // No process waits for it any more, so it would only be a duplicate.
+                // If the caller no longer waits, the relay sends the batch again: writing it here would duplicate it.
                 if !reply.is_closed() {
-                    // The caller may have left during the write; then no process needs the answer.
+                    // The caller may have stopped waiting during the write.
                     let _ = reply.send(target.write(lines));
                 }
             }

@@ -3,6 +3,7 @@
 //! - [`conformance`]: one suite per seam; every implementation passes the same one
 //! - [`audit`]: what was delivered against what was committed
 //! - [`ManualClock`]: time that moves when the test says so
+//! - [`CapturedLog`]: the log lines of a test
 //! - [`memory`]: a database in memory with late commits, rollbacks and restores
 //! - [`sink`]: a destination that does what its script says
 //! - [`proxy`]: a network that fails as told
@@ -10,6 +11,7 @@
 //! - [`sim`]: whole histories of relays, writers and faults from one seed, and the checkers of the promises
 
 mod clock;
+mod log;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod memory;
@@ -22,4 +24,5 @@ pub mod sim;
 pub mod sink;
 
 pub use clock::ManualClock;
+pub use log::CapturedLog;
 pub use postrider_audit as audit;

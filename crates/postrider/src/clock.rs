@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A moment in UTC, in microseconds since 1970. What the database stores and the wire shows.
+/// A point in time in UTC, in microseconds since 1970, as the database and messages contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
@@ -19,12 +19,12 @@ impl Timestamp {
         self.0
     }
 
-    /// This moment moved into the future; saturates at the end of time.
+    /// This time plus a duration; saturates at the maximum.
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// How long from this moment until `later`; zero when `later` is not later.
+    /// The duration from this time until `later`; zero if `later` is not later.
     pub fn until(self, later: Self) -> Duration {
         Duration::from_micros(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
     }
@@ -64,22 +64,22 @@ impl FromStr for Timestamp {
     }
 }
 
-/// One reading of both clocks. The relay's brain is handed these; it never asks for the time itself.
+/// One reading of both clocks. The relay's brain receives these; it never reads the time itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Time since some fixed moment; never goes back, knows nothing of the calendar. Leases and timers use it.
+    /// Monotonic time since an arbitrary start. Leases and timers use it.
     pub elapsed: Duration,
-    /// The calendar's time; may jump either way. Expiry uses it.
+    /// Wall-clock time; may jump forwards and backwards. The expiry of events uses it.
     pub wall: Timestamp,
 }
 
-/// Where the time comes from. The only place in the library that asks the operating system.
+/// A source of time. [`SystemClock`] is the only place in the library that reads the clocks of the operating system.
 pub trait Clock: Send + Sync + 'static {
     /// Reads both clocks.
     fn now(&self) -> Now;
 }
 
-/// The machine's clocks.
+/// The clocks of the operating system.
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     started: Instant,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_the_past_takes_no_time() {
+    fn the_duration_until_an_earlier_time_is_zero() {
         let time = Timestamp::from_micros(5);
         assert_eq!(time.until(Timestamp::from_micros(3)), Duration::ZERO);
         assert_eq!(time.until(time.after(Duration::from_secs(2))), Duration::from_secs(2));

@@ -1,24 +1,23 @@
-//! Names of database objects that a person may choose.
+//! Names of database objects from the configuration.
 
 use std::fmt;
 
 use crate::{Code, Error, Result};
 
-/// The name of a schema or a table. It becomes part of a statement: it is checked here, and quoted where it is put
-/// in.
+/// The name of a schema or a table. It becomes part of a statement, so it is checked here and quoted on insertion.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ident(String);
 
-/// What PostgreSQL keeps of a name.
+/// PostgreSQL truncates longer names.
 const BYTES_MAX: usize = 63;
 
 impl Ident {
-    /// Any name that the database takes in quotes: capital letters, spaces, hyphens, reserved words.
+    /// Accepts any name that the database accepts in quotes: capital letters, spaces, hyphens, reserved words.
     ///
     /// # Errors
-    /// [`Code::NameInvalid`] for a name that is empty, longer than 63 bytes, has a character that could end its quotes or
-    /// means something in a statement (`'"`\{}?:` and control characters), begins or ends with a space, or is one that the
-    /// database keeps for itself (`pg_...`).
+    /// [`Code::NameInvalid`] for a name that is empty or longer than 63 bytes, contains a character that could end its
+    /// quotes or has a meaning in statements (`'"`\{}?:` and control characters), begins or ends with a space, or is
+    /// reserved by the database (`pg_...`).
     pub fn new(name: &str) -> Result<Self> {
         let fits = !name.is_empty() && name.len() <= BYTES_MAX && name.trim() == name;
         let is_plain = !name.chars().any(|c| c.is_control() || "'\"`\\{}?:".contains(c));
@@ -30,7 +29,7 @@ impl Ident {
         ))
     }
 
-    /// The name as it is, without quotes.
+    /// The name without quotes.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,7 +53,7 @@ impl Default for Ident {
 }
 
 impl fmt::Display for Ident {
-    /// Quoted, as it stands in a statement.
+    /// Quoted, for a statement.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.0)
     }

@@ -83,7 +83,7 @@
 //! The [`relay`] runs steps 2 to 6. What is promised, and where each promise ends, is in `GUARANTEES.md` of the
 //! repository; quick starts and reference are in its book, `docs/src`.
 
-// Code that databases and drivers share looks dead to a build that leaves some of them out. CI builds with all of
+// Code that databases and drivers share appears dead in a build without some of them. CI builds with all of
 // them and denies warnings, so code that is really dead is still found.
 #![cfg_attr(
     not(all(
@@ -109,6 +109,8 @@ pub mod route;
 pub mod encode;
 #[cfg(feature = "relay")]
 pub mod sink;
+#[cfg(feature = "relay")]
+pub mod handler;
 #[cfg(feature = "relay")]
 pub mod ledger;
 #[cfg(feature = "relay")]

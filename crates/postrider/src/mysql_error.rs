@@ -1,8 +1,8 @@
-//! The error numbers of MySQL and MariaDB, and our codes. The one match for all drivers.
+//! Maps error numbers of MySQL and MariaDB to Postrider's codes, for all drivers.
 
 use crate::{Code, Error};
 
-/// What the number of a failed statement means; MySQL and MariaDB share these.
+/// The code for the error number of a failed statement; MySQL and MariaDB share these numbers.
 /// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>
 pub(crate) fn code_of(number: u16) -> Code {
     match number {
@@ -20,15 +20,15 @@ pub(crate) fn code_of(number: u16) -> Code {
     }
 }
 
-/// Whether the server refuses what a statement makes of a row, and not the statement: a value that does not fit, a
-/// constraint, a signal of a trigger, whatever code its author has given it.
+/// Whether the server refuses the new values of a row and not the statement itself: a value that does not fit, a
+/// violated constraint, or a SIGNAL of a trigger with any code.
 #[cfg(feature = "mysql")]
 pub(crate) fn is_about_a_row(number: u16, sqlstate: &str) -> bool {
     let class = sqlstate.get(..2).unwrap_or_default();
-    let of_others = ["00", "01", "08", "0A", "25", "28", "3D", "40", "42", "70", "HY", "S1", "XA"];
-    // Those of the general class that are about a row: a value, a missing one, a CHECK, a generated column.
+    let other_classes = ["00", "01", "08", "0A", "25", "28", "3D", "40", "42", "70", "HY", "S1", "XA"];
+    // Numbers of the general class that concern a row: an invalid or missing value, a CHECK, a generated column.
     let general = matches!(number, 1364 | 1366 | 1369 | 1442 | 1906 | 3105 | 3819 | 4025);
-    general || code_of(number) == Code::StoreFailed && !of_others.contains(&class)
+    general || code_of(number) == Code::StoreFailed && !other_classes.contains(&class)
 }
 
 /// The one failure of an INSERT after which the server has rolled back everything.
@@ -43,7 +43,7 @@ pub(crate) fn is_duplicate(number: u16, message: &str) -> bool {
     number == DUPLICATE && message.trim_end().ends_with("PRIMARY'")
 }
 
-/// The error of an INSERT that failed, with the server's number if it answered.
+/// The error of a failed INSERT, with the server's number if it answered.
 pub(crate) fn insert_failed(
     number: Option<u16>,
     cause: impl std::error::Error + Send + Sync + 'static,

@@ -1,9 +1,9 @@
-//! Where an event stands in its outbox.
+//! The position of an event in its outbox.
 
 use std::fmt;
 
-/// The place of an event in its outbox: given by the database at the insert, growing, never reused.
-/// The first is 1; [`Position::ZERO`] stands before all events.
+/// The position of an event in its outbox: assigned by the database at the INSERT, increasing, never reused. The first
+/// is 1; [`Position::ZERO`] is before all events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Position(i64);
 
@@ -21,16 +21,16 @@ impl Position {
         self.0
     }
 
-    /// The last position there can be. Nothing comes after it: a database that has given it away gives no more.
+    /// The highest possible position. A database that has assigned it cannot assign another.
     pub const LAST: Self = Self(i64::MAX);
 
-    /// The one after it; [`LAST`](Self::LAST) has none, and answers itself.
+    /// The next position; that of [`LAST`](Self::LAST) is `LAST`.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The one after it, if there is one.
+    /// The next position, if there is one.
     #[must_use]
     pub const fn checked_next(self) -> Option<Self> {
         match self.0.checked_add(1) {
@@ -39,7 +39,7 @@ impl Position {
         }
     }
 
-    /// The one before it.
+    /// The previous position.
     #[must_use]
     pub const fn previous(self) -> Self {
         Self(self.0.saturating_sub(1))

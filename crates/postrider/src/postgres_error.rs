@@ -1,8 +1,8 @@
-//! PostgreSQL's SQLSTATEs and ours. The one match for both drivers, tokio-postgres and sqlx.
+//! Maps PostgreSQL's SQLSTATEs to Postrider's codes, for all drivers.
 
 use crate::{Code, Error};
 
-/// What the SQLSTATE of a failed statement means. <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+/// The code for the SQLSTATE of a failed statement. <https://www.postgresql.org/docs/current/errcodes-appendix.html>
 pub(crate) fn code_of(sqlstate: &str) -> Code {
     match sqlstate {
         // Serialization failure, deadlock, lock timeout, statement timeout or cancel: nothing happened.
@@ -20,22 +20,22 @@ pub(crate) fn code_of(sqlstate: &str) -> Code {
     }
 }
 
-/// Whether the server refuses what a statement makes of a row, and not the statement: a value that does not fit, a
-/// constraint, an exception of a trigger, whatever code its author has given it.
+/// Whether the server refuses the new values of a row and not the statement itself: a value that does not fit, a
+/// violated constraint, or an exception of a trigger with any code.
 #[cfg(feature = "postgres")]
 pub(crate) fn is_about_a_row(sqlstate: &str) -> bool {
     let class = sqlstate.get(..2).unwrap_or_default();
-    let of_others = [
+    let other_classes = [
         "00", "01", "02", "03", "08", "0A", "24", "25", "26", "28", "34", "3D", "3F", "40", "42", "53", "57",
         "58", "F0", "HV", "XX",
     ];
-    !of_others.contains(&class) && !matches!(sqlstate, "55P03" | "55006")
+    !other_classes.contains(&class) && !matches!(sqlstate, "55P03" | "55006")
 }
 
-/// After a failed statement the server takes no other in that transaction.
+/// After a failed statement the server accepts no other in that transaction.
 const ROLLED_BACK: &str = "nothing was written; the transaction can only be rolled back";
 
-/// The error of an INSERT that failed, with its SQLSTATE if the server answered.
+/// The error of a failed INSERT, with its SQLSTATE if the server answered.
 pub(crate) fn insert_failed(
     sqlstate: Option<&str>,
     cause: impl std::error::Error + Send + Sync + 'static,

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,17 +19,30 @@ pub trait Sink: Send + Sync + 'static {
     /// Publishes a batch and returns one outcome per message, in the batch's order.
     ///
     /// # Contract
-    /// - [`Outcome::Acknowledged`] means that the destination holds the message as durably as it ever will:
-    ///   after this, the relay may forget the event.
+    /// - [`Outcome::Acknowledged`] means that the destination has stored the message as durably as it ever will:
+    ///   afterwards, the relay may forget the event.
     /// - A message with an unknown outcome is [`Outcome::Ambiguous`], never acknowledged and never retryable.
     /// - Messages are written in the batch's order. A batch contains several events of one key only if
     ///   [`Capabilities::prefix_safe`] allows it. It may contain an event several times, each time for another
     ///   destination.
-    /// - The relay drops the future at its publish timeout, and when it loses its lease. Messages that
-    ///   are not written by then may still be written, or not; nothing else may break.
+    /// - Cancel safety: the relay drops the future at its publish timeout, and when it loses its lease. Messages that
+    ///   are not written by then may or may not be written later; the sink must stay usable.
     /// - Several calls run at once, never with messages of the same key.
     /// - The sink reports an outage as [`Outcome::Down`] if it can recognise one; the relay then waits and probes.
+    /// - If the sink panics, the relay treats the messages as [`Outcome::Ambiguous`] and sends each of them alone.
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>>;
+
+    /// As [`publish`](Self::publish), for a sink whose messages do not depend on each other: it may report outcomes
+    /// as soon as they are known, and later events of those keys then do not wait for the rest of the batch. The result
+    /// contains all outcomes, also those that were reported early. Not for a sink that is
+    /// [prefix safe](Capabilities::prefix_safe).
+    fn publish_each<'a>(
+        &'a self,
+        batch: &'a [Message],
+        _early: &'a EarlyOutcomes,
+    ) -> BoxFuture<'a, Vec<Outcome>> {
+        self.publish(batch)
+    }
 
     /// Called each time the relay was granted the lease, before it publishes anything with it. A destination
     /// that supports fencing fences the previous owner here, and reports [`Outcome::Fenced`] to it. This must
@@ -57,6 +72,14 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
         (**self).publish(batch)
     }
 
+    fn publish_each<'a>(
+        &'a self,
+        batch: &'a [Message],
+        early: &'a EarlyOutcomes,
+    ) -> BoxFuture<'a, Vec<Outcome>> {
+        (**self).publish_each(batch, early)
+    }
+
     fn take_over(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
         (**self).take_over(lease)
     }
@@ -67,6 +90,42 @@ impl<S: Sink + ?Sized> Sink for Arc<S> {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         (**self).close()
+    }
+}
+
+/// Takes outcomes of a batch before the whole batch is done. See [`Sink::publish_each`].
+#[derive(Default)]
+pub struct EarlyOutcomes {
+    report: Option<EarlyReport>,
+    reported: AtomicBool,
+}
+
+/// Receives the outcomes of messages by their place in the batch.
+type EarlyReport = Box<dyn Fn(Vec<(usize, Outcome)>) + Send + Sync>;
+
+impl EarlyOutcomes {
+    pub(crate) fn new(report: impl Fn(Vec<(usize, Outcome)>) + Send + Sync + 'static) -> Self {
+        Self { report: Some(Box::new(report)), reported: AtomicBool::new(false) }
+    }
+
+    /// Reports the outcomes of messages by their place in the batch. An outcome is final: a later one for the same
+    /// message is ignored.
+    pub fn report(&self, outcomes: Vec<(usize, Outcome)>) {
+        if let Some(report) = &self.report {
+            self.reported.store(true, Ordering::Relaxed);
+            report(outcomes);
+        }
+    }
+
+    /// Whether some outcome was reported.
+    pub(crate) fn has_reported(&self) -> bool {
+        self.reported.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for EarlyOutcomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EarlyOutcomes").field("has_reported", &self.has_reported()).finish_non_exhaustive()
     }
 }
 
@@ -82,6 +141,11 @@ pub struct Capabilities {
     pub probe_max: Option<Duration>,
     /// How the sink interprets the destinations from routing.
     pub destinations: Destinations,
+    /// The sink works on each message by itself, on at most this many at once: the relay sends no more, and does not
+    /// wait until a batch is full. For a sink that [reports outcomes early](Sink::publish_each).
+    pub in_flight_max: Option<NonZeroUsize>,
+    /// The sink limits the time of each message itself, to at most this. The relay's publish timeout is then longer.
+    pub message_timeout: Option<Duration>,
 }
 
 /// How a sink interprets the destinations from routing. The router escapes event values accordingly, and
@@ -104,8 +168,13 @@ pub enum Destinations {
 
 impl Capabilities {
     /// Capabilities of a sink that stops at the first message it cannot write.
-    pub const PREFIX_SAFE: Self =
-        Self { prefix_safe: true, probe_max: None, destinations: Destinations::Names };
+    pub const PREFIX_SAFE: Self = Self {
+        prefix_safe: true,
+        probe_max: None,
+        destinations: Destinations::Names,
+        in_flight_max: None,
+        message_timeout: None,
+    };
 
     /// With destinations of this kind.
     #[must_use]
@@ -122,14 +191,14 @@ impl Capabilities {
     }
 }
 
-/// Prefix of an event's header that may not arrive under its own name.
-pub const HEADER_ASIDE: &str = "postrider-header-";
+/// Prefix of an event's header that cannot be sent under its own name.
+pub const RENAMED_HEADER_PREFIX: &str = "postrider-header-";
 
-/// The name an event's header arrives under.
-fn aside(name: &str) -> Cow<'_, str> {
+/// The name under which an event's header is sent.
+fn sent_name(name: &str) -> Cow<'_, str> {
     let reserved = name.get(..RESERVED_PREFIX.len());
     match reserved.is_some_and(|start| start.eq_ignore_ascii_case(RESERVED_PREFIX)) {
-        true => format!("{HEADER_ASIDE}{name}").into(),
+        true => format!("{RENAMED_HEADER_PREFIX}{name}").into(),
         false => name.into(),
     }
 }
@@ -148,8 +217,11 @@ pub struct Message {
     pub body: Bytes,
     /// Their media type.
     pub content_type: Cow<'static, str>,
+    /// Which attempt to deliver the event this is, counted from 1. Attempts that do not count against the event, for
+    /// example during an outage of the destination, do not raise it.
+    pub attempt: u32,
     encoder: Arc<dyn Encoder>,
-    /// What a routing rule put on the event, and which of its copies this is.
+    /// What a routing rule set for the event, and the index of this message among its copies.
     delivery: Option<(Arc<Delivery>, usize)>,
 }
 
@@ -166,10 +238,10 @@ impl Message {
     ) -> Result<Self> {
         let Encoded { body, content_type } = encoder.encode(&Outgoing::new(position, &event))?;
         let encoder = encoder.clone();
-        Ok(Self { event, position, destination, body, content_type, encoder, delivery: None })
+        Ok(Self { event, position, destination, body, content_type, attempt: 1, encoder, delivery: None })
     }
 
-    /// Encodes an event with a delivery once, and makes a message of it for each of these copies, by number.
+    /// Encodes an event with a delivery once, and creates one message for each of these copies, by index.
     ///
     /// # Errors
     /// As [`Message::encode`].
@@ -189,36 +261,42 @@ impl Message {
             destination: copy.destination.clone(),
             body: body.clone(),
             content_type: content_type.clone(),
+            attempt: 1,
             encoder: encoder.clone(),
             delivery: Some((delivery.clone(), number)),
         };
         Ok(numbered.map(message).collect())
     }
 
-    /// The key to send with it: the one a routing rule gave it, else the event's own, else the id of its aggregate.
+    /// The same message, as this attempt.
+    pub(crate) fn with_attempt(mut self, attempt: u32) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    /// The key to send with it: that of the routing rule, otherwise the event's, otherwise the id of its aggregate.
     pub fn key(&self) -> Option<&str> {
         Delivery::message_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)
     }
 
     /// The key that orders it, for a sink that stops at a failed message: only later messages with the same ordering
-    /// key have to wait. As [`key`](Self::key), except that without a key it is type and id of the aggregate
-    /// together.
+    /// key have to wait. As [`key`](Self::key), except that without a key it consists of the aggregate's type and id.
     pub fn ordering_key(&self) -> Option<Cow<'_, str>> {
         Delivery::ordering_key(self.delivery.as_ref().map(|(delivery, _)| &**delivery), &self.event)
     }
 
-    /// Scheme, host and port of its destination as the routing rule has them, if the sink takes URLs
+    /// Scheme, host and port of its destination according to the routing rule, if the sink uses URLs
     /// ([`Destinations::Urls`]) and no event can change them. `None`: the event may have chosen the host.
     pub fn origin(&self) -> Option<&str> {
         let (delivery, number) = self.delivery.as_ref()?;
         delivery.copies.get(*number)?.origin.as_deref()
     }
 
-    /// Headers to send: the event's own, those its routing rule adds, and those the encoder adds; the later replace
-    /// the earlier, ignoring the case of names. Computed at each call, because not every destination has headers.
+    /// Headers to send: those of the event, of its routing rule and of the encoder. Later ones replace earlier ones
+    /// with the same name, ignoring case. Computed at each call, because not every destination has headers.
     ///
-    /// A header of the event whose name begins with `postrider-`, which only a writer of plain SQL can store, gets
-    /// [`HEADER_ASIDE`] before its name: a header named `postrider-id` always comes from the relay.
+    /// A header of the event whose name begins with `postrider-`, which only plain SQL can store, is sent with
+    /// [`RENAMED_HEADER_PREFIX`] before its name: a header named `postrider-id` always comes from the relay.
     pub fn headers(&self) -> Headers {
         let outgoing = Outgoing::new(self.position, &self.event).with_key(self.key());
         let mut added = Headers::default();
@@ -231,7 +309,7 @@ impl Message {
             .event
             .headers
             .iter()
-            .map(|(name, value)| (aside(name), value))
+            .map(|(name, value)| (sent_name(name), value))
             .filter(|(name, _)| !added.iter().any(|(ours, _)| ours.eq_ignore_ascii_case(name)))
             .collect();
         headers.extend(added);
@@ -253,37 +331,39 @@ impl fmt::Debug for Message {
 /// The outcome of one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The destination holds it durably.
+    /// The destination has stored it durably.
     Acknowledged(Receipt),
-    /// It did not arrive, and the message may not be the cause: no answer, connection lost, 5xx, 429.
-    /// Retried; counts against the message only if the destination proves to be up.
+    /// It was not written, and the message may not be the cause: connection lost before sending, 5xx. It is retried.
+    /// The failure counts as an attempt only if the destination proves to be up.
     Retryable(Failure),
-    /// This message is the cause, and it may pass: a handler's error. Counts as an attempt, retried.
+    /// It was not written, and the message is the cause, but a retry may succeed: a handler's error. Counts as an
+    /// attempt.
     Failed(Failure),
-    /// This message is the cause, and it will not pass: too large, unroutable, unencodable. Dead immediately.
+    /// It was not written, and no retry can succeed: too large, not encodable. The event is dead immediately.
     Rejected(Failure),
-    /// It may have been written. Retried; counts as a possible duplicate. Whether it counts against the
-    /// message is judged as for [`Outcome::Retryable`], unless [`Failure::destination_down`] says that it must not.
+    /// It may have been written: no answer, connection lost after sending. It is retried and may be a duplicate.
+    /// Whether the failure counts as an attempt is decided as for [`Outcome::Retryable`]; it does not if
+    /// [`Failure::destination_down`] is set.
     Ambiguous(Failure),
-    /// The destination is down. Counts against no message.
+    /// The destination is down. Not an attempt of any message.
     Down(Failure),
-    /// Not sent, because of another message of the batch. Counts against no message.
+    /// Not sent, because of another message of the batch. Not an attempt.
     Untried,
     /// The destination accepts nothing more from this relay: another relay has taken over, or must be assumed
     /// to have. The lease is lost.
     Fenced,
 }
 
-/// Where the destination put a message, in the destination's own words.
+/// Where the destination stored a message, as the destination describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Receipt {
-    /// For example `partition 3 offset 17`; empty when there is nothing to say.
+    /// For example `partition 3 offset 17`; empty if the destination reports nothing.
     pub text: String,
 }
 
 impl Receipt {
-    /// A receipt with the destination's words.
+    /// A receipt with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
     }
@@ -297,20 +377,20 @@ pub struct Failure {
     pub message: String,
     /// The delay that the destination asked for.
     pub retry_after: Option<Duration>,
-    /// The destination was down when it happened, so that it is not the message's fault. For a message that may have
-    /// been written before: one that was not is [`Outcome::Down`].
+    /// The destination was down when it happened, so the failure does not count as an attempt. Only for
+    /// [`Outcome::Ambiguous`]: a message that was certainly not written is [`Outcome::Down`].
     pub destination_down: bool,
     /// With [`Outcome::Down`]: the destination refuses all further messages, so the subscription is paused until an
     /// operator resumes it.
     pub pause: bool,
-    /// The destination acknowledged nothing of the batch after this happened. What it acknowledged before, of this
-    /// batch or of one in progress at the same time, does not prove that it was up then. For sinks that get the
-    /// answers for a batch one by one.
+    /// The destination acknowledged nothing of the batch after this failure. Acknowledgements before it, of this batch
+    /// or of a concurrent one, do not prove that the destination was up when it happened. For sinks that get the
+    /// responses for a batch one by one.
     pub after_last_acknowledgement: bool,
 }
 
 impl Failure {
-    /// A failure with what the destination said.
+    /// A failure with the destination's message.
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
@@ -321,7 +401,14 @@ impl Failure {
         }
     }
 
-    /// The same, while the destination was down.
+    /// The same failure, with the delay that the destination asked for.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// The same failure, while the destination was down.
     #[must_use]
     pub fn while_down(mut self) -> Self {
         self.destination_down = true;

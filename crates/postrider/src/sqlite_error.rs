@@ -1,8 +1,8 @@
-//! SQLite's result codes and ours. The one match for both drivers, rusqlite and sqlx.
+//! Maps SQLite's result codes to Postrider's codes, for all drivers.
 
 use crate::{Code, Error};
 
-/// What a result code, primary or extended, of a failed statement means.
+/// The code for a primary or extended result code of a failed statement.
 pub(crate) fn code_of(result: i32) -> Code {
     // The low byte of an extended code is its primary code: https://sqlite.org/rescode.html
     match result & 0xff {
@@ -13,14 +13,14 @@ pub(crate) fn code_of(result: i32) -> Code {
     }
 }
 
-/// Whether a failed statement missed one of Postrider's tables or columns. SQLite has no code for that.
+/// Whether a statement failed because one of Postrider's tables or columns is missing. SQLite has no code for that.
 pub(crate) fn is_schema_missing(message: &str) -> bool {
     ["no such table: postrider_", "no such table: main.postrider_", "table postrider_events has no column"]
         .iter()
         .any(|missing| message.contains(missing))
 }
 
-/// The error of an INSERT that failed, with its result code if the driver tells one.
+/// The error of a failed INSERT, with its result code if the driver provides one.
 pub(crate) fn insert_failed(
     result: Option<i32>,
     cause: impl std::error::Error + Send + Sync + 'static,

@@ -1,7 +1,7 @@
-//! An order and its event in one transaction, with every driver that there is a writer for.
+//! Writes an order and its event in one transaction, with every supported driver.
 //!
-//! `cargo run -p postrider-writers-example -- DRIVER DATABASE ORDER CENTS`: an order of no cents is refused after both
-//! were written, and neither has ever been. The database has a table `orders (id, cents)` and an outbox.
+//! `cargo run -p postrider-writers-example -- DRIVER DATABASE ORDER CENTS`: an order of 0 cents is rolled back after
+//! both were written, so neither exists. The database has a table `orders (id, cents)` and an outbox.
 
 mod diesel_mysql;
 mod diesel_postgres;
@@ -21,7 +21,7 @@ fn placed(order: i64, cents: i64) -> Event {
     Event::new("order.placed", format!(r#"{{"cents":{cents}}}"#)).with_aggregate("Order", order.to_string())
 }
 
-/// The last thing before the commit. Whoever returns here drops the transaction, which rolls it back.
+/// The check before the commit. A caller that returns its error drops the transaction, which rolls it back.
 fn check(cents: i64) -> Result {
     if cents > 0 { Ok(()) } else { Err("an order of nothing".into()) }
 }

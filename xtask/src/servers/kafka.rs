@@ -1,4 +1,4 @@
-//! Apache Kafka's jars, by Maven, and a Python client that shares nothing with ours.
+//! Apache Kafka, downloaded with Maven, and a Python client that shares no code with the sink's client.
 
 use std::fs;
 use std::path::Path;
@@ -6,16 +6,17 @@ use std::process::Command;
 
 use super::packages::run;
 
-/// The folder's name tells the version, so that another one is fetched anew. The testkit looks there.
+/// The folder's name contains the version, so that another version is downloaded separately. The testkit uses this
+/// folder.
 const KAFKA: &str = "kafka-4.3.0";
 const KAFKA_VERSION: &str = "4.3.0";
-/// Kafka's own choice of logging is large; this one writes lines to standard error.
+/// A small logging backend that writes to standard error, instead of Kafka's default.
 const LOGGING_VERSION: &str = "1.7.36";
-/// Pure Python: the sink's client is C, and a reader that shares its code would share its mistakes.
+/// Pure Python: the sink's client is written in C, and a reader with the same code would have the same bugs.
 const CLIENTS: [&str; 3] = ["kafka-python==3.0.12", "lz4", "zstandard"];
 const CLIENT: &str = "kafka-python-3.0.12";
 
-/// Fetches what is missing.
+/// Downloads what is missing.
 pub(super) fn prepare() -> Result<(), String> {
     super::once(KAFKA, jars)?;
     super::once(CLIENT, client)

@@ -1,9 +1,9 @@
-//! The servers that tests run against: found, or installed before the tests run; never by a test.
+//! The servers that tests run against: found, or installed before the tests, never by a test.
 //!
-//! - [`packages`]: what the system's package manager has
+//! - [`packages`]: programs from the system's package manager
 //! - [`kafka`]: Apache Kafka, and a client in Python
-//! - [`mysql`]: MySQL, beside the MariaDB of the packages
-//! - [`postgres`]: the versions of PostgreSQL that it does not have
+//! - [`mysql`]: MySQL, in addition to the MariaDB of the packages
+//! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
 
 mod kafka;
 mod mysql;
@@ -14,14 +14,14 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Something that tests want and this machine does not have.
+/// Something that tests use and this machine does not have.
 #[derive(Debug)]
 pub(crate) struct Missing {
     pub(crate) name: String,
     pub(crate) reason: String,
 }
 
-/// Finds or installs everything, and answers with what cannot be had.
+/// Finds or installs everything. Returns what is not available.
 pub(crate) fn prepare() -> Vec<Missing> {
     let mut missing = packages::prepare();
     missing.extend(postgres::prepare());
@@ -31,7 +31,7 @@ pub(crate) fn prepare() -> Vec<Missing> {
     missing
 }
 
-/// `xtask servers`: prepares them and says what there is.
+/// `xtask servers`: prepares them and prints the result.
 pub(crate) fn run() -> Result<bool, String> {
     let missing = prepare();
     println!("servers that no package has are in {}", cache().display());
@@ -41,8 +41,8 @@ pub(crate) fn run() -> Result<bool, String> {
     Ok(missing.is_empty())
 }
 
-/// The folder of the servers that no package manager has. The testkit looks there by the same rule: root's own
-/// cache cannot be read by the account a server runs as.
+/// The folder of the servers that are not packages. The testkit uses the same rule. Not root's cache, which the account
+/// that a server runs as cannot read.
 pub(crate) fn cache() -> PathBuf {
     if let Some(folder) = std::env::var_os("POSTRIDER_SERVERS_DIR") {
         return folder.into();
@@ -55,7 +55,7 @@ pub(crate) fn cache() -> PathBuf {
     cache.join("postrider-servers")
 }
 
-/// Makes a folder of the servers' place whole or not at all: under another name first, then renamed.
+/// Creates a folder completely or not at all: under another name first, then renamed.
 fn once(name: &str, make: fn(&Path) -> Result<(), String>) -> Result<(), String> {
     let servers = cache();
     fs::create_dir_all(&servers).map_err(|e| format!("no folder {}: {e}", servers.display()))?;
@@ -70,7 +70,7 @@ fn once(name: &str, make: fn(&Path) -> Result<(), String>) -> Result<(), String>
         Err(_) if folder.exists() => Ok(()),
         renamed => renamed.map_err(|e| format!("cannot rename {}: {e}", making.display())),
     });
-    // Gone by its new name, unless something failed or somebody else was faster.
+    // It was renamed, unless something failed or another run was faster.
     _ = fs::remove_dir_all(&making);
     made
 }

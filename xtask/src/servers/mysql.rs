@@ -1,19 +1,19 @@
-//! MySQL, which Debian has in its unstable suite only: unpacked with libraries of its own, once per machine.
+//! MySQL, which Debian has only in its unstable suite: unpacked with its libraries, once per machine.
 //!
-//! That suite moves: a machine keeps the version it fetched, and its name is in the file `version`.
+//! The version in that suite changes: a machine keeps the version that it downloaded, which is in the file `version`.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::packages::run;
 
-/// The testkit looks there.
+/// The testkit uses this folder.
 const FOLDER: &str = "mysql-sid";
 
 /// Unpacks everything into a folder.
 const FETCH: &str = include_str!("mysql.sh");
 
-/// Fetches it, unless it is there.
+/// Downloads it if it is missing.
 pub(super) fn prepare() -> Result<(), String> {
     super::once(FOLDER, fetch)
 }

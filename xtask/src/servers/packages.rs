@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 
 use super::{Missing, is_root};
 
-/// A program that tests want, and the Debian package that has it.
+/// A program that tests use, and its Debian package.
 struct Wanted {
     program: &'static str,
     package: &'static str,
-    /// Where else than in `PATH` it may be: folders, of which the last part of the path may be a version.
+    /// Further folders to search after `PATH`; the last part may be a version.
     folders: &'static [&'static str],
 }
 
@@ -17,20 +17,20 @@ const WANTED: &[Wanted] = &[
     Wanted { program: "initdb", package: "postgresql", folders: &["/usr/lib/postgresql/*/bin"] },
     Wanted { program: "pgbouncer", package: "pgbouncer", folders: &["/usr/sbin"] },
     Wanted { program: "mariadbd", package: "mariadb-server", folders: &["/usr/sbin"] },
-    // Fetches the servers that are not packages.
+    // For the download of servers that are not packages.
     Wanted { program: "pip3", package: "python3-pip", folders: &[] },
     Wanted { program: "mvn", package: "maven", folders: &[] },
     Wanted { program: "java", package: "openjdk-17-jre-headless", folders: &[] },
-    // Makes the certificates of tests.
+    // For the certificates of tests.
     Wanted { program: "openssl", package: "openssl", folders: &[] },
-    // Builds librdkafka.
+    // For the build of librdkafka.
     Wanted { program: "make", package: "make", folders: &[] },
     Wanted { program: "g++", package: "g++", folders: &[] },
     Wanted { program: "pkg-config", package: "pkg-config", folders: &[] },
     Wanted { program: "openssl/ssl.h", package: "libssl-dev", folders: &["/usr/include"] },
 ];
 
-/// Installs what is missing, if it can, and answers with what is still missing.
+/// Installs what is missing, if possible. Returns what is still missing.
 pub(super) fn prepare() -> Vec<Missing> {
     let absent: Vec<&Wanted> = WANTED.iter().filter(|wanted| !wanted.is_there()).collect();
     if absent.is_empty() {
@@ -55,7 +55,7 @@ fn install(packages: &[&str]) -> Result<(), String> {
     run(Command::new("apt-get").args(wait).args(["install", "-y", "--no-install-recommends"]).args(packages))
 }
 
-/// Runs a program without a word to the terminal, unless it fails.
+/// Runs a program; prints its output only if it fails.
 pub(super) fn run(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().display().to_string();
     command.env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
@@ -64,7 +64,7 @@ pub(super) fn run(command: &mut Command) -> Result<(), String> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&ended.stderr);
-    let last = said.trim().lines().next_back().unwrap_or("it said nothing");
+    let last = said.trim().lines().next_back().unwrap_or("it printed nothing");
     Err(format!("{name} failed: {last}"))
 }
 
@@ -80,7 +80,7 @@ impl Wanted {
     }
 }
 
-/// The folders of a pattern with at most one `*`, which stands for a whole name.
+/// The folders that match a pattern with at most one `*`, which matches a whole name.
 fn matching(pattern: &str) -> Vec<PathBuf> {
     let Some((before, after)) = pattern.split_once("/*/") else { return vec![PathBuf::from(pattern)] };
     let entries = std::fs::read_dir(Path::new(before)).into_iter().flatten().flatten();

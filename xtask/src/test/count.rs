@@ -1,4 +1,4 @@
-//! Reads what test programs print with `--show-output`, one program after the other, and counts.
+//! Reads the output of test programs with `--show-output`, one program after the other, and counts.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,28 +16,28 @@ pub(super) struct Count {
     passed: usize,
     failed: usize,
     ignored: usize,
-    /// Tests of finished programs that passed only because they did not run.
+    /// Tests of finished programs that passed only because they were skipped.
     said_skipped: usize,
     skips: Vec<Skip>,
     failures: Vec<String>,
     program: Program,
-    /// Stands before the names of tests that run again elsewhere.
+    /// Prefix of the names of tests that run again elsewhere.
     place: String,
-    /// Lists of tests that the program began and did not say how they ended.
+    /// Lists of tests that the program started and has not ended.
     open: usize,
     /// Lists of tests that the program ended.
     ended: usize,
-    /// Tests that had failed when the program began.
+    /// Number of failed tests when the program began.
     failed_before: usize,
 }
 
-/// What is known of the test program that is running.
+/// The state of the running test program.
 #[derive(Debug, Default)]
 struct Program {
     section: Section,
     /// The test whose captured output is being read.
     test: Option<String>,
-    /// Tests that said they could not run. One test counts once, however much it skipped.
+    /// Tests that reported a skip. A test counts once, even if it skipped several parts.
     skipping: BTreeSet<String>,
 }
 
@@ -47,14 +47,14 @@ enum Section {
     /// One line per test.
     #[default]
     Tests,
-    /// What passing tests printed, then their names.
+    /// The output of passed tests, then their names.
     Successes,
-    /// What failing tests printed, then their names.
+    /// The output of failed tests, then their names.
     Failures,
 }
 
 impl Count {
-    /// Takes in one line. Answers whether it is worth showing: what passing tests printed is not.
+    /// Handles one line. Returns whether to show it: the output of passed tests is not shown.
     pub(super) fn read(&mut self, line: &str) -> bool {
         if running(line) {
             self.program = Program::default();
@@ -78,14 +78,14 @@ impl Count {
         self.program.section != Section::Successes
     }
 
-    /// A program begins. The place is where its tests run again, such as on another version of a server.
+    /// A program begins. The place is where its tests run again, for example another version of a server.
     pub(super) fn enter(&mut self, place: Option<&str>) {
         self.place = place.map(|place| format!("{place}: ")).unwrap_or_default();
         self.program = Program::default();
         (self.open, self.ended, self.failed_before) = (0, 0, self.failed);
     }
 
-    /// The program has ended, and said whether all went well. One that died counts as failed, whatever it said.
+    /// The program has ended, with or without success. A program that crashed counts as failed, whatever it printed.
     pub(super) fn leave(&mut self, program: &str, succeeded: bool) {
         let silent = usize::from(self.ended == 0 && self.open == 0);
         let unexplained = usize::from(!succeeded && self.failed == self.failed_before && self.open == 0);
@@ -100,7 +100,7 @@ impl Count {
         self.failures.push(self.here(what));
     }
 
-    /// Something that could not be run at all, before any test said so.
+    /// Something that could not be run at all.
     pub(super) fn skip(&mut self, name: &str, reason: &str) {
         self.ignored += 1;
         self.skips.push(Skip { name: name.to_owned(), reason: reason.to_owned() });
@@ -130,7 +130,7 @@ impl Count {
         } else if section != Section::Failures
             && let Some(skip) = Skip::parse(line)
         {
-            // A test that failed is counted as failed, whatever else it said.
+            // A failed test counts as failed even if it reported a skip.
             let test = self.program.test.clone().unwrap_or_else(|| skip.name.clone());
             self.program.skipping.insert(test);
             self.skips.push(Skip { name: self.here(&skip.name), ..skip });
@@ -152,7 +152,7 @@ impl Count {
         self.ignored + self.said_skipped
     }
 
-    /// What did not run, in the order it was said.
+    /// Skipped tests, in the order of the output.
     pub(super) fn skips(&self) -> &[Skip] {
         &self.skips
     }
@@ -170,7 +170,7 @@ impl fmt::Display for Count {
 }
 
 impl Skip {
-    /// `SKIPPED: name: reason`. The name may hold `::`.
+    /// `SKIPPED: name: reason`. The name may contain `::`.
     fn parse(line: &str) -> Option<Self> {
         let rest = line.strip_prefix("SKIPPED: ")?;
         let (name, reason) = rest.split_once(": ").unwrap_or((rest, "no reason given"));
@@ -202,7 +202,7 @@ fn running(line: &str) -> bool {
     matches!(words[..], ["running", n, "test" | "tests"] if n.parse::<usize>().is_ok())
 }
 
-/// `test name ... outcome`. The name of a doc test holds spaces.
+/// `test name ... outcome`. The name of a doc test contains spaces.
 fn test_line(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("test ")?.rsplit_once(" ... ")
 }
@@ -309,7 +309,7 @@ test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; fini
     fn a_test_program_that_died_counts_as_failed() {
         let mut count = count(TWO_PROGRAMS);
         for (said, succeeded) in [
-            // In the middle of a test, even by ending well.
+            // In the middle of a test, even with exit code 0.
             ("running 1 test", false),
             ("running 1 test", true),
             // Before and after its tests.
@@ -335,7 +335,7 @@ test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; fini
     }
 
     #[test]
-    fn what_could_not_run_at_all_counts_and_a_second_place_is_named() {
+    fn a_program_that_could_not_run_is_counted_as_skipped() {
         let mut count = Count::default();
         count.skip("postgres 18", "no network");
         count.enter(Some("postgres 14"));
@@ -349,7 +349,7 @@ test result: ok. 1 passed; 0 failed; 1 ignored; 0 measured; 4 filtered out; fini
     }
 
     #[test]
-    fn what_passing_tests_printed_is_not_shown() {
+    fn the_output_of_passed_tests_is_not_shown() {
         let mut count = Count::default();
         let shown: Vec<&str> = TWO_PROGRAMS.lines().filter(|line| count.read(line)).collect();
         assert!(!shown.contains(&"hello"));

@@ -1,4 +1,4 @@
-//! One program of a test run: started, kept an eye on, and read when it has ended.
+//! One program of a test run: starts it, watches it, and reads its output when it has ended.
 
 #![allow(clippy::disallowed_methods, reason = "how long a real process takes is what is asked here")]
 
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use super::build::Program;
 use crate::{process, servers};
 
-/// Longer than any program takes on a slow machine; one that hangs is ended and counts as failed.
+/// Time limit, longer than any program takes on a slow machine; a program that hangs is killed and counts as failed.
 const SECONDS_MAX: u64 = 30 * 60;
 
-/// How often somebody looks whether a program has ended.
+/// How often to check whether a program has ended.
 const LOOK_AFTER: Duration = Duration::from_millis(50);
 
 /// A program to run.
@@ -21,12 +21,12 @@ const LOOK_AFTER: Duration = Duration::from_millis(50);
 pub(super) struct Job {
     /// Its name, and where it runs if it runs several times.
     pub(super) name: String,
-    /// Stands before the names of its tests: on which other server they ran.
+    /// Prefix of the names of its tests: the other server that they run on.
     pub(super) place: Option<String>,
     command: Command,
 }
 
-/// How a program ended, and what it said.
+/// The result and output of a program.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) name: String,
@@ -38,7 +38,7 @@ pub(super) struct Ended {
 }
 
 impl Job {
-    /// A test program, as cargo would run it, with so many tests at a time.
+    /// A test program, as cargo would run it, with this many tests at a time.
     pub(super) fn of(program: &Program, threads: usize, arguments: &[String]) -> Self {
         let mut command = Command::new(&program.executable);
         command.current_dir(&program.folder).arg("--show-output").args(arguments);
@@ -59,24 +59,23 @@ impl Job {
         Self { name, place: Some(format!("postgres {version}")), ..job }
     }
 
-    /// What is no test program of its own.
+    /// A command that is not a test program.
     pub(super) fn command(name: &str, command: Command) -> Self {
         Self { name: name.to_owned(), place: None, command }
     }
 
-    /// Runs it to its end, or until it has had more time than anything may take. The folder is for its temporary
-    /// files and for what it says.
+    /// Runs it to its end or to the time limit. The folder is for its temporary files and its output.
     pub(super) fn run(mut self, folder: &Path) -> Ended {
         let began = Instant::now();
         let status = self.wait(folder);
         let said = |stream: &str| fs::read(folder.join(stream)).unwrap_or_default();
-        // A test may print what is not UTF-8, and that must not end the run.
+        // Output that is not UTF-8 must not end the run.
         let text = |stream: &str| String::from_utf8_lossy(&said(stream)).into_owned();
         let (stdout, stderr) = (text("stdout"), text("stderr"));
         Ended { name: self.name, place: self.place, status, stdout, stderr, took: began.elapsed() }
     }
 
-    /// Its output goes to files: a server that it leaves behind cannot hold them open as it could a pipe.
+    /// Its output goes to files, because a server that it leaves behind could keep a pipe open.
     #[allow(
         clippy::disallowed_methods,
         reason = "the end of a process gives no signal that also ends in time"

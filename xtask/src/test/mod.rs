@@ -1,9 +1,9 @@
 //! `xtask test`: every test of the workspace, what was skipped and why, and one closing line of counts.
 //!
 //! 1. [`build`]: cargo builds the test programs
-//! 2. [`schedule`]: each begins when it is built and has a place, beside others
-//! 3. [`job`]: it runs, and what it says is kept
-//! 4. [`count`]: it has ended, and its tests are counted
+//! 2. [`schedule`]: each starts when it is built and there is a place for it
+//! 3. [`job`]: it runs, and its output is stored
+//! 4. [`count`]: its tests are counted
 
 mod build;
 mod count;
@@ -22,19 +22,19 @@ use job::{Ended, Job};
 use schedule::{DOC_TESTS, Needs, Schedule};
 use scratch::Scratch;
 
-/// The parts of the tests of stores that are run again on every other version of PostgreSQL.
+/// The parts of the store tests that run again on every other version of PostgreSQL.
 const ON_EVERY_POSTGRES: [&str; 3] =
     ["postgres::log::conformance::", "postgres::log::schema::", "postgres::log::write::"];
 
-/// What happens during a run.
+/// An event during a run.
 enum Event {
     Built(Program),
     BuildEnded(Result<bool, String>),
     Ended(Needs, Ended),
 }
 
-/// Runs the tests and answers whether all is well. Arguments are `quick`, or those of `cargo test` (`xtask test -p
-/// postrider -- lease`); with any, nothing is run again on other servers.
+/// Runs the tests and returns whether all passed. Arguments are `quick`, or those of `cargo test` (`xtask test -p
+/// postrider -- lease`); with arguments, nothing runs again on other servers.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     for (language, reason) in drivers::prepare() {
         println!("no drivers for {language}: {reason}");
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
 /// A test run.
 struct Run {
     choice: Choice,
-    /// Whether tests are run again on other servers.
+    /// Whether tests run again on other servers.
     everywhere: bool,
     count: Count,
     schedule: Schedule<Job>,
@@ -81,7 +81,7 @@ struct Run {
 }
 
 impl Run {
-    #[allow(clippy::disallowed_methods, reason = "how long the run takes is told at its end")]
+    #[allow(clippy::disallowed_methods, reason = "the duration of the run is printed at its end")]
     fn new(arguments: &[String]) -> Result<Self, String> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Self {
@@ -102,7 +102,7 @@ impl Run {
         self.began.elapsed().as_secs()
     }
 
-    /// Begins to build, and reports each program.
+    /// Starts the build, which reports each program.
     fn build(&self) {
         let (choice, events) = (self.choice.clone(), self.events.0.clone());
         std::thread::spawn(move || {
@@ -111,7 +111,7 @@ impl Run {
         });
     }
 
-    /// Runs what is built until nothing is left.
+    /// Runs the built programs until all have ended.
     fn finish(&mut self) -> Result<(), String> {
         while !self.schedule.is_over() {
             while let Some((needs, job)) = self.schedule.next() {
@@ -133,7 +133,7 @@ impl Run {
         Ok(())
     }
 
-    /// The build has ended: what is left to add are jobs that cargo builds and runs by itself.
+    /// The build has ended: adds the jobs that cargo builds and runs itself.
     fn built(&mut self, result: Result<bool, String>) {
         if result != Ok(true) {
             println!("{}", result.err().unwrap_or_else(|| "not everything could be built".to_owned()));
@@ -153,7 +153,7 @@ impl Run {
         }
     }
 
-    /// A program that was built, and the same on other servers.
+    /// Adds a program that was built, and the same on other servers.
     fn add(&mut self, program: &Program) {
         if program.name == SIMULATOR && self.choice.has_simulator() {
             return;
@@ -178,7 +178,7 @@ impl Run {
         Ok(())
     }
 
-    /// Shows what a program said, and counts its tests.
+    /// Shows the output of a program, and counts its tests.
     fn read(&mut self, ended: Ended) {
         println!("\n== {} ({} s)", ended.name, ended.took.as_secs());
         self.count.enter(ended.place.as_deref());
@@ -214,12 +214,12 @@ fn list(count: &Count) {
     }
 }
 
-/// Why the run is no success, if it is none.
+/// Why the run failed; `None` if it did not.
 fn objection(count: &Count) -> Option<String> {
     if count.failed() > 0 {
         return Some("the build, a program or tests failed; see above".to_owned());
     }
     let require_all = std::env::var("REQUIRE_ALL").is_ok_and(|value| value == "1");
-    let skipped = "REQUIRE_ALL=1 asks for every test, and some were skipped".to_owned();
+    let skipped = "REQUIRE_ALL=1 requires every test, but some were skipped".to_owned();
     (require_all && count.skipped() > 0).then_some(skipped)
 }

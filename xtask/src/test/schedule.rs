@@ -1,28 +1,28 @@
-//! Which programs run side by side, and which next.
+//! Which programs run concurrently, and which is next.
 //!
-//! A machine has two places per core, and a program takes one: most of its time it waits for servers, for leases that
-//! run out and for retries that come due. One that computes all the time takes two, and one that must be alone takes
-//! all. While the compiler works it has half of the places.
+//! A machine has two places per core, and a program takes one: it mostly waits for servers, for the expiry of leases
+//! and for retries. A program that computes all the time takes two places, and one that must run alone takes all. While
+//! the compiler runs, it has half of the places.
 
 use super::build::SIMULATOR;
 
 /// Places per core.
 const PLACES_PER_CORE: usize = 2;
 
-/// What the schedule knows of a program.
+/// The needs of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// How long it takes when it has the machine for itself. The longest begins first.
+    /// How long it takes when it runs alone. The longest starts first.
     pub(super) seconds: u32,
     /// How many places it takes.
     pub(super) places: usize,
     /// How many of its tests run at a time, per core.
     pub(super) threads_per_core: usize,
-    /// It needs more of the build than its own program.
+    /// It needs further results of the build, in addition to its own program.
     pub(super) whole_build: bool,
 }
 
-/// A program that is not in the list: short, and content with one place.
+/// A program that is not in the list: short, with one place.
 const SHORT: Needs = Needs { seconds: 1, places: 1, threads_per_core: 1, whole_build: false };
 
 const fn waits(seconds: u32) -> Needs {
@@ -33,7 +33,7 @@ const fn computes(seconds: u32) -> Needs {
     Needs { seconds, places: 2, ..SHORT }
 }
 
-/// Programs that take long, with what they do. The measured times are in `docs/figures/test-loop.md`.
+/// Programs that take long. The measured times are in `docs/figures/test-loop.md`.
 const LIST: [(&str, Needs); 13] = [
     // Two thirds of all tests, on servers that they share.
     ("postrider/stores", Needs { seconds: 350, places: 2, threads_per_core: 2, whole_build: false }),
@@ -43,9 +43,9 @@ const LIST: [(&str, Needs); 13] = [
     // Alone: sixteen writers fill the machine for a fixed time, and readers must keep up with them.
     ("postrider/storm", Needs { places: usize::MAX, ..waits(73) }),
     ("postrider-sinks/network", waits(62)),
-    // The example `relay` runs as processes; cargo does not say that this test needs it.
+    // It starts the example `relay`; cargo does not know this dependency.
     ("postrider-sinks/processes", Needs { whole_build: true, ..waits(20) }),
-    // Starts a cargo for programs that must not compile.
+    // It starts cargo for programs that must not compile.
     ("postrider-derive/derive", Needs { whole_build: true, ..computes(19) }),
     ("postrider-testkit/servers", waits(28)),
     ("postrider-writers-example/writers", waits(11)),
@@ -58,12 +58,12 @@ const LIST: [(&str, Needs); 13] = [
 /// The name of the doc tests of all packages.
 pub(super) const DOC_TESTS: &str = "doc tests";
 
-/// What a program needs. A program that runs again on another server is `name on server`, and short.
+/// The needs of a program. A program that runs again on another server is called `name on server`, and is short.
 pub(super) fn needs(name: &str) -> Needs {
     LIST.iter().find(|(listed, _)| *listed == name).map_or(SHORT, |(_, needs)| *needs)
 }
 
-/// What waits for a place.
+/// The programs that wait for a place.
 #[derive(Debug)]
 pub(super) struct Schedule<J> {
     places: usize,
@@ -81,11 +81,11 @@ impl<J> Schedule<J> {
     pub(super) fn add(&mut self, needs: Needs, job: J) {
         let needs = Needs { places: needs.places.min(self.places), ..needs };
         self.waiting.push((needs, job));
-        // Stable: what takes the same time stays in the order it came.
+        // A stable sort: programs with the same time stay in order.
         self.waiting.sort_by_key(|(needs, _)| std::cmp::Reverse(needs.seconds));
     }
 
-    /// The longest that there is room for.
+    /// The longest program for which there is a place.
     pub(super) fn next(&mut self) -> Option<(Needs, J)> {
         let open = if self.building { self.places.div_ceil(2) } else { self.places };
         let free = open.saturating_sub(self.taken);
@@ -104,7 +104,7 @@ impl<J> Schedule<J> {
         self.building = false;
     }
 
-    /// Whether nothing runs, nothing waits, and nothing can come any more.
+    /// Whether nothing runs, nothing waits, and the build has ended.
     pub(super) fn is_over(&self) -> bool {
         !self.building && self.taken == 0 && self.waiting.is_empty()
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_computes_takes_two_places_and_a_shorter_one_may_pass() {
+    fn a_computing_program_takes_two_places_and_a_shorter_one_may_start_first() {
         let mut schedule = Schedule::new(2);
         schedule.build_ended();
         for (job, needs) in [("a", waits(9)), ("b", computes(8)), ("c", computes(7)), ("d", waits(1))] {

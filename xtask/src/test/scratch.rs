@@ -1,21 +1,21 @@
-//! Where the programs of a run have their temporary files: databases above all. In memory, where there is room: no
-//! promise is about the death of the machine, and creating a table is a file that nobody needs on a disk.
+//! The temporary files of a run, mainly databases. In memory if there is enough: no promise is about a crash of the
+//! machine, and writing many small files to a disk is slow.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A disk in memory, as Linux has it.
+/// The in-memory file system of Linux.
 const MEMORY: &str = "/dev/shm";
 
-/// What must be free there. Servers of four programs at a time were seen to need two.
+/// Free memory that is required. The servers of four concurrent programs needed two GiB.
 const FREE_MIN_KIB: u64 = 6 * 1024 * 1024;
 
-/// What folders of runs are called, with the process of the run: `postrider-4711`. Short, since sockets are in it.
+/// Prefix of the folders of runs, followed by the process id: `postrider-4711`. Short, because sockets are in it.
 const PREFIX: &str = "postrider-";
 
-/// The folder of a run, removed with it.
+/// The folder of a run, which is deleted when this is dropped.
 #[derive(Debug)]
 pub(super) struct Scratch {
     root: PathBuf,
@@ -23,7 +23,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// In `TMPDIR` if that is set, else in memory, else where the system has its temporary files.
+    /// In `TMPDIR` if it is set, otherwise in memory, otherwise in the system's temporary folder.
     pub(super) fn new() -> Result<Self, String> {
         let memory = PathBuf::from(MEMORY);
         let chosen = std::env::var_os("TMPDIR").is_some();
@@ -53,14 +53,14 @@ impl Drop for Scratch {
     }
 }
 
-/// Servers run as another account and write there, too.
+/// Makes the folder writable for servers, which run as another account.
 fn make(folder: &Path) -> Result<(), String> {
     let open = fs::Permissions::from_mode(0o1777);
     let made = fs::create_dir_all(folder).and_then(|()| fs::set_permissions(folder, open));
     made.map_err(|e| format!("no folder {}: {e}", folder.display()))
 }
 
-/// Takes away what runs left behind that were killed.
+/// Deletes the folders of runs that were killed.
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();

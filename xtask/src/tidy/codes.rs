@@ -37,8 +37,8 @@ fn mentioned(text: &str) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    const SOURCE: &str = "macro_rules! codes {\n    () => {};\n}\n\ncodes! {\n    /// A = 7, no.\n    A = 101, Person, \"x = 5, y\", \"z\";\n\n    \
-                          B = 202, Again,\n        \"x\", \"y\";\n}\nconst C: u8 = 3, ;\n";
+    const SOURCE: &str = "macro_rules! codes {\n    () => {};\n}\n\ncodes! {\n    /// A = 7, no.\n    A = 101, Operator, \"x = 5, y\", \"z\";\n\n    \
+                          B = 202, Retry,\n        \"x\", \"y\";\n}\nconst C: u8 = 3, ;\n";
 
     #[test]
     fn codes_are_read_from_their_block_only() {

@@ -1,12 +1,11 @@
-//! A file is one idea: not too long, not named after nothing. And none of them knows the machine it was
-//! written on.
+//! Files are not too long, do not have vague names, and contain no absolute path of the machine they were written on.
 
 use super::{Finding, Tree};
 
 const LINES_MAX: usize = 500;
 const SOURCE: [&str; 8] = ["rs", "sql", "ts", "tsx", "js", "css", "sh", "py"];
 const NAMES_OF_NOTHING: [&str; 5] = ["utils", "common", "helpers", "types", "manager"];
-/// Written apart, so that this file does not find itself.
+/// Split, so that this file does not match itself.
 const MACHINE_PATHS: [&str; 3] = [concat!("/", "work/"), concat!("/", "home/"), concat!("/", "root/")];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -28,7 +27,7 @@ fn is_source(path: &str) -> bool {
 fn name_of_nothing(path: &str) -> Option<Finding> {
     let name = path.split('/').map(|part| part.split('.').next().unwrap_or(part));
     let name = name.into_iter().find(|name| NAMES_OF_NOTHING.contains(name))?;
-    Some(Finding::new(path, 0, format!("`{name}` says nothing; name it after what it does")))
+    Some(Finding::new(path, 0, format!("`{name}` is too vague; name it after what it does")))
 }
 
 fn too_long(path: &str, text: &str) -> Option<Finding> {
@@ -39,7 +38,7 @@ fn too_long(path: &str, text: &str) -> Option<Finding> {
     (!is_test && lines > LINES_MAX).then(|| Finding::new(path, 0, what))
 }
 
-/// Lines up to the inline test module, which stands at the end by custom.
+/// Lines up to the inline test module, which is at the end by convention.
 fn lines_before_tests(text: &str) -> usize {
     let lines: Vec<&str> = text.lines().collect();
     let opens_tests = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ");
@@ -57,7 +56,7 @@ fn machine_paths(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// Whether the folder stands there as an absolute path, not as the middle of a longer one or of an address.
+/// Whether the folder occurs as an absolute path, and not in the middle of a longer path or a URL.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_says_nothing_is_found_as_file_and_as_folder() {
+    fn a_vague_name_is_found_as_file_and_as_folder() {
         let tree = Tree::of(&[("src/utils.rs", ""), ("tests/common/mod.rs", ""), ("src/uncommon.rs", "")]);
         let paths: Vec<String> = check(&tree).into_iter().map(|finding| finding.path).collect();
         assert_eq!(paths, ["src/utils.rs", "tests/common/mod.rs"]);

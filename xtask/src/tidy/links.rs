@@ -1,4 +1,4 @@
-//! Every relative link in a Markdown file leads to a file of the repository; its fragment leads to a heading
+//! Every relative link in a Markdown file points to a file of the repository; its fragment points to a heading
 //! of a Markdown file or to a function of a Rust file.
 
 use super::markdown::{anchor, heading, links, prose};
@@ -52,10 +52,10 @@ pub(super) fn declares(line: &str, function: &str) -> bool {
     })
 }
 
-/// The path a link means, from the repository's root.
+/// The target of a link as a path from the repository's root.
 pub(super) fn resolve(from: &str, link: &str) -> Result<String, String> {
     if link.starts_with('/') {
-        return Err("make it relative to the file it stands in".to_owned());
+        return Err("make it relative to its file".to_owned());
     }
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

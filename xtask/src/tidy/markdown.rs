@@ -1,4 +1,4 @@
-//! As much of Markdown as the rules need: links, headings and fenced code.
+//! The parts of Markdown that the rules need: links, headings and fenced code.
 
 /// A link in a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,10 +64,10 @@ pub(super) fn links(text: &str) -> Vec<Link> {
     links
 }
 
-/// The line with what stands between backticks taken out.
+/// The line without the text between backticks.
 pub(super) fn without_code(line: &str) -> String {
     let parts: Vec<&str> = line.split('`').collect();
-    // An odd backtick at the end opens nothing.
+    // An unpaired backtick at the end does not open code.
     let closed = if parts.len().is_multiple_of(2) { parts.len() - 1 } else { parts.len() };
     let kept = parts.iter().enumerate().filter(|(at, _)| at % 2 == 0 || *at >= closed);
     kept.map(|(_, part)| *part).collect()
@@ -80,7 +80,7 @@ pub(super) fn heading(line: &str) -> Option<(usize, &str)> {
     (1..=6).contains(&level).then_some((level, text.trim()))
 }
 
-/// The anchor a heading gets: lower case, spaces to hyphens, punctuation gone.
+/// The anchor of a heading: lower case, hyphens for spaces, no punctuation.
 pub(super) fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn fenced_code_is_told_from_prose() {
+    fn fenced_code_is_distinguished_from_prose() {
         let text = "a\n```rust\ncode\n```\nb\n";
         assert_eq!(prose(text).collect::<Vec<_>>(), [(1, "a"), (5, "b")]);
         assert_eq!(fences(text), [Fence { line: 2, lines: vec!["code"] }]);

@@ -1,4 +1,4 @@
-//! `xtask tidy`: a program, not prose, keeps the tree tidy. Each file here is one rule.
+//! `xtask tidy`: checks rules about the tree. Each file is one rule.
 
 mod codes;
 mod files;
@@ -15,7 +15,7 @@ use std::process::Command;
 
 use crate::process;
 
-/// Checks everything, prints every finding, answers whether there was none.
+/// Checks everything and prints every finding. Returns whether there were none.
 pub(crate) fn run() -> Result<bool, String> {
     let tree = Tree::read()?;
     let mut findings = Vec::new();
@@ -39,14 +39,13 @@ pub(crate) fn write_proofs() -> Result<bool, String> {
     Ok(true)
 }
 
-/// The repository's files by path with `/`, as git knows them: ignored ones are not in it. A file that is
-/// not text has its bytes replaced where they make no sense.
+/// The repository's files by path with `/`, without ignored ones. Bytes of a file that are not UTF-8 are replaced.
 #[derive(Debug, Default)]
 struct Tree(BTreeMap<String, String>);
 
 impl Tree {
     fn read() -> Result<Self, String> {
-        // A clone made by another user is still readable: this asks git for names only.
+        // Allows a clone that belongs to another user: git is asked only for names.
         let mut git = Command::new("git");
         git.args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
         let root = process::root();
@@ -64,7 +63,7 @@ impl Tree {
         self.0.get(path).map(String::as_str)
     }
 
-    /// A file, or a folder that holds one.
+    /// A file, or a folder that contains one.
     fn exists(&self, path: &str) -> bool {
         let folder = if path.is_empty() { String::new() } else { format!("{}/", path.trim_end_matches('/')) };
         self.0.contains_key(path) || self.0.keys().any(|file| file.starts_with(&folder))
@@ -81,7 +80,7 @@ impl Tree {
     }
 }
 
-/// Something that is not as it should be, and what to do about it.
+/// A violation of a rule, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
 struct Finding {
     path: String,

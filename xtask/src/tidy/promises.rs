@@ -1,6 +1,6 @@
-//! No promise without a proof. In GUARANTEES.md every heading `## 1. Name` is a promise. `docs/proofs.toml` lists tests for
-//! each of them, every one of these exists, and the page of the book is made from them. What is not promised yet stands
-//! under a heading without a number.
+//! Every promise has a proof. In GUARANTEES.md every heading `## 1. Name` is a promise. `docs/proofs.toml` lists tests
+//! for each of them, all of these tests exist, and the page of the book is generated from them. What is not promised
+//! yet is under a heading without a number.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The page of the proofs as it should be, if its sources are there.
+/// The expected page of the proofs, if its sources exist.
 pub(super) fn page(tree: &Tree) -> Option<String> {
     let proofs = proofs::parse(tree.text(DATA)?).ok()?;
     let names = promises(tree.text(FILE)?).into_iter().map(|(number, (_, name))| (number, name)).collect();

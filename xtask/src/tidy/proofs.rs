@@ -1,6 +1,6 @@
-//! `docs/proofs.toml`: which tests show each promise of GUARANTEES.md, and the page of the book made from it.
+//! `docs/proofs.toml`: the tests of each promise of GUARANTEES.md, and the page of the book generated from it.
 //!
-//! The file is the part of TOML that a list of names needs: `[1]` opens a promise, `"where" = [` a list of tests,
+//! The file uses a small part of TOML: `[1]` opens a promise, `"where" = [` a list of tests,
 //! and each line of the list is `"name_of_the_test",`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +61,7 @@ impl<'a> Promise<'a> {
     }
 }
 
-/// Reads the file. An error is the number of a line that is none of the known forms.
+/// Reads the file. The error is the number of a line with an unknown form.
 pub(super) fn parse(text: &str) -> Result<Vec<Promise<'_>>, usize> {
     let mut promises: Vec<Promise<'_>> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -109,7 +109,7 @@ pub(super) fn find(tree: &Tree, promises: &[Promise<'_>]) -> BTreeMap<String, Ve
     found
 }
 
-/// Whether a macro of this file makes tests of the names it is given.
+/// Whether a macro of this file generates tests from the names it is given.
 fn makes_tests(lines: &[&str]) -> bool {
     let mut from_macro = lines.iter().skip_while(|line| !line.starts_with("macro_rules! "));
     from_macro.any(|line| is_test_attribute(line))
@@ -133,8 +133,8 @@ fn declared(line: &str) -> Option<&str> {
     (is_name && (before.is_empty() || before.ends_with([' ', '(']))).then_some(name)
 }
 
-/// Whether `cargo test` runs a function declared after these lines: it carries a test attribute, stands in a `case! { }`,
-/// or is listed in a `cases.rs` that a macro makes tests of.
+/// Whether `cargo test` runs a function declared after these lines: it has a test attribute, is in a `case! { }`,
+/// or is listed in a `cases.rs` from which a macro generates tests.
 fn is_run(tree: &Tree, path: &str, above: &[&str], name: &str) -> bool {
     let mut attributes =
         above.iter().rev().take_while(|line| line.starts_with('#') || line.starts_with("//"));
@@ -150,7 +150,7 @@ fn is_test_attribute(line: &str) -> bool {
     name == "test" || name.ends_with("::test")
 }
 
-/// Whether what follows these lines stands in a `case! { ... }`, from which the file `case.rs` next to it makes a test.
+/// Whether what follows these lines is in a `case! { ... }`, from which the file `case.rs` next to it generates a test.
 fn is_in_case_macro(tree: &Tree, path: &str, above: &[&str]) -> bool {
     let before = above.iter().rev().find(|line| !line.starts_with('#') && !line.starts_with("//"));
     if before != Some(&"case! {") {
@@ -197,7 +197,7 @@ pub(super) fn page(
     page
 }
 
-/// A link to each test of this name; the first is called by what the test shows.
+/// A link to each test of this name; the text of the first is the behaviour that the test shows.
 fn links(name: &str, files: &BTreeMap<String, Vec<String>>) -> String {
     let link = |(index, target): (usize, &String)| {
         let text = if index == 0 { sentence(name) } else { format!("({})", index + 1) };

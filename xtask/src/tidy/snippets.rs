@@ -1,5 +1,5 @@
-//! Code in the docs is code that runs. A block after the line `<!-- from: path -->` stands word for word in
-//! that file, indentation of the whole block aside.
+//! Code in the docs is code that runs. A block after the line `<!-- from: path -->` is literally in that file, except
+//! for the indentation of the whole block.
 
 use super::markdown::{fences, prose};
 use super::{Finding, Tree};
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_stands_in_its_file_is_fine_whatever_its_indentation() {
+    fn a_block_that_is_in_its_file_is_accepted_with_any_indentation() {
         assert_eq!(findings("<!-- from: examples/a.rs -->\n```rust\nif yes {\n    go();\n\n}\n```\n"), 0);
         assert_eq!(findings("```rust\nanything()\n```\n"), 0);
     }

@@ -1,11 +1,11 @@
-//! Words that stop a reader, in text that a user meets: Markdown, and the string literals and doc comments of the
-//! crates. The list is short on purpose; the message names what to write instead.
+//! Unclear words in text for users: Markdown, and the string literals and doc comments of the crates. The list is short
+//! on purpose; the message names what to write instead.
 
 use super::markdown::{prose, without_code};
 use super::{Finding, Tree};
 
 /// A word or phrase, and what to write instead.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 16] = [
     ("anew", "again"),
     ("whoever", "any process that, or the relay that"),
     ("somebody", "another process, a user or an operator"),
@@ -17,11 +17,16 @@ const WORDS: [(&str, &str); 11] = [
     ("is told", "is reported, logged or printed"),
     ("are told", "are reported, logged or printed"),
     ("by hand of", "manually by"),
+    ("tells", "reports, returns, prints or contains"),
+    ("keep in mind", "remember, or track"),
+    ("turns up", "appears"),
+    ("turned up", "appeared"),
+    ("of ours", "of Postrider, or of this relay"),
 ];
 /// Names of internal documents: users know a layout by its name.
 const DOCUMENTS: [(&str, &str); 2] =
     [("seed 00", "the name of the layout"), ("DESIGN ", "the page of the docs, or nothing")];
-/// What was said at the time, and pages made of the names of tests.
+/// The history, and pages generated from the names of tests.
 const QUOTES: [&str; 3] = ["CHANGELOG.md", "docs/src/proofs.md", "docs/src/databases.md"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -40,19 +45,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The sources of what ships; tests and their tools speak to contributors only.
+/// The sources of what ships; tests and their tools are read by contributors only.
 fn is_read_by_users(path: &str) -> bool {
     let ships = ["postrider", "postrider-cli", "postrider-sinks", "postrider-derive"];
     let is_test = path.ends_with("_tests.rs") || path.ends_with("/tests.rs") || path.contains("/tests/");
     !is_test && ships.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")))
 }
 
-/// The lines up to the inline test module, which stands at the end by custom.
+/// The lines up to the inline test module, which is at the end by convention.
 fn before_tests(text: &str) -> impl Iterator<Item = &str> {
     text.lines().take_while(|line| *line != "#[cfg(test)]")
 }
 
-/// What of a line of Rust a user may read: a doc comment, or what stands between quotes.
+/// The parts of a line of Rust that a user may read: a doc comment, or the text between quotes.
 fn shown(line: &str) -> Vec<&str> {
     let line = line.trim_start();
     if line.starts_with("///") || line.starts_with("//!") {
@@ -61,8 +66,8 @@ fn shown(line: &str) -> Vec<&str> {
     if line.starts_with("//") {
         return Vec::new();
     }
-    // A literal over several lines has an odd number of quotes on its first and last; its other lines have none and are
-    // not code, so they are taken whole if they end as such a line does.
+    // A literal over several lines has an odd number of quotes on its first and last line. Its other lines have none;
+    // they are included if they end with a backslash.
     let parts: Vec<&str> = line.split('"').collect();
     match parts.len() {
         1 => {
@@ -80,10 +85,10 @@ fn found(text: &str) -> impl Iterator<Item = String> + '_ {
     let lower = text.to_lowercase();
     let words = WORDS.into_iter().filter(move |(word, _)| stands_in(&lower, word));
     let documents = DOCUMENTS.into_iter().filter(move |(name, _)| text.contains(name));
-    words.chain(documents).map(|(word, instead)| format!("says {word:?}; write {instead}"))
+    words.chain(documents).map(|(word, instead)| format!("contains {word:?}; write {instead}"))
 }
 
-/// Whether the phrase is there as whole words.
+/// Whether the phrase occurs as whole words.
 fn stands_in(text: &str, phrase: &str) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(phrase).any(|(at, _)| {
@@ -102,7 +107,7 @@ mod tests {
     #[test]
     fn a_word_of_the_list_is_found_with_what_to_write_instead() {
         let said = findings("README.md", "It begins anew.\nNobody, but for the owner.\n");
-        assert_eq!(said[0], "README.md:1: says \"anew\"; write again");
+        assert_eq!(said[0], "README.md:1: contains \"anew\"; write again");
         assert_eq!(said.len(), 3);
         assert_eq!(findings("docs/src/a.md", "see DESIGN 4.1 and seed 004\n").len(), 2);
     }

@@ -1,4 +1,4 @@
-//! A relay of what is configured: the one place where settings become stores, routers, encoders and sinks.
+//! Builds a relay from the configuration: settings become stores, routers, encoders and sinks.
 
 mod sinks;
 mod stores;
@@ -15,8 +15,8 @@ use self::sinks::Sinks;
 use crate::config::Settings;
 use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings};
 
-/// Opens every database, then every sink, and describes the relay of all subscriptions. A database that cannot be
-/// used is found before a file is created. What was opened is in `stores`, whatever comes of it.
+/// Opens every database, then every sink, and returns the builder of a relay for all subscriptions. A database that
+/// cannot be used is detected before a file is created. Opened databases are in `stores`, also after an error.
 ///
 /// # Errors
 /// That of the first database or sink that cannot be opened.
@@ -35,7 +35,7 @@ pub async fn assemble(settings: &Settings, stores: &mut Stores, when_down: WhenD
             .map(|(name, of)| subscription(name, of, settings, &sinks))
             .collect::<Result<Vec<_>>>()?;
         relay = match settings.outboxes.get(outbox) {
-            Some(of) => relay.outbox_keeping(store.clone(), subscriptions, of.retention.clone()),
+            Some(of) => relay.outbox_with_retention(store.clone(), subscriptions, of.retention.clone()),
             None => relay.outbox(store.clone(), subscriptions),
         };
     }

@@ -1,4 +1,4 @@
-//! The sinks of the configuration, opened.
+//! Opens the sinks of the configuration.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,19 +11,19 @@ use crate::config::Settings;
 use crate::config::settings::SinkSettings;
 use crate::sinks::{SinkUser, Target};
 
-/// Open sinks. Subscriptions with the same target share one, unless each needs its own.
+/// Open sinks. Subscriptions with the same target share one, unless each needs a separate one.
 pub(super) struct Sinks(Vec<Opened>);
 
 struct Opened {
     target: Arc<dyn Target>,
-    /// The only subscription that uses it, where it is not shared.
+    /// The only subscription that uses it, if it is not shared.
     owner: Option<String>,
     sink: Arc<dyn Sink>,
     users: Arc<AtomicUsize>,
 }
 
 impl Sinks {
-    /// Opens those that a subscription needs.
+    /// Opens the sinks that subscriptions use.
     pub(super) fn open(settings: &Settings) -> Result<Self> {
         let mut sinks: Vec<Opened> = Vec::new();
         for (name, of) in &settings.subscriptions {
@@ -37,7 +37,7 @@ impl Sinks {
         Ok(Self(sinks))
     }
 
-    /// A share of the sink that a subscription sends to.
+    /// The sink of a subscription.
     pub(super) fn get(&self, name: &str, target: &Arc<dyn Target>) -> Option<Shared> {
         let Opened { sink, users, .. } = self.0.iter().find(|opened| opened.serves(target, name))?;
         users.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Opened {
     }
 }
 
-/// One user's share of a sink, which is closed when its last user closes.
+/// A shared sink, which is closed when its last user closes it.
 pub(super) struct Shared {
     sink: Arc<dyn Sink>,
     users: Arc<AtomicUsize>,

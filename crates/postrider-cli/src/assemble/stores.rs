@@ -1,4 +1,4 @@
-//! The databases of the configuration, opened.
+//! Opens the databases of the configuration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use postrider::store::Store;
 use super::WhenDown;
 use crate::config::Settings;
 
-/// Open databases by the name of their outbox. Close them: a program that ends without leaves the WAL of a
-/// SQLite file behind.
+/// Open databases by the name of their outbox. They must be closed, otherwise the WAL of a SQLite file remains when the
+/// program ends.
 #[derive(Default)]
 pub struct Stores(BTreeMap<String, Arc<dyn Store>>);
 
 impl Stores {
-    /// Opens the database of an outbox, unless it is open.
+    /// Opens the database of an outbox if it is not open yet.
     ///
     /// # Errors
     /// As [`Database::open`](crate::database::Database::open).
@@ -29,12 +29,12 @@ impl Stores {
         Ok(())
     }
 
-    /// All that are open.
+    /// All open databases.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<dyn Store>)> {
         self.0.iter().map(|(name, store)| (name.as_str(), store))
     }
 
-    /// Gives all connections back, so that files are at rest when the program ends.
+    /// Closes all connections, so that no file has a WAL when the program ends.
     pub async fn close(&self) {
         for store in self.0.values() {
             store.close().await;

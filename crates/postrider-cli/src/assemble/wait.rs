@@ -1,4 +1,4 @@
-//! Waiting for a database that is down.
+//! Waits for a database that is down.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use postrider::Result;
 
 use crate::database::Database;
 
-/// The first wait; doubles with each.
+/// The first wait; doubles each time.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// What to do about a database that is down at the start.
+/// What to do if a database is down at startup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenDown {
-    /// Wait until it is up, and say so once.
+    /// Wait until it is up, and log this once.
     Wait,
     /// Give up.
     Fail,
 }
 
 impl WhenDown {
-    /// Asks until the database is reachable again. What no wait can mend is an error at once.
+    /// Retries until the database is reachable. An error that waiting cannot resolve is returned immediately.
     ///
     /// # Errors
-    /// What the database says.
+    /// An error of the database.
     pub async fn retry<T>(
         self,
         outbox: &str,

@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
   postrider demo --folder /tmp/shop             the same, and keep the files
   postrider demo --events 20000 --exit --json   for scripts: full speed, figures as JSON";
 
-/// How long the demo is when nothing else is said.
+/// Default duration of the demo.
 const OPEN_FOR: Duration = Duration::from_secs(15);
 
 /// How long `analytics` takes for a batch with the live view.
@@ -72,7 +72,7 @@ impl Demo {
             })?;
         let mut view = View::open(context.output, self.plain)?;
         let report = runtime.block_on(run(&self.plan(), &folder, self.receivers(&folder)?, &mut view));
-        // The terminal is itself again before anything is said on it.
+        // The terminal is restored before anything is printed.
         drop(view);
         let report = report?.in_folder(&folder);
         if context.output.is_json() {

@@ -1,4 +1,4 @@
-//! The commands, one file each. A file holds the command's arguments (a clap `Args` struct whose
+//! The commands, one file each. A file contains the command's arguments (a clap `Args` struct whose
 //! `before_help` shows examples) and `run`, which returns a [`Failure`] instead of printing errors. A new
 //! command is one file, one variant and one line in each `match` below; `UPDATE_DOCS=1 cargo test -p
 //! postrider-cli --all-features --test cli pages` then brings the docs up to date.
@@ -25,7 +25,7 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// What to do.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "each is documented where it is defined, as its help")]
 pub enum Command {
@@ -49,10 +49,10 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it.
+    /// Runs the command.
     ///
     /// # Errors
-    /// Why it could not; nothing of it has been printed yet.
+    /// The reason of the failure, which has not been printed yet.
     pub fn run(&self, context: &Context) -> Result<(), Failure> {
         match self {
             #[cfg(feature = "sqlite")]

@@ -1,6 +1,6 @@
-//! `postrider pause`, `postrider resume` and `postrider accept-history`: what an operator decides about one
-//! subscription. The decision is a row in the database; the relay that leads learns of it within a third of
-//! its lease, wherever it runs.
+//! `postrider pause`, `postrider resume` and `postrider accept-history`: decisions of an operator about one
+//! subscription. The decision is stored in the database; the relay that leads reads it within a third of its lease,
+//! wherever it runs.
 
 use clap::Args;
 use postrider::store::{Start, Store};
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
 
-/// Which subscription is meant.
+/// The selected subscription.
 #[derive(Debug, Args)]
 struct Target {
     /// Name of the subscription
@@ -22,7 +22,7 @@ struct Target {
 }
 
 impl Target {
-    /// Does something about it in its outbox.
+    /// Runs an operation on the subscription in its outbox.
     fn decide(
         &self,
         context: &Context,
@@ -81,7 +81,7 @@ impl Resume {
 
 /// Continue a subscription that halted because the history of the database changed
 ///
-/// `--from` says where to continue: events from there on are delivered, even if consumers already received
+/// `--from` specifies where to continue: events from there on are delivered, even if consumers already received
 /// them from the lost history. Parked rows from there on are removed, because their events are read again.
 /// `floor` is the safe choice if the reason suggests it: it continues after the progress recorded in the
 /// database, may repeat events and skips none.
@@ -99,10 +99,10 @@ pub struct AcceptHistory {
     from: Place,
 }
 
-/// Where to go on.
+/// Where to continue.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// After what the database knows as done.
+    /// After the recorded progress.
     Floor,
     At(Start),
 }
@@ -131,15 +131,15 @@ async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
                     "pass the first position written since then, or --from beginning, which repeats every event",
                 ));
             }
-            // One that it is unknown is refused by the store.
+            // The store rejects an unknown subscription.
             Start::Position(known.map_or(Position::ZERO, |known| known.floor).next())
         }
     };
     store.accept_history(name, start).await
 }
 
-/// Where the events were put back without their progress, new ones may stand below the floor. A reason says so by not
-/// offering it.
+/// If events were restored without their progress, new events may be below the floor. The reason of the halt then does
+/// not offer `--from floor`.
 fn offers_floor(reason: &str) -> bool {
     reason.contains("`--from floor`")
 }

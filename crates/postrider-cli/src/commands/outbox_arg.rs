@@ -8,7 +8,7 @@ use crate::config::settings::OutboxSettings;
 use crate::config::suggest::did_you_mean;
 use crate::failure::Failure;
 
-/// Which outbox is meant.
+/// The selected outbox.
 #[derive(Debug, Args)]
 pub(super) struct OutboxArg {
     /// Outbox of the configuration
@@ -17,10 +17,11 @@ pub(super) struct OutboxArg {
 }
 
 impl OutboxArg {
-    /// The one named, else all.
+    /// The selected outbox, or all if none is selected.
     ///
     /// # Errors
-    /// [`Code::ConfigReference`] if there is none of the name, [`Code::ConfigKeyMissing`] if there is none at all.
+    /// [`Code::ConfigReference`] if there is no outbox with this name, [`Code::ConfigKeyMissing`] if none is
+    /// configured.
     pub(super) fn all_or_named<'a>(
         &self,
         settings: &'a Settings,
@@ -44,10 +45,10 @@ impl OutboxArg {
         }
     }
 
-    /// The one named, else the only one.
+    /// The selected outbox, or the only one if none is selected.
     ///
     /// # Errors
-    /// As [`OutboxArg::all_or_named`], and [`Code::ConfigReference`] if there are several to choose from.
+    /// As [`OutboxArg::all_or_named`], and [`Code::ConfigReference`] if there are several and none is selected.
     pub(super) fn one<'a>(&self, settings: &'a Settings) -> Result<(&'a str, &'a OutboxSettings), Failure> {
         match self.all_or_named(settings)?.as_slice() {
             [only] => Ok(*only),

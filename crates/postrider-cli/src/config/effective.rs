@@ -1,4 +1,4 @@
-//! The layers merged: every key with its value and where that came from.
+//! The merged layers: every key with its value and origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub struct Setting {
     pub spec: &'static KeySpec,
     /// Its value; `None` if it was not given and has no default.
     pub value: Option<Value>,
-    /// Where that came from.
+    /// The origin of the value.
     pub origin: Origin,
 }
 
@@ -33,7 +33,7 @@ impl Setting {
     }
 }
 
-/// Everything that is set, by table and in the order of the schema. Printing it shows no secret.
+/// All keys, by table and in the order of the schema. Its `Debug` output contains no secrets.
 #[derive(Debug, Clone, Default)]
 pub struct Effective {
     settings: Vec<Setting>,
@@ -41,12 +41,12 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// Merges the layers. All problems are found, not only the first; with any, what is merged is not whole.
-    /// Secrets kept elsewhere are not fetched.
+    /// Merges the layers. Reports all problems, not only the first; if there are any, the result is incomplete.
+    /// Does not resolve `env:` and `file:` secrets.
     pub fn merge(schema: Schema, sources: &Sources<'_>) -> (Self, Vec<Problem>) {
         let Reading { given, groups, mut problems } = Reading::of(schema, sources);
         if problems.iter().any(|problem| problem.code == Code::ConfigSyntax) {
-            // Most of what else could be said would follow from the part that was not understood.
+            // Further problems would mostly be consequences of the part that could not be parsed.
             return (Self::default(), in_order(problems));
         }
         let mut merge = Merge::default();
@@ -79,18 +79,18 @@ impl Effective {
     }
 }
 
-/// The work in progress.
+/// The state of a merge.
 #[derive(Default)]
 struct Merge {
     groups: BTreeMap<Group, Origin>,
     values: BTreeMap<(Group, &'static str), (Value, Origin)>,
-    /// Given, though wrongly: already complained about, so not missing.
+    /// Keys with an invalid value: already reported, so not missing.
     wrong: BTreeSet<(Group, &'static str)>,
     problems: Vec<Problem>,
 }
 
 impl Merge {
-    /// Takes a value over that of a lower layer.
+    /// Sets a value, which replaces that of a lower layer.
     fn take(&mut self, Given { group, spec, raw, origin }: Given) {
         self.groups.entry(group.clone()).or_insert_with(|| origin.clone());
         let read = match spec.kind.read(&raw) {
@@ -110,14 +110,14 @@ impl Merge {
         }
     }
 
-    /// The value of a key of a table, or its default. `None` if the key has no meaning there or is missing.
+    /// The value of a key of a table, or its default. `None` if the key does not apply there or is missing.
     fn setting(&mut self, group: &Group, origin: &Origin, spec: &'static KeySpec) -> Option<Setting> {
         let at = (group.clone(), spec.name);
         let given = self.values.get(&at).cloned();
         if let Some(of_type) = spec.of_type {
             let (of_table, decided) = self.values.get(&(group.clone(), TYPE))?;
             if *of_table != Value::Text(of_type.to_owned()) {
-                // A layer that changes the type takes the keys of the old one out of play.
+                // If a higher layer changes the type, keys of the old type are ignored.
                 if let Some((_, origin)) = given.filter(|(_, origin)| !origin.is_below(decided)) {
                     let problem = key_problems::other_type(group, spec, of_type, &of_table.to_string());
                     self.problems.push(problem.at(&origin));
@@ -140,10 +140,10 @@ impl Merge {
     }
 }
 
-/// The key that says which others count.
+/// The key that decides which other keys apply.
 const TYPE: &str = "type";
 
-/// As one reads: the file from its top, then variables, then flags.
+/// The order of problems: the file from its top, then variables, then flags.
 fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by(|a, b| a.origin.cmp(&b.origin));
     problems

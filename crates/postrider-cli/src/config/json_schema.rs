@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::kind::Kind;
 use super::schema::{Absent, KeySpec, Schema, Section};
 
-/// What a name may look like.
+/// The pattern of a name.
 const NAME: &str = "^[A-Za-z0-9_.-]{1,100}$";
 
 /// The whole document.

@@ -1,4 +1,4 @@
-//! What can be wrong with one key, in words.
+//! Problems with one key.
 
 use postrider::Code;
 
@@ -12,7 +12,7 @@ use super::suggest;
 use super::url;
 use super::value::Value;
 
-/// Whether a secret stands there for all to read.
+/// Whether a value is a secret in plain text.
 pub(super) fn is_open_secret(kind: Kind, value: &Value) -> bool {
     match (kind, value) {
         (Kind::Secret, Value::Secret(SecretSource::Inline { .. })) => true,

@@ -1,4 +1,4 @@
-//! What a key takes, and reading it from what was given.
+//! The kinds of values, and how they are read.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::secret_source::SecretSource;
 use super::value::{Keep, Value};
 use super::{duration, size};
 
-/// What a key takes.
+/// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Any text except the empty one.
@@ -20,7 +20,7 @@ pub enum Kind {
     Bool,
     /// A whole number.
     Number {
-        /// The smallest there may be.
+        /// The minimum.
         min: u64,
     },
     /// A time such as `5s`.
@@ -33,17 +33,17 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A list of texts; `a,b` in the environment and in flags.
     List,
-    /// Names and texts. In the file only.
+    /// Names and texts; only in the file.
     Map,
     /// The path of a file.
     Path,
     /// The name of a section of this kind.
     Reference(Section),
-    /// Where a subscription begins.
+    /// Where a subscription starts.
     Start,
-    /// An address that may hold a password; or `env:NAME`, `file:PATH`.
+    /// A URL that may contain a password; or `env:NAME`, `file:PATH`.
     Url,
-    /// A password or the like; or `env:NAME`, `file:PATH`.
+    /// A secret such as a password; or `env:NAME`, `file:PATH`.
     Secret,
 }
 
@@ -53,12 +53,12 @@ impl Kind {
         matches!(self, Self::Url | Self::Secret)
     }
 
-    /// Whether a value stands in the file without quotes.
+    /// Whether a value is written in the file without quotes.
     pub const fn is_bare(self) -> bool {
         matches!(self, Self::Bool | Self::Number { .. })
     }
 
-    /// What it takes, as the end of "the key takes ...".
+    /// A description of the kind, as the end of "the key takes ...".
     pub fn words(self) -> String {
         match self {
             Self::Text => "a text".into(),
@@ -82,7 +82,7 @@ impl Kind {
     /// Reads a value.
     ///
     /// # Errors
-    /// What was found instead, as the end of "found ...". Never repeats what may be secret.
+    /// A description of the invalid value, as the end of "found ...". Never contains a possible secret.
     pub fn read(self, raw: &Raw) -> Result<Value, String> {
         self.value(raw).ok_or_else(|| raw.found(self.is_sensitive()))
     }
@@ -110,7 +110,7 @@ impl Kind {
     }
 }
 
-/// Where a subscription begins, in the words of the configuration.
+/// Parses where a subscription starts.
 pub(crate) fn start(text: &str) -> Option<store::Start> {
     match text.split_once(':') {
         None if text == "now" => Some(store::Start::Now),

@@ -1,11 +1,11 @@
-//! The configuration: one file, the environment and flags, in that rising order.
+//! The configuration: file, environment and flags, in increasing priority.
 //!
-//! 1. [`schema`] says which keys exist and what they take
-//! 2. [`layer`] reads what each layer gives
-//! 3. [`effective`] merges the layers, adds defaults and finds what is wrong, all of it
-//! 4. [`settings`] fetches secrets and makes the types the rest of the program uses
+//! 1. [`schema`] defines the keys and the kinds of their values
+//! 2. [`layer`] reads each layer
+//! 3. [`effective`] merges the layers, adds defaults and finds all problems
+//! 4. [`settings`] resolves secrets and creates the types that the rest of the program uses
 //!
-//! Text made from the schema: [`starter`] file, [`json_schema`], and the page of the docs
+//! Generated from the schema: the [`starter`] file, [`json_schema`], and the page of the docs
 //! ([`crate::pages::config`]).
 
 pub(crate) mod duration;

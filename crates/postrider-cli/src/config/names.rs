@@ -15,7 +15,7 @@ use super::value::Value;
 
 const NAME_BYTES_MAX: usize = 100;
 
-/// Refuses a name that a database or a variable could not carry.
+/// Rejects a name that is not valid in a database or an environment variable.
 pub(super) fn check(group: &Group, origin: &Origin) -> Option<Problem> {
     let name = group.name.as_deref().filter(|_| group.rule.is_none())?;
     let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -32,7 +32,7 @@ pub(super) fn check(group: &Group, origin: &Origin) -> Option<Problem> {
     )
 }
 
-/// Sees to it that every name that is used exists. One that was left out means the only one there is.
+/// Checks that every referenced section exists. An omitted reference means the only section of that kind.
 pub(super) fn resolve(settings: &mut [Setting], groups: &BTreeMap<Group, Origin>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for setting in settings {

@@ -1,15 +1,15 @@
-//! Where a value came from.
+//! The origin of a value.
 
 use std::fmt;
 
-/// The layer a value came from, in rising order: a later one replaces an earlier one.
+/// The layer of a value, in increasing priority.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// Not given.
+    /// Not set.
     Default,
     /// The file.
     File {
-        /// Its path, as it was given.
+        /// Its path, as the user wrote it.
         path: String,
         /// Counted from 1.
         line: usize,
@@ -23,7 +23,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whether the layer is lower than that of another.
+    /// Whether the layer has a lower priority than that of another origin.
     pub fn is_below(&self, other: &Self) -> bool {
         self.layer() < other.layer()
     }

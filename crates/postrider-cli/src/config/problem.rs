@@ -1,51 +1,51 @@
-//! Something wrong with the configuration.
+//! A problem with the configuration.
 
 use postrider::{Code, Error};
 use serde_json::json;
 
 use super::origin::Origin;
 
-/// What is wrong, where, and what to do. Holds no secret: the code that makes one sees to that.
+/// What is wrong, where, and what to do. Contains no secret; the code that creates it is responsible for that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The stable code.
     pub code: Code,
-    /// Where the mistake stands, if it stands anywhere.
+    /// Where the problem is, if it has a place.
     pub origin: Option<Origin>,
-    /// The key it is about, as `sink.out.path`.
+    /// The affected key, such as `sink.out.path`.
     pub key: Option<String>,
     what: String,
     hint: Option<String>,
 }
 
 impl Problem {
-    /// A problem and the sentence that tells it.
+    /// A problem with its code and message.
     pub fn new(code: Code, what: impl Into<String>) -> Self {
         Self { code, origin: None, key: None, what: what.into(), hint: None }
     }
 
-    /// Says where.
+    /// Sets where the problem is.
     #[must_use]
     pub fn at(mut self, origin: &Origin) -> Self {
         self.origin = Some(origin.clone());
         self
     }
 
-    /// Says which key.
+    /// Sets the affected key.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Advice for this case, instead of the code's general one.
+    /// Replaces the code's general hint with one for this case.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// For programs.
+    /// As JSON.
     pub fn to_json(&self) -> serde_json::Value {
         json!({
             "code": self.code.to_string(),
@@ -61,7 +61,7 @@ impl Problem {
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         let what = match &problem.origin {
-            // A default cannot be wrong; what is missing has no better place than its name.
+            // A default is never wrong, and a missing key has no place.
             None | Some(Origin::Default) => problem.what,
             Some(origin) => format!("{origin}: {}", problem.what),
         };

@@ -1,4 +1,4 @@
-//! A value as it was given, before its key says what it should be.
+//! A value as given, before it is converted to the kind of its key.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use toml::de::DeValue;
 
 use super::url;
 
-/// What was given. It may be a secret, so it cannot be printed; [`Raw::found`] describes it.
+/// A value as given. It may be a secret, so it cannot be printed; [`Raw::found`] describes it.
 #[derive(Clone)]
 pub enum Raw {
-    /// A text of the file.
+    /// A text in the file.
     Text(String),
-    /// A whole number of the file that fits.
+    /// An integer in the file that is in range.
     Number(i64),
-    /// Truth.
+    /// A boolean in the file.
     Bool(bool),
-    /// A list of the file.
+    /// A list in the file.
     List(Vec<Raw>),
-    /// A table of the file.
+    /// A table in the file.
     Table(BTreeMap<String, Raw>),
-    /// Something of the file that no key takes: what it is called.
+    /// A TOML type that no key accepts, by its name.
     Other(&'static str),
-    /// The text of a variable or flag, which becomes what its key takes.
+    /// The text of a variable or flag, which is converted to the kind of its key.
     Loose(String),
 }
 
@@ -50,8 +50,8 @@ impl Raw {
         }
     }
 
-    /// Texts; `a,b` in a variable or flag. None of them is empty, and neither is the list: leaving the key
-    /// out means all, and a list that means nothing is a mistake.
+    /// Texts; `a,b` in a variable or flag. Neither the list nor a text in it may be empty: an omitted key means all, so
+    /// an empty list is a mistake.
     pub(super) fn list(&self) -> Option<Vec<String>> {
         let own = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
         let texts: Option<Vec<String>> = match self {
@@ -67,7 +67,7 @@ impl Raw {
         entries.iter().map(|(name, raw)| Some((name.clone(), raw.text()?.to_owned()))).collect()
     }
 
-    /// What it is, as the end of "found ...", with its text or number unless that may be or hold a secret.
+    /// A description, as the end of "found ...", with the value unless it may contain a secret.
     pub fn found(&self, may_be_secret: bool) -> String {
         let hidden = |text: &str| may_be_secret || url::text_has_password(text);
         match self {
@@ -85,7 +85,7 @@ impl Raw {
     }
 }
 
-/// Enough of a text to recognise it.
+/// The beginning of a text.
 fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 60;
     match text.char_indices().nth(CHARS_MAX) {

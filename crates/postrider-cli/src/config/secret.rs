@@ -1,8 +1,8 @@
-//! A text that nothing prints.
+//! A text that is never printed.
 
 use std::fmt;
 
-/// What stands for a secret in everything people see.
+/// Replaces a secret in all output.
 pub const MASK: &str = "***";
 
 /// A secret. `Debug` and `Display` show [`MASK`]; it cannot be serialised.
@@ -10,12 +10,12 @@ pub const MASK: &str = "***";
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes charge of a secret.
+    /// Wraps a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The secret itself, for the one call that needs it. Never for a message, log or error.
+    /// The secret, for the call that needs it. Never use it in a message, log or error.
     pub fn expose_secret(&self) -> &str {
         &self.0
     }

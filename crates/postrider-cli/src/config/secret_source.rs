@@ -1,4 +1,4 @@
-//! A value that may be secret: given as it is, or by where it is kept.
+//! A value that may be secret: inline, or a reference to a variable or file.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,14 +7,14 @@ use super::environment::Environment;
 use super::secret::{MASK, Secret};
 use super::url;
 
-/// A secret or URL of the configuration. Shown, it names where it is kept or is masked.
+/// A secret or URL in the configuration. Its `Display` is the reference, or the masked value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
-    /// It stands there.
+    /// In the configuration itself.
     Inline {
         /// The value.
         secret: Secret,
-        /// What people see of it.
+        /// The masked value.
         shown: String,
     },
     /// `env:NAME`
@@ -34,10 +34,10 @@ impl SecretSource {
         kept_elsewhere(text).unwrap_or_else(|| Some(inline()))
     }
 
-    /// Fetches the value from where it is kept.
+    /// Reads the value from the variable or file.
     ///
     /// # Errors
-    /// Why it cannot be had, without a word of what is in it.
+    /// Why it cannot be read, without its content.
     pub fn resolve(&self, environment: &Environment) -> Result<Secret, String> {
         let text = match self {
             Self::Inline { secret, .. } => return Ok(secret.clone()),
@@ -53,7 +53,7 @@ impl SecretSource {
     }
 }
 
-/// `Some(None)`: it says so, but of nothing that could be read.
+/// The reference that a text contains. `None`: the text is not a reference; `Some(None)`: the reference is invalid.
 fn kept_elsewhere(text: &str) -> Option<Option<SecretSource>> {
     let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     match text.split_once(':')? {

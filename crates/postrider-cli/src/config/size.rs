@@ -1,9 +1,9 @@
-//! Sizes as people write them: `512B`, `64KiB`, `1MiB`, `2GiB`.
+//! Sizes in the configuration: `512B`, `64KiB`, `1MiB`, `2GiB`.
 
 /// Units with their bytes, largest first.
 const UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A whole number above 0 and its unit, nothing between them. `None` for anything else.
+/// A whole number above 0 directly followed by its unit. `None` for anything else.
 pub(super) fn parse(text: &str) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
     let (_, bytes) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_shown_in_its_largest_unit() {
+    fn a_parsed_value_is_shown_in_its_largest_unit() {
         for (text, shown) in
             [("512B", "512B"), ("1024B", "1KiB"), ("1536KiB", "1536KiB"), ("2048MiB", "2GiB")]
         {

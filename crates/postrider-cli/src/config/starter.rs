@@ -1,4 +1,4 @@
-//! The file `config init` writes: works as it is, and names every key that fits in a comment.
+//! The file that `config init` writes: it works unchanged, and contains all applicable keys in comments.
 
 use std::fmt::Write;
 
@@ -6,14 +6,14 @@ use postrider::layout::{Ability, RowLayout};
 
 use super::schema::{Absent, KeySpec, Schema, Section};
 
-/// A table of the starter: its heading and what is set in it.
+/// A table of the starter file: its heading and the keys that are set.
 struct Set {
     section: Section,
     heading: &'static str,
     keys: &'static [(&'static str, &'static str)],
 }
 
-/// Enough to carry events of a SQLite file to a text file.
+/// Delivers events from a SQLite file to a text file.
 const SETS: [Set; 5] = [
     Set { section: Section::Relay, heading: "[relay]", keys: &[] },
     Set { section: Section::Outbox, heading: "[outbox.shop]", keys: &[("url", r#""sqlite:shop.db""#)] },
@@ -27,13 +27,13 @@ const SETS: [Set; 5] = [
         heading: "[subscription.orders]",
         keys: &[("sink", r#""out""#), ("start", r#""beginning""#)],
     },
-    // A rule without keys would match everything: it is shown, not set.
+    // A rule without keys would match everything, so it is commented out.
     Set { section: Section::Rule, heading: "# [[subscription.orders.rule]]", keys: &[] },
 ];
 
 const POSTGRES: &str = r#""postgres://relay@localhost/shop""#;
 
-/// The layouts that a starter can be for, beside `postrider`.
+/// The layouts that a starter file can be written for, in addition to `postrider`.
 pub fn layouts() -> impl Iterator<Item = &'static str> {
     RowLayout::ALL.into_iter().map(RowLayout::name)
 }
@@ -43,7 +43,7 @@ pub fn text(schema: Schema, layout: &str) -> String {
     let rows = RowLayout::from_name(layout);
     let quoted = format!("{layout:?}");
     let mut of_rows = vec![("url", POSTGRES), ("layout", quoted.as_str())];
-    // The rule of such a layout: published, and past its own time.
+    // The rule of this layout: published rows are deleted at their `expires_at`.
     if rows.is_some_and(|rows| rows.has(Ability::Expiry)) {
         of_rows.push(("retention", r#""expires_at""#));
     }
@@ -57,7 +57,7 @@ pub fn text(schema: Schema, layout: &str) -> String {
     for Set { section, heading, keys } in SETS {
         let keys = of_rows.filter(|_| section == Section::Outbox).unwrap_or(keys);
         let _ = write!(text, "\n# {}\n{heading}\n", section.doc());
-        // Keys of another type than the one set here would only be in the way.
+        // Keys of other types do not apply.
         let chosen = keys.iter().find(|(name, _)| *name == "type").map(|(_, value)| value.trim_matches('"'));
         let fits = |spec: &&KeySpec| spec.of_type.is_none() || spec.of_type == chosen;
         for spec in schema.keys(section).filter(fits) {

@@ -1,11 +1,11 @@
-//! The name that was probably meant.
+//! Suggestions for misspelled names.
 
-/// Names less alike than this have nothing to do with each other.
+/// A name is suggested only if it is at least this similar.
 const LIKENESS_MIN: f64 = 0.7;
-/// More names than this are no help in one line.
+/// Maximum number of names to list in one line.
 const NAMES_MAX: usize = 8;
 
-/// The most alike of the names that exist, if one is alike at all.
+/// The most similar of the names, if one is similar enough.
 pub(super) fn closest<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let meant = meant.to_ascii_lowercase();
     let rated = names
@@ -15,13 +15,13 @@ pub(super) fn closest<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>)
     rated.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
-/// From 0 to 1. One slip of the finger in a word counts as alike whatever its length.
+/// From 0 to 1. A word with one typo counts as equal, whatever its length.
 fn likeness(meant: &str, name: &str) -> f64 {
     let one_slip = meant.len() > 2 && strsim::osa_distance(meant, name) <= 1;
     if one_slip { 1.0 } else { strsim::jaro_winkler(meant, name) }
 }
 
-/// Advice that names the nearest, or all if they are few. `None` if there is nothing to say.
+/// A hint with the most similar name, or with all names if they are few; otherwise `None`.
 pub(crate) fn did_you_mean<'a>(meant: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<&str> = names.into_iter().collect();
     match closest(meant, names.iter().copied()) {

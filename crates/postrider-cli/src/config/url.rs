@@ -1,13 +1,13 @@
-//! As much of URLs as masking needs. Where the rules of URLs leave doubt, more is masked, not less.
+//! Masks secrets in URLs. In doubtful cases it masks more rather than less.
 
 use std::borrow::Cow;
 
 use super::secret::MASK;
 
-/// Parameters that carry secrets have one of these in their name.
+/// Parameters whose name contains one of these are secrets.
 const SECRET_PARAMETERS: [&str; 7] = ["pass", "pwd", "secret", "token", "key", "auth", "credential"];
 
-/// The scheme, if this is a URL at all: `scheme:something`, without blanks.
+/// The scheme, if this is a URL: `scheme:something`, without blanks.
 pub fn scheme(url: &str) -> Option<&str> {
     let (scheme, rest) = url.split_once(':')?;
     let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -16,11 +16,11 @@ pub fn scheme(url: &str) -> Option<&str> {
         .then_some(scheme)
 }
 
-/// Schemes whose path names a database, and not something that only the owner of a token knows.
+/// Schemes whose path is the name of a database; the path of other URLs may be a token.
 const DATABASES: [&str; 4] = ["postgres", "postgresql", "mysql", "mariadb"];
 
-/// The URL for people: user, password, parameters and fragment are masked, and the path unless it names a database. A
-/// path of `sqlite:` is no secret.
+/// The URL with user, password, parameters and fragment masked, and the path unless it is the name of a database. The
+/// path of `sqlite:` is not a secret.
 pub fn masked(url: &str) -> String {
     let Some(scheme) = scheme(url) else { return MASK.to_owned() };
     if scheme == "sqlite" {
@@ -36,31 +36,31 @@ pub fn masked(url: &str) -> String {
     }
 }
 
-/// Whether the URL may carry a secret in a place that is masked: a password, or the path or parameters of an endpoint.
+/// Whether the URL may contain a secret in a masked place: a password, or the path or parameters of an endpoint.
 pub fn may_be_secret(url: &str) -> bool {
     let is_endpoint = matches!(scheme(url), Some("http" | "https"));
     has_password(url) || is_endpoint && masked(url) != url
 }
 
-/// Server and database of a URL that is masked.
+/// Server and database of a masked URL.
 pub fn place(masked: &str) -> &str {
     let rest = masked.split_once("://").map_or(masked, |(_, rest)| rest);
     let rest = rest.split_once('@').map_or(rest, |(_, rest)| rest);
     rest.split(['?', '#']).next().unwrap_or(rest)
 }
 
-/// Its server alone.
+/// The server of a masked URL.
 pub fn server(masked: &str) -> &str {
     let place = place(masked);
     place.split_once('/').map_or(place, |(server, _)| server)
 }
 
-/// Any text for people: as it is, unless a URL with a password stands in it.
+/// A text for output: unchanged, unless it contains a URL with a password.
 pub fn masked_if_secret(text: &str) -> Cow<'_, str> {
     if text_has_password(text) { masked(text).into() } else { text.into() }
 }
 
-/// Whether the URL carries a password, as its user's or as a parameter.
+/// Whether the URL contains a password, for its user or as a parameter.
 pub fn has_password(url: &str) -> bool {
     let Some((_, rest)) = url.split_once("://") else { return false };
     let (user, rest) = user_and_rest(rest);
@@ -70,7 +70,7 @@ pub fn has_password(url: &str) -> bool {
         || names.into_iter().any(|name| SECRET_PARAMETERS.iter().any(|secret| name.contains(secret)))
 }
 
-/// Whether a URL with a password stands anywhere in a text.
+/// Whether a text contains a URL with a password.
 pub fn text_has_password(text: &str) -> bool {
     text.split(is_around_url).filter(|word| word.contains("://")).any(has_password)
 }
@@ -79,8 +79,8 @@ fn is_around_url(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>')
 }
 
-/// A text for people in which every URL with a password is masked. The last line of defence: the code that makes a
-/// text sees to it that no secret gets into it, and what others say of a path or name passes here.
+/// A text with every URL with a password masked. This is the last safeguard: code that creates a text must not put
+/// secrets into it, but messages of libraries and paths pass through here.
 pub fn without_passwords(text: &str) -> Cow<'_, str> {
     if !text.contains("://") || !text_has_password(text) {
         return text.into();
@@ -99,7 +99,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
     words.collect::<String>().into()
 }
 
-/// Splits at the last `@`: a password may hold an unescaped `/` or `@`, and half of it must not be shown.
+/// Splits at the last `@`: a password may contain an unescaped `/` or `@`, and no part of it may be shown.
 fn user_and_rest(rest: &str) -> (Option<&str>, &str) {
     rest.rsplit_once('@').map_or((None, rest), |(user, rest)| (Some(user), rest))
 }
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_secret_is_masked() {
+    fn possible_secrets_are_masked() {
         for (url, shown) in [
             ("postgres://u:pw@h:5432/db", "postgres://***@h:5432/db"),
             ("postgres://u:p/w@x@h/db", "postgres://***@h/db"),

@@ -1,4 +1,4 @@
-//! A value that is what its key takes.
+//! A value of the kind of its key.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub enum Keep {
     UntilExpiry,
 }
 
-/// A value of the configuration. Printing it shows no secret.
+/// A value of the configuration. Its `Debug` output contains no secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is what the kind of its name takes")]
 pub enum Value {
@@ -41,7 +41,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// As JSON, secrets masked.
+    /// As JSON, with secrets masked.
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Bool(truth) => json!(truth),

@@ -1,4 +1,4 @@
-//! Where a database is and how to get in, as the configuration says.
+//! The connection settings of a database in the configuration.
 
 use std::path::PathBuf;
 
@@ -7,26 +7,26 @@ use postrider::store::AfterFailover;
 
 use crate::config::Secret;
 
-/// The keys of an outbox that say which database it is. Printing it shows no secret.
+/// The keys of an outbox about its database. Its `Debug` output contains no secrets.
 #[derive(Debug, Clone)]
 pub struct Address {
     /// `url`
     pub url: Secret,
-    /// `password`: instead of one in the URL.
+    /// `password`: replaces one in the URL.
     pub password: Option<Secret>,
-    /// `schema`: where in the database the tables are.
+    /// `schema`: the schema of the tables.
     pub schema: Option<String>,
-    /// `tls_root_cert`: the authorities to believe.
+    /// `tls_root_cert`: the trusted root certificates.
     pub tls_root_cert: Option<PathBuf>,
-    /// `tls_client_cert`: what tells the server who we are.
+    /// `tls_client_cert`: the client certificate.
     pub tls_client_cert: Option<PathBuf>,
     /// `tls_client_key`: its key.
     pub tls_client_key: Option<PathBuf>,
     /// `after_failover`: what a failover of the server means.
     pub after_failover: AfterFailover,
-    /// `pooler`: what stands between here and the server; found out if not given.
+    /// `pooler`: the pooler in front of the server; detected by default.
     pub pooler: PoolerChoice,
-    /// `listen`: whether a relay hears the NOTIFY of writers.
+    /// `listen`: whether a relay listens for the NOTIFY of writers.
     pub listen: bool,
     /// `layout` and the keys about its table: a table with a state per row.
     pub rows: Option<RowTable>,
@@ -35,12 +35,12 @@ pub struct Address {
 /// The values of `pooler`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PoolerChoice {
-    /// Find out.
+    /// Detect it.
     #[default]
     Detect,
-    /// Connections are shared between transactions.
+    /// A pooler in transaction mode.
     Transaction,
-    /// Every connection is our own.
+    /// A direct connection.
     None,
 }
 
@@ -62,7 +62,7 @@ impl Default for Address {
 }
 
 impl Address {
-    /// The first key that is given besides the URL.
+    /// The first key that is set in addition to the URL.
     #[cfg(feature = "sqlite")]
     pub(super) fn first_of_server(&self) -> Option<&'static str> {
         let Self { password, schema, tls_root_cert, tls_client_cert, tls_client_key, .. } = self;
@@ -81,7 +81,7 @@ impl Address {
     }
 }
 
-/// Which key is wrong and why, without a word of its value.
+/// The invalid key and the reason, without its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The key.
@@ -95,7 +95,7 @@ impl Refused {
         Self { key, why: why.into() }
     }
 
-    /// A table that this database cannot have, or not there.
+    /// A table that this database does not support, or not in this place.
     #[cfg(any(feature = "sqlite", feature = "mysql"))]
     pub(super) fn table(error: &postrider::Error) -> Self {
         let key = if error.code() == postrider::Code::LayoutDiffers { "layout" } else { "table_schema" };

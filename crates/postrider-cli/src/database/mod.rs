@@ -1,6 +1,5 @@
-//! The database of an outbox, as the configuration names it. Operating it is the library's [`Admin`]; what is here finds
-//! out which database an address means. Another dialect is another file, a variant of `Connection` and a line in
-//! `DIALECTS`.
+//! The database of an outbox. The library's [`Admin`] operates it; this module finds the database for an address.
+//! Another database needs one more file, a variant of `Connection` and a line in `DIALECTS`.
 
 mod address;
 #[cfg(feature = "mysql")]
@@ -25,8 +24,8 @@ use crate::config::settings::OutboxSettings;
 use crate::config::url;
 use crate::doctor::{self, Subject};
 
-/// A database this program can work on. Nothing is opened before a verb needs it. Printed, it says which database it is,
-/// without a secret.
+/// A database of the configuration. It is opened only when a command needs it. Its `Display` is the address without
+/// secrets.
 #[derive(Debug)]
 pub struct Database {
     admin: Box<dyn Admin>,
@@ -34,7 +33,7 @@ pub struct Database {
     shown: String,
 }
 
-/// How to reach it.
+/// How to connect.
 #[derive(Debug)]
 pub(crate) enum Connection {
     #[cfg(feature = "sqlite")]
@@ -46,12 +45,12 @@ pub(crate) enum Connection {
 }
 
 impl Database {
-    /// What an operator does with the outbox in it.
+    /// The operations on the outbox.
     pub fn admin(&self) -> &dyn Admin {
         &*self.admin
     }
 
-    /// The store a relay works on. The schema must be there. Logs a warning if the connection is not encrypted.
+    /// Opens the store for a relay. The schema must exist. Logs a warning if the connection is not encrypted.
     ///
     /// # Errors
     /// As [`Admin::open`].
@@ -66,7 +65,7 @@ impl Database {
         Ok(store)
     }
 
-    /// The setting that lets traffic go over a network without encryption.
+    /// The setting that allows unencrypted traffic over a network.
     fn exposed_by(&self) -> Option<&'static str> {
         match &self.connection {
             #[cfg(feature = "sqlite")]
@@ -78,7 +77,7 @@ impl Database {
         }
     }
 
-    /// Which database it is, without a secret: two outboxes with the same location can share a transaction.
+    /// The database without secrets: two outboxes with the same location can share a transaction.
     pub fn location(&self) -> String {
         match &self.connection {
             #[cfg(feature = "sqlite")]
@@ -93,10 +92,10 @@ impl Database {
         }
     }
 
-    /// Whether a later try may succeed without a change by a person: a server is down or starting, or a standby is not the
-    /// primary yet. A file does not come up.
+    /// Whether a later attempt may succeed without an operator: a server is down or starting, or a standby is not the
+    /// primary yet. Not for a file.
     pub fn may_come_up(&self, error: &Error) -> bool {
-        let by_itself = error.code().recovery() != Recovery::Person || error.code() == Code::StoreReadOnly;
+        let by_itself = error.code().recovery() != Recovery::Operator || error.code() == Code::StoreReadOnly;
         by_itself && self.is_server()
     }
 
@@ -111,7 +110,7 @@ impl Database {
         }
     }
 
-    /// The checks of `doctor` for this kind of database. Answers whether its tables can be read.
+    /// The checks of `doctor` for this database. Returns whether its tables can be read.
     pub(crate) async fn check(&self, options: &doctor::Options, subject: &mut Subject<'_>) -> bool {
         let admin = self.admin();
         match &self.connection {
@@ -139,7 +138,7 @@ impl fmt::Display for Database {
 
 type Read = fn(&Address) -> Result<Database, Refused>;
 
-/// Who reads the URLs of which schemes.
+/// The URL schemes of each database.
 const DIALECTS: &[(&[&str], Read)] = &[
     #[cfg(feature = "sqlite")]
     (&["sqlite"], sqlite::read),
@@ -149,10 +148,10 @@ const DIALECTS: &[(&[&str], Read)] = &[
     (&["mysql", "mariadb"], mysql::read),
 ];
 
-/// Which database an address means. Opens nothing.
+/// The database of an address. Does not connect.
 ///
 /// # Errors
-/// Which key is wrong and why, without a word of its value.
+/// The invalid key and the reason, without its value.
 pub fn read(address: &Address) -> Result<Database, Refused> {
     let scheme = url::scheme(address.url.expose_secret()).unwrap_or_default();
     match DIALECTS.iter().find(|(schemes, _)| schemes.contains(&scheme)) {
@@ -179,7 +178,7 @@ impl OutboxSettings {
         self.database.admin().open_writer(self.outbox()).await
     }
 
-    /// The library's handle, with the limits of this outbox.
+    /// The library's writer with the limits of this outbox.
     pub fn outbox(&self) -> Outbox {
         Outbox::new().limits(self.limits.clone())
     }
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_opened_is_shown_without_a_secret() {
+    fn a_supported_url_is_shown_without_secrets() {
         for (url, shown) in [
             #[cfg(feature = "sqlite")]
             ("sqlite:shop.db", "sqlite:shop.db"),
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_is_refused() {
+    fn an_unsupported_url_is_refused() {
         for url in [
             "sqlite://shop.db",
             "sqlite::memory:",

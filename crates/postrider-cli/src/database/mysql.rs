@@ -3,6 +3,7 @@
 use postrider::store::admin::MySqlAdmin;
 use postrider::store::mysql::MySqlConfig;
 
+use super::server::with_credentials;
 use super::{Address, Connection, Database, PoolerChoice, Refused};
 use crate::config::url;
 
@@ -11,7 +12,7 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     let url = address.url.expose_secret();
     let config = MySqlConfig::new(url).map_err(|error| Refused::url(error.message()))?;
     let schema = address.schema()?;
-    let mut config = config.schema(schema.clone()).after_failover(address.after_failover);
+    let config = config.schema(schema.clone()).after_failover(address.after_failover);
     if address.listen {
         return Err(Refused::new("listen", "this database has no notifications for new events"));
     }
@@ -19,15 +20,7 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
         let why = "a pooler in transaction mode is not supported for this database";
         return Err(Refused::new("pooler", why));
     }
-    if let Some(password) = &address.password {
-        config = config.password(password.expose_secret());
-    }
-    if let Some(file) = &address.tls_root_cert {
-        config = config.tls_root(file);
-    }
-    if let Some((certificate, key)) = address.tls_client()? {
-        config = config.tls_client(certificate, key);
-    }
+    let config = with_credentials!(config, address);
     let shown = url::masked(url);
     let admin = MySqlAdmin::new(config.clone(), address.rows.clone(), &shown);
     let admin = admin.map_err(|error| Refused::table(&error))?;

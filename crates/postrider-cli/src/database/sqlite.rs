@@ -27,7 +27,7 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     if let Some(key) = address.first_of_server() {
         return Err(Refused::new(key, "not supported by SQLite; this key is for PostgreSQL"));
     }
-    if address.rows.as_ref().is_some_and(RowTable::is_placed) {
+    if address.rows.as_ref().is_some_and(RowTable::has_schema) {
         let why = "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB";
         return Err(Refused::new("table_schema", why));
     }

@@ -1,4 +1,4 @@
-//! Where the demo's files are, and whether they stay.
+//! The folder of the demo's files.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 const DATABASE: &str = "shop.db";
 const AUDIT: &str = "audit.jsonl";
 
-/// A folder with the demo's files. A temporary one goes when this is dropped.
+/// A folder with the demo's files. A temporary one is deleted when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -31,7 +31,7 @@ impl Folder {
         Ok(Self { path, temporary: Some(folder) })
     }
 
-    /// This folder, made if need be. Nothing in it is overwritten.
+    /// This folder, created if it does not exist. No file in it is overwritten.
     pub(crate) fn named(path: &Path) -> Result<Self> {
         std::fs::create_dir_all(path).map_err(|error| {
             Error::new(Code::StoreFailed, format!("cannot create the folder {}", path.display()))
@@ -52,7 +52,7 @@ impl Folder {
         &self.path
     }
 
-    /// Whether the files are there after the demo.
+    /// Whether the files are kept after the demo.
     pub(crate) fn stays(&self) -> bool {
         self.temporary.is_none()
     }

@@ -1,4 +1,4 @@
-//! What is counted of one subscription while it runs.
+//! Counters of one subscription.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use postrider::{Event, Timestamp};
 use uuid::Uuid;
 
-/// Deliveries, failed tries, and what is still to come.
+/// Deliveries, failed attempts, and undelivered events.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     delivered: AtomicU64,
@@ -17,7 +17,7 @@ pub(super) struct Meter {
     last: Mutex<Option<Arc<Event>>>,
 }
 
-/// Committed and not yet delivered. A delivery can be quicker than its writer is to tell of the commit.
+/// Committed and not yet delivered. A delivery can be recorded before the writer has recorded its commit.
 #[derive(Debug, Default)]
 struct Waiting {
     late: BTreeSet<Uuid>,
@@ -50,7 +50,7 @@ impl Meter {
         self.delivered.load(Ordering::Relaxed)
     }
 
-    /// Tries that failed and were made again.
+    /// Attempts that failed and were retried.
     pub(super) fn retries(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
@@ -59,7 +59,7 @@ impl Meter {
         self.waiting().late.len()
     }
 
-    /// The age of the oldest event that is still to come. Ids grow with time, and tell it.
+    /// The age of the oldest undelivered event. Ids increase with time, so the lowest id is the oldest.
     pub(super) fn oldest(&self, now: Timestamp) -> Option<Duration> {
         let (seconds, nanos) = self.waiting().late.first()?.get_timestamp()?.to_unix();
         let written = Duration::new(seconds, nanos);

@@ -3,11 +3,11 @@
 //! 1. [`plan`]: how long, how much, how fast
 //! 2. [`folder`]: where its files are
 //! 3. [`shop`]: writers commit orders with their events, or roll both back
-//! 4. [`destination`]: two receivers, each of which knows what it received
-//! 5. [`meter`] and [`time_series`]: what is counted on the way, and how that was over time
-//! 6. [`run`]: all of it at once, until the shop is closed and everything has arrived
-//! 7. [`view`]: what people see meanwhile
-//! 8. [`report`]: what was committed against what each subscription received
+//! 4. [`destination`]: two destinations, each of which records what it received
+//! 5. [`meter`] and [`time_series`]: counters, and their values over time
+//! 6. [`run`]: runs all of this until the shop is closed and every event has arrived
+//! 7. [`view`]: the live view
+//! 8. [`report`]: compares the committed events with those that each subscription received
 
 pub(crate) mod destination;
 pub(crate) mod folder;

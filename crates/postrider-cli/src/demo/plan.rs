@@ -1,4 +1,4 @@
-//! How long the demo runs, how much it writes, and when something goes wrong on purpose.
+//! How long the demo runs, how much it writes, and when its outage happens.
 
 use std::f64::consts::TAU;
 use std::ops::Range;
@@ -13,22 +13,22 @@ const TRANSACTIONS_PER_S: f64 = 1_300.0;
 /// From one rush hour to the next.
 const RUSH_EVERY_S: f64 = 4.0;
 
-/// The longest the outage lasts.
+/// Maximum duration of the outage.
 const OUTAGE_MAX: Duration = Duration::from_secs(3);
 
-/// What the demo is going to do.
+/// The plan of a demo.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Plan {
     /// The shop closes after this.
     pub(crate) open_for: Option<Duration>,
-    /// The shop closes when so many events are committed.
+    /// The shop closes when this many events are committed.
     pub(crate) events: Option<u64>,
-    /// No show: full speed and no outage.
+    /// Without live view: full speed and no outage.
     pub(crate) hurry: bool,
 }
 
 impl Plan {
-    /// How long the shop will be open, as far as that can be said.
+    /// How long the shop will be open, if this is known.
     pub(crate) fn expected(&self) -> Option<Duration> {
         let by_events = self.events.filter(|_| !self.hurry).map(|n| n as f64 / TRANSACTIONS_PER_S);
         let by_events = by_events.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -1,4 +1,4 @@
-//! The end check: what was committed against what each subscription received.
+//! The final check: compares the committed events with those that each subscription received.
 
 use std::cmp::Reverse;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use super::folder::Folder;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// What came of a demo. The figures at the top are those of the subscription that fared worst, so that one
-/// look at them is enough.
+/// The result of a demo. The figures at the top are those of the worst subscription, so that a reader needs only
+/// these.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Report {
-    /// Whether everything that was promised held.
+    /// Whether all guarantees held.
     pub(crate) ok: bool,
     #[serde(flatten)]
     pub(crate) worst: Figures,
-    /// Transactions rolled back, each with an event that must not be seen.
+    /// Transactions that were rolled back, each with an event that must not be delivered.
     pub(crate) rolled_back: u64,
     /// From opening to the last delivery.
     pub(crate) seconds: f64,
@@ -36,7 +36,7 @@ pub(crate) struct Tested {
     #[serde(flatten)]
     pub(crate) figures: Figures,
     pub(crate) retries: u64,
-    /// The longest an event was seen waiting.
+    /// The longest observed wait of an event.
     pub(crate) oldest_max_ms: u64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// How far from perfect: wrong before merely repeated.
+    /// Sort order of the results: lost, invented or misordered events weigh more than duplicates.
     fn badness(&self) -> (usize, usize) {
         (self.lost + self.phantom + self.out_of_order, self.duplicates)
     }
@@ -83,7 +83,7 @@ impl Tested {
 
 impl Report {
     pub(super) fn new(subscriptions: Vec<Tested>, rolled_back: u64, seconds: f64, interrupted: bool) -> Self {
-        // Of equals, the first.
+        // Of equal ones, the first.
         let worst = subscriptions.iter().map(|tested| tested.figures).min_by_key(|f| Reverse(f.badness()));
         let worst = worst.unwrap_or_default();
         let seconds = (seconds * 1_000.0).round() / 1_000.0;
@@ -91,13 +91,13 @@ impl Report {
         Self { ok, worst, rolled_back, seconds, interrupted, folder: None, subscriptions }
     }
 
-    /// Says where the files are, if they stay.
+    /// Adds where the files are, if they are kept.
     pub(crate) fn in_folder(mut self, folder: &Folder) -> Self {
         self.folder = folder.stays().then(|| folder.path().display().to_string());
         self
     }
 
-    /// How the command ends once this is printed: a failed check counts more than an interruption.
+    /// The result of the command: a failed check takes precedence over an interruption.
     ///
     /// # Errors
     /// [`Exit::Failed`] or [`Exit::Interrupted`].

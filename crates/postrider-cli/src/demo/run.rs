@@ -1,4 +1,4 @@
-//! All of it at once: writers, relay, view. Until the shop is closed and everything has arrived.
+//! Runs writers, relay and view until the shop is closed and every event has arrived.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +20,20 @@ use super::view::View;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 
-/// Between two looks.
+/// Time between two updates.
 const TICK: Duration = Duration::from_millis(100);
 
-/// If nothing arrives for so long after the shop closed, nothing will.
+/// The demo ends if no event arrives for this long after the shop has closed.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A subscription further behind than this is catching up.
 const BACKLOG_NOTABLE: usize = 400;
 
-/// Runs the demo and tells what came of it.
+/// Runs the demo and returns its result.
 ///
 /// # Errors
-/// What the database or a destination says; [`Failure::Interrupted`] after a second Ctrl-C. After the first
-/// the shop is closed early, and the report says so.
+/// An error of the database or a destination; [`Failure::Interrupted`] after a second Ctrl-C. After the first one, the
+/// shop is closed early, which the report contains.
 pub(crate) async fn run(
     plan: &Plan,
     folder: &Folder,
@@ -94,7 +94,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Keeps everything going and shows it.
+    /// Updates the view until everything has ended.
     async fn watch(&mut self, view: &mut View, interrupts: &mut Interrupts) -> Result<(), Failure> {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -122,7 +122,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Plays the next act when its time has come.
+    /// Starts the next phase when it is due.
     fn direct(&mut self) {
         let now = self.clock.now().elapsed;
         if self.plan.open_for.is_some_and(|end| end <= now) {
@@ -170,8 +170,8 @@ impl<'a> Running<'a> {
         let lanes = self.lanes.iter().zip(&status).map(|(lane, status)| {
             let backlog = lane.meter.backlog();
             let state = match () {
-                () if status.brain.destinations_down > 0 => State::Down,
-                () if status.brain.leading.is_none() => State::Starting,
+                () if status.state.destinations_down > 0 => State::Down,
+                () if status.state.leading.is_none() => State::Starting,
                 () if self.writers.are_gone() && backlog == 0 => State::Done,
                 () if backlog > BACKLOG_NOTABLE => State::CatchingUp,
                 () => State::Flowing,
@@ -183,7 +183,7 @@ impl<'a> Running<'a> {
                 backlog,
                 oldest: lane.meter.oldest(now.wall),
                 retries: lane.meter.retries(),
-                parked: status.brain.parked,
+                parked: status.state.parked,
                 deliveries: &lane.deliveries,
             }
         });
@@ -204,7 +204,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Stops the relay in good order and compares.
+    /// Shuts down the relay cleanly and compares the events.
     async fn end(self) -> Result<Report, Failure> {
         let seconds = self.clock.now().elapsed.as_secs_f64();
         self.relay.shutdown().await?;
@@ -236,13 +236,11 @@ impl Watching {
     }
 }
 
-/// The defaults, except for times, which are shortened for the demo.
+/// The defaults, with shorter times for the demo.
 fn policy() -> Policy {
-    Policy {
-        backoff_min: Duration::from_millis(100),
-        backoff_max: Duration::from_secs(1),
-        probe_min: Duration::from_millis(150),
-        probe_max: Duration::from_millis(300),
-        ..Policy::default()
-    }
+    Policy::default()
+        .backoff_min(Duration::from_millis(100))
+        .backoff_max(Duration::from_secs(1))
+        .probe_min(Duration::from_millis(150))
+        .probe_max(Duration::from_millis(300))
 }

@@ -1,4 +1,4 @@
-//! One moment of the demo, as the views draw it.
+//! The state of the demo at one time, for the views.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use postrider::Event;
 
 use super::time_series::TimeSeries;
 
-/// Everything there is to see at one moment.
+/// Everything that the views show.
 #[derive(Debug)]
 pub(super) struct Snapshot<'a> {
     pub(super) elapsed: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Snapshot<'a> {
     pub(super) last: Option<Arc<Event>>,
 }
 
-/// One subscription at one moment.
+/// The state of one subscription.
 #[derive(Debug)]
 pub(super) struct Lane<'a> {
     pub(super) name: &'static str,
@@ -40,7 +40,7 @@ pub(super) struct Lane<'a> {
     pub(super) deliveries: &'a TimeSeries,
 }
 
-/// How a subscription is doing.
+/// The condition of a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Starting,
@@ -62,7 +62,7 @@ impl State {
     }
 }
 
-/// What the play has come to.
+/// The phase of the demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Open,
@@ -73,7 +73,7 @@ pub(super) enum Act {
 }
 
 impl Act {
-    /// What to tell the audience.
+    /// The headline of the phase.
     pub(super) fn narration(self) -> &'static str {
         match self {
             Self::Open => "Each order is committed together with its event; a relay delivers the events.",

@@ -1,4 +1,4 @@
-//! The end check can fail: destinations that lie are found out.
+//! The final check can fail: it detects destinations that lie.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,14 +20,14 @@ use crate::output::{ColorWhen, Output, Verbosity};
 /// Which message a liar lies about.
 const LIE_AT: u64 = 100;
 
-/// What it does to that message.
+/// What the liar does with that message.
 #[derive(Debug, Clone, Copy)]
 enum Lie {
     Drop,
     Repeat,
 }
 
-/// Passes messages on, all but one of them as they are.
+/// Forwards all messages except one unchanged.
 struct Liar {
     honest: Analytics,
     lie: Lie,
@@ -39,7 +39,7 @@ impl Liar {
         let one = std::slice::from_ref(message);
         let times = match (self.messages.fetch_add(1, Ordering::Relaxed), self.lie) {
             (LIE_AT, Lie::Drop) => return Outcome::Acknowledged(Receipt::default()),
-            // More than once, as the first may fail.
+            // More than once, because the first attempt may fail.
             (LIE_AT, Lie::Repeat) => 4,
             _ => 1,
         };

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Samples kept: ten minutes of ten a second. Older ones go.
+/// Samples kept: ten per second for ten minutes. Older ones are dropped.
 const SAMPLES_MAX: usize = 6_000;
 
-/// Over how long the current rate is averaged.
+/// The period over which the current rate is averaged.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
-/// Samples of a count that only grows, in the order of time.
+/// Samples of an increasing count, in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct TimeSeries {
     samples: VecDeque<(Duration, u64)>,
@@ -28,7 +28,7 @@ impl TimeSeries {
         self.samples.back().map_or(0, |(_, count)| *count)
     }
 
-    /// Events per second just now.
+    /// The current rate in events per second.
     pub(super) fn rate(&self) -> f64 {
         let Some((now, _)) = self.samples.back() else { return 0.0 };
         self.rate_between(now.saturating_sub(RATE_WINDOW), *now)
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_follow_from_the_counts_however_the_samples_lie() {
+    fn rates_follow_from_the_counts_for_any_spacing_of_samples() {
         assert_eq!(time_series().rates(seconds(1), 10, seconds(4)), [10.0, 20.0, 20.0, 0.0]);
         assert_eq!(time_series().rate(), 0.0);
     }

@@ -52,16 +52,16 @@ checks! {
     /// There is free disk space. A full disk stops writers and relay.
     DiskSpace = 108, "free disk space";
     /// The file is not corrupt. Only with `--deep`.
-    Undamaged = 109, "restore a backup, then run `postrider status`: subscriptions halt when the history changed";
+    NotCorrupt = 109, "restore a backup, then run `postrider status`: subscriptions halt when the history changed";
 
     /// The server is PostgreSQL 14 or later, and a primary.
     PostgresVersion = 121, "upgrade the server, or connect to the primary";
     /// The connection is encrypted, or does not leave this machine.
     PostgresEncrypted = 122, "remove sslmode=disable from the URL; docs/src/postgres.md explains certificates";
     /// The database user has the privileges a relay needs.
-    PostgresRights = 123, "grant the user the role that `postrider migrate roles` creates";
+    PostgresPrivileges = 123, "grant the user the role that `postrider migrate roles` creates";
     /// The database user has only the privileges a relay needs: it is not a superuser, not the owner, and cannot write events.
-    PostgresExcess = 124, "use a database user that has only the relay role; `postrider migrate roles` creates it";
+    PostgresExcessPrivileges = 124, "use a database user that has only the relay role; `postrider migrate roles` creates it";
     /// Only the owner of the table can change events or choose their tx and position. Order and completeness depend on both.
     PostgresWriters = 125, "revoke these privileges; a writer needs only INSERT, see `postrider migrate roles`";
     /// The clocks of the server and of this machine differ by less than a minute.
@@ -89,7 +89,7 @@ checks! {
     /// The encoding of the database is UTF-8. In another encoding a single row could make all others unreadable.
     PostgresEncoding = 136, "use a database created with ENCODING 'UTF8' for the outbox";
     /// The table `events` assigns positions as the migrations define it: one by one, after the transaction id, without child tables.
-    PostgresShape = 137, "undo the change that the finding names; if the sequence had a CACHE, also close the connections that wrote in the meantime";
+    PostgresPositions = 137, "undo the change that the finding names; if the sequence had a CACHE, also close the connections that wrote in the meantime";
     /// The sequence has not assigned a position twice: it is at or above every position that a subscription has seen.
     PostgresSequence = 138, "set the sequence above every position that the finding names (setval), then run `postrider accept-history NAME --from position:FIRST` with the first of the later events";
 
@@ -98,9 +98,9 @@ checks! {
     /// The connection is encrypted, or does not leave this machine.
     MySqlEncrypted = 142, "remove ssl-mode=disabled from the URL";
     /// The database user has the privileges a relay needs.
-    MySqlRights = 143, "grant the user the role that `postrider migrate roles` creates";
+    MySqlPrivileges = 143, "grant the user the role that `postrider migrate roles` creates";
     /// The database user has only the privileges a relay needs.
-    MySqlExcess = 144, "use a database user that has only the relay role; `postrider migrate roles` creates it";
+    MySqlExcessPrivileges = 144, "use a database user that has only the relay role; `postrider migrate roles` creates it";
     /// The clocks of the server and of this machine differ by less than a minute.
     MySqlClock = 146, "synchronise both clocks, preferably with NTP";
     /// No transaction is open for a long time. A transaction that wrote events delays only those events, but every open transaction blocks the server's clean-up.
@@ -113,9 +113,9 @@ checks! {
     /// Which events retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only rows that Postrider delivered unless `retention_scope = \"all\"`.
     RetentionDeletes = 151, "nothing, if this is intended; otherwise set `retention = \"forever\"`";
     /// No event is at a position that a subscription has already settled as empty. Any user with INSERT can choose a position (`SET insert_id`); such an event was not delivered.
-    MySqlChosen = 160, "find the writer that sets positions; a running relay parks such rows as dead: set their state in `parked` to 'retry' to deliver them";
+    MySqlChosenPositions = 160, "find the writer that sets positions; a running relay parks such rows as dead: set their state in `parked` to 'retry' to deliver them";
     /// There are free positions. A writer can exhaust them by choosing a position near the maximum; after that no event can be written.
-    MySqlCounter = 161, "delete the row with the highest position, run ALTER TABLE events AUTO_INCREMENT = 1 (the server then uses the next free value), then run `postrider accept-history`";
+    MySqlFreePositions = 161, "delete the row with the highest position, run ALTER TABLE events AUTO_INCREMENT = 1 (the server then uses the next free value), then run `postrider accept-history`";
     /// There is no trigger on the tables of the outbox: it would run inside the relay's transactions and could break a guarantee.
     MySqlTriggers = 162, "drop the trigger, or verify what it does";
     /// There is no trigger on the tables of the outbox: it would run inside the relay's transactions and could break a guarantee.
@@ -128,17 +128,17 @@ checks! {
     /// A relay serves the subscription, or no event waits for delivery.
     Served = 203, "start a relay with this configuration";
     /// The last relay shut down cleanly. Otherwise it crashed, and another relay continues when its lease expires.
-    LeftInOrder = 204, "see the log of the relay that held the lease; start another relay if none runs";
+    ShutDownCleanly = 204, "see the log of the relay that held the lease; start another relay if none runs";
     /// The subscription is not paused.
     NotPaused = 205, "run `postrider resume NAME` when the reason is resolved";
     /// The subscription is not halted. It halts when the history of the database changes; then nothing is delivered.
     NotHalted = 206, "compare the database with the consumers, then run `postrider accept-history NAME --from floor` if the reason suggests it (it may repeat events and skips none), otherwise --from position:N";
     /// The number of parked events is below the limit. At the limit the subscription reads no new events.
-    ParkedRoom = 207, "see the last error in `postrider status` and fix its cause, or raise parked_max";
+    ParkedBelowLimit = 207, "see the last error in `postrider status` and fix its cause, or raise parked_max";
     /// No event is dead or unrouted.
-    NothingGivenUp = 208, "see the last error in `postrider status` and fix its cause; unrouted events are delivered when a rule matches them, dead events stay parked";
+    NoneGivenUp = 208, "see the last error in `postrider status` and fix its cause; unrouted events are delivered when a rule matches them, dead events stay parked";
     /// No subscription is far behind all others: events that it still needs cannot be deleted.
-    NobodyFarBehind = 209, "serve it with a relay, or remove it";
+    NoneFarBehind = 209, "serve it with a relay, or remove it";
     /// Every webhook endpoint accepts connections from this machine: its name resolves, every address passes the address guard, TCP connects, and for https TLS verifies the certificate. No request is sent, so token, path and signature are not checked.
     EndpointReachable = 210, "check the host and port of `url`, the network between, and the certificate (`ca_file`); `allow_networks` lets a private network through";
     /// The relay that serves the subscription considers no destination down.

@@ -1,4 +1,4 @@
-//! A table with a state per row, whatever its database.
+//! Checks of a table with a state per row, in any database.
 
 use postrider::Result;
 use postrider::layout::{Ability, RowTable};
@@ -6,7 +6,7 @@ use postrider::store::admin::Admin;
 
 use super::{Check, Subject};
 
-/// Checks the table, and answers whether a relay can work on it.
+/// Checks the table. Returns whether a relay can work on it.
 pub(super) async fn check(admin: &dyn Admin, rows: &RowTable, subject: &mut Subject<'_>) -> bool {
     let name = rows.layout().name();
     match admin.differences().await {
@@ -17,7 +17,7 @@ pub(super) async fn check(admin: &dyn Admin, rows: &RowTable, subject: &mut Subj
             let reported: Vec<&str> = differences.iter().map(|difference| difference.what.as_str()).collect();
             subject.warn(Check::LayoutTable, reported.join("; "));
         }
-        Err(error) => subject.warn(Check::LayoutTable, format!("cannot be checked: {}", error.one_line())),
+        Err(error) => subject.unchecked(Check::LayoutTable, &error.one_line()),
     }
     if let Err(error) = admin.overview(0).await {
         subject.refused(Check::SchemaCurrent, &error);
@@ -40,6 +40,6 @@ fn foreign_claims(found: Result<u64>, subject: &mut Subject<'_>) {
                 format!("{many} rows are marked as PUBLISHING by another publisher"),
             );
         }
-        Err(error) => subject.warn(Check::LayoutClaims, format!("cannot be checked: {}", error.one_line())),
+        Err(error) => subject.unchecked(Check::LayoutClaims, &error.one_line()),
     }
 }

@@ -1,4 +1,4 @@
-//! The subscriptions of an outbox, whatever its database.
+//! Checks of the subscriptions of an outbox, in any database.
 
 use std::time::Duration;
 
@@ -6,20 +6,18 @@ use postrider::Timestamp;
 use postrider::ledger::ParkedState;
 use postrider::store::{Backlog, Overview, SubscriptionOverview};
 
-use super::Check;
 use super::report::Subject;
+use super::{CLOCK_SKEW_MAX, Check};
 use crate::config::Settings;
 use crate::config::settings::SubscriptionSettings;
 use crate::output::{age, count};
 
-/// Clocks of several machines may differ so much without harm.
-const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
-/// Of `parked_max`, from here on it is time to look.
+/// Percentage of `parked_max` from which on the number of parked events is a warning.
 const PARKED_WARN_PERCENT: u64 = 80;
-/// Positions between a subscription and the next one before it counts as far behind.
+/// A subscription is far behind if the next one is at least this many positions ahead.
 const FAR_BEHIND_POSITIONS: i64 = 100_000;
 
-/// Looks at all subscriptions of the outbox and at those it should have.
+/// Checks all subscriptions of the outbox, in the database and in the configuration.
 pub(super) fn check(outbox: &str, overview: &Overview, settings: &Settings, subject: &mut Subject<'_>) {
     clock(overview, subject);
     let configured = |name: &str| settings.subscriptions.get(name).filter(|of| of.outbox == outbox);
@@ -72,7 +70,7 @@ fn check_subscription(
     destinations(subscription, now, subject);
 }
 
-/// As the relay says that holds the lease; without one it is unknown.
+/// Destinations that are down according to the relay that holds the lease; unknown without one.
 fn destinations(subscription: &SubscriptionOverview, now: Timestamp, subject: &mut Subject<'_>) {
     let Some(lease) = subscription.leader(now) else { return };
     let leading = subscription.relays.iter().filter(|of| of.leading && of.relay == lease.holder);
@@ -133,12 +131,12 @@ fn unserved(subscription: &SubscriptionOverview, subject: &mut Subject<'_>) {
     match &subscription.lease {
         Some(lease) => {
             let what = format!("the lease of {} expired at {}", lease.holder, lease.expires_at);
-            subject.warn(Check::LeftInOrder, what);
+            subject.warn(Check::ShutDownCleanly, what);
         }
         None if !subscription.clean => {
-            subject.warn(Check::LeftInOrder, "the last relay did not shut down cleanly")
+            subject.warn(Check::ShutDownCleanly, "the last relay did not shut down cleanly")
         }
-        None => subject.ok(Check::LeftInOrder, "no relay holds the lease"),
+        None => subject.ok(Check::ShutDownCleanly, "no relay holds the lease"),
     }
 }
 
@@ -148,11 +146,11 @@ fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>
         let (total, max) = (parked.total(), of.policy.parked_max as u64);
         let what = format!("{total} of {max} are parked");
         if total >= max {
-            subject.fail(Check::ParkedRoom, what);
+            subject.fail(Check::ParkedBelowLimit, what);
         } else if total.saturating_mul(100) >= max.saturating_mul(PARKED_WARN_PERCENT) {
-            subject.warn(Check::ParkedRoom, what);
+            subject.warn(Check::ParkedBelowLimit, what);
         } else {
-            subject.ok(Check::ParkedRoom, what);
+            subject.ok(Check::ParkedBelowLimit, what);
         }
     }
     let given_up: Vec<String> = [ParkedState::Dead, ParkedState::Expired, ParkedState::Unrouted]
@@ -161,13 +159,13 @@ fn parked(subscription: &SubscriptionOverview, of: Option<&SubscriptionSettings>
         .map(|state| format!("{} {}", parked.count(state), state.as_str()))
         .collect();
     if given_up.is_empty() {
-        subject.ok(Check::NothingGivenUp, "no event is dead or unrouted");
+        subject.ok(Check::NoneGivenUp, "no event is dead or unrouted");
     } else {
-        subject.warn(Check::NothingGivenUp, given_up.join(", "));
+        subject.warn(Check::NoneGivenUp, given_up.join(", "));
     }
 }
 
-/// The one with the lowest floor, if the next is far ahead of it.
+/// Reports the subscription with the lowest floor if the next one is far ahead of it.
 fn far_behind(subscriptions: &[SubscriptionOverview], subject: &mut Subject<'_>) {
     let mut by_floor: Vec<_> = subscriptions.iter().collect();
     by_floor.sort_by_key(|subscription| subscription.floor);
@@ -175,7 +173,7 @@ fn far_behind(subscriptions: &[SubscriptionOverview], subject: &mut Subject<'_>)
         let behind = next.floor.get() - slowest.floor.get();
         if behind >= FAR_BEHIND_POSITIONS {
             let what = format!("it is {behind} positions behind {:?}, the next", next.name);
-            subject.part(&slowest.name).warn(Check::NobodyFarBehind, what);
+            subject.part(&slowest.name).warn(Check::NoneFarBehind, what);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The checks of `postrider doctor`.
 //!
-//! 1. [`mod@check`]: every check there is, with its code, what it means and what to do
-//! 2. [`report`]: what was found
-//! 3. [`crate::sinks`]: what is particular about each type of sink
-//! 4. `sqlite`, `postgres`, `mysql`: what is particular about each kind of database
-//! 5. `layout`: a table with a state per row in any of them
-//! 6. `ledger`: the subscriptions of any database
+//! 1. [`mod@check`]: every check with its code, its meaning and what to do
+//! 2. [`report`]: the findings
+//! 3. [`crate::sinks`]: the checks of each type of sink
+//! 4. `sqlite`, `postgres`, `mysql`: the checks of each database; `server`: what the last two share
+//! 5. `layout`: a table with a state per row, in any database
+//! 6. `ledger`: the subscriptions, in any database
 
 pub mod check;
 pub mod report;
@@ -16,6 +16,8 @@ mod ledger;
 pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod server;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 
@@ -23,14 +25,19 @@ use std::time::Duration;
 
 pub use check::Check;
 pub use report::{Report, Severity, Subject};
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) use server::Server;
 
 use crate::config::Settings;
 use crate::config::settings::OutboxSettings;
 
-/// Events that wait are counted up to here.
+/// Undelivered events are counted up to this number.
 const BACKLOG_MAX: u64 = 100_000;
 
-/// How closely to look.
+/// Clocks that differ by less are not reported.
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
+
+/// Options of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Read the whole database.
@@ -39,16 +46,7 @@ pub struct Options {
     pub transaction_age_max: Duration,
 }
 
-/// A server to check.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
-pub(crate) struct Server<'a, C> {
-    pub(crate) config: &'a C,
-    pub(crate) schema: &'a postrider::Ident,
-    pub(crate) admin: &'a dyn postrider::store::admin::Admin,
-    pub(crate) shown: &'a str,
-}
-
-/// Runs every check. What cannot be looked at is a finding, not an error.
+/// Runs every check. A check that cannot be performed is a finding, not an error.
 pub async fn check(settings: &Settings, options: &Options) -> Report {
     let mut report = Report::default();
     for (name, sink) in &settings.sinks {
@@ -61,7 +59,7 @@ pub async fn check(settings: &Settings, options: &Options) -> Report {
     report
 }
 
-/// The ledger is read only from a database that is as it should be.
+/// Checks an outbox. Its subscriptions are read only if the checks of the database passed.
 async fn outbox(
     name: &str,
     of: &OutboxSettings,

@@ -1,4 +1,4 @@
-//! What was found.
+//! The findings of the checks.
 
 use postrider::Error;
 use serde::Serialize;
@@ -6,39 +6,39 @@ use serde::Serialize;
 use super::Check;
 use crate::output::{Align, Table, View};
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The check passed.
     Ok,
-    /// It works, but an operator should look at it.
+    /// It works, but an operator should check it.
     Warn,
     /// It does not work.
     Fail,
 }
 
-/// One check of one thing.
+/// The result of one check for one subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How it came out.
+    /// The result.
     pub outcome: Severity,
     /// The check's code.
     pub code: String,
     /// The check's name.
     pub check: String,
-    /// What was looked at.
+    /// The outbox, subscription or sink that was checked.
     pub subject: String,
-    /// What was seen.
+    /// What was found.
     pub what: String,
-    /// What the check is for.
+    /// What the check verifies, and why.
     pub meaning: &'static str,
-    /// What to do, unless it is as it should be.
+    /// What to do; `None` if the check passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 
-/// All findings, in the order they were made.
+/// All findings, in the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct Report {
@@ -46,18 +46,18 @@ pub struct Report {
 }
 
 impl Report {
-    /// The worst outcome; [`Severity::Ok`] if nothing was looked at.
+    /// The worst result; [`Severity::Ok`] if nothing was checked.
     pub fn worst(&self) -> Severity {
         self.findings.iter().map(|finding| finding.outcome).max().unwrap_or(Severity::Ok)
     }
 
-    /// Something to look at next.
+    /// The next subject to check.
     pub(super) fn subject(&mut self, name: impl Into<String>) -> Subject<'_> {
         Subject { report: self, name: name.into() }
     }
 }
 
-/// One thing that is looked at.
+/// An outbox, subscription or sink whose findings are added to a report.
 pub struct Subject<'a> {
     report: &'a mut Report,
     name: String,
@@ -81,12 +81,27 @@ impl Subject<'_> {
         self.find(Severity::Fail, check, what.into(), Some(fix));
     }
 
-    /// A failure that an error tells, with the error's own advice.
+    /// A failure caused by an error, with the error's hint.
     pub(crate) fn refused(&mut self, check: Check, error: &Error) {
         self.fail_with(check, error.one_line(), error.hint());
     }
 
-    /// A part of this thing.
+    /// A check whose query returns one line per problem.
+    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    pub(super) fn lines(&mut self, check: Check, problems: Result<Vec<String>, String>, good: &str) {
+        match problems {
+            Ok(lines) if lines.is_empty() => self.ok(check, good),
+            Ok(lines) => self.warn(check, lines.join("; ")),
+            Err(error) => self.unchecked(check, &error),
+        }
+    }
+
+    /// A check that could not be performed.
+    pub(super) fn unchecked(&mut self, check: Check, error: &str) {
+        self.warn(check, format!("cannot be checked: {error}"));
+    }
+
+    /// A part of this subject.
     pub(crate) fn part(&mut self, name: &str) -> Subject<'_> {
         Subject { name: format!("{}, {name}", self.name), report: self.report }
     }

@@ -1,4 +1,4 @@
-//! What is particular about a SQLite file.
+//! Checks of a SQLite file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,14 +12,14 @@ use super::report::Subject;
 use super::{Check, layout};
 use crate::context::is_writable;
 
-/// Tables are STRICT from this version on.
+/// The first version with STRICT tables.
 const VERSION_MIN: i32 = 3_037_000;
-/// SQLite empties the WAL at 4 MiB if nothing is in the way.
+/// SQLite checkpoints the WAL at 4 MiB unless a reader prevents it.
 const WAL_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const ROOM_BYTES_WARN: u64 = 1024 * 1024 * 1024;
 const ROOM_BYTES_FAIL: u64 = 64 * 1024 * 1024;
 
-/// Looks at the file and says whether its tables can be read.
+/// Checks the file. Returns whether its tables can be read.
 pub(crate) async fn check(path: &Path, admin: &dyn Admin, deep: bool, subject: &mut Subject<'_>) -> bool {
     let connection = match SqliteStore::connect_read_only(path) {
         Ok(connection) => {
@@ -99,7 +99,7 @@ fn schema(path: &Path, subject: &mut Subject<'_>) -> bool {
     }
 }
 
-/// Asks the file: a connection to a disk one can only read knows another mode for itself.
+/// Reads the mode from the file, because a read-only connection may report another one.
 fn settings(path: &Path, subject: &mut Subject<'_>) {
     match header(path) {
         Ok(header) if header[18..] == [2, 2] => subject.ok(Check::SqliteJournal, "WAL"),
@@ -109,7 +109,7 @@ fn settings(path: &Path, subject: &mut Subject<'_>) {
     subject.ok(Check::SqliteSynchronous, "the relay commits with FULL");
 }
 
-/// Its last two bytes are 2 in WAL mode: https://sqlite.org/fileformat.html
+/// The first bytes of the file. The last two of them are 2 in WAL mode: https://sqlite.org/fileformat.html
 fn header(path: &Path) -> io::Result<[u8; 20]> {
     let mut header = [0; 20];
     File::open(path)?.read_exact(&mut header)?;
@@ -145,8 +145,8 @@ fn room(_: &Path, _: &mut Subject<'_>) {}
 
 fn undamaged(connection: &Connection, subject: &mut Subject<'_>) {
     match connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
-        Ok(answer) if answer == "ok" => subject.ok(Check::Undamaged, "no corruption found"),
-        Ok(damage) => subject.fail(Check::Undamaged, damage),
-        Err(error) => subject.fail(Check::Undamaged, error.to_string()),
+        Ok(answer) if answer == "ok" => subject.ok(Check::NotCorrupt, "no corruption found"),
+        Ok(damage) => subject.fail(Check::NotCorrupt, damage),
+        Err(error) => subject.fail(Check::NotCorrupt, error.to_string()),
     }
 }

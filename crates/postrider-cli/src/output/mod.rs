@@ -1,13 +1,11 @@
-//! What people and programs see: data on standard output, talk on standard error.
+//! Output: data on standard output, messages on standard error.
 
-mod age;
-mod count;
+mod figures;
 mod paint;
 mod progress;
 mod table;
 
-pub use age::age;
-pub use count::count;
+pub use figures::{age, count};
 pub use paint::{ColorWhen, Paint};
 pub(crate) use progress::Progress;
 pub use table::{Align, Table};
@@ -21,13 +19,13 @@ use serde::Serialize;
 use crate::config::url;
 use crate::failure::Failure;
 
-/// Data that can be shown as a table, and as JSON by being serialised.
+/// Data that is printed as a table, or as JSON by serialisation.
 pub trait View: Serialize {
-    /// For people.
+    /// The table.
     fn table(&self) -> Table;
 }
 
-/// Where a command's words go. Commands print through this and nothing else.
+/// The output of a command. Commands print only through this.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
@@ -36,46 +34,46 @@ pub struct Output {
     verbosity: Verbosity,
 }
 
-/// How much is said on standard error.
+/// Which messages are printed on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Errors only.
     Quiet,
-    /// What one wants to know.
+    /// Also messages about results.
     Normal,
-    /// And the details.
+    /// Also details.
     Verbose,
-    /// And what only those who look for a mistake want to see.
+    /// Everything, for debugging.
     Everything,
 }
 
 impl Output {
-    /// Decides on colours once, for the whole run.
+    /// Decides once per run whether to use colours.
     pub fn new(json: bool, color: ColorWhen, verbosity: Verbosity) -> Self {
         Self { json, stdout: Paint::for_stdout(color), stderr: Paint::for_stderr(color), verbosity }
     }
 
-    /// Whether data is wanted as JSON.
+    /// Whether data is printed as JSON.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// How much is said on standard error.
+    /// Which messages are printed on standard error.
     pub fn verbosity(&self) -> Verbosity {
         self.verbosity
     }
 
-    /// Whether what is said on standard error has colours.
+    /// Whether messages on standard error have colours.
     pub fn colours_talk(&self) -> bool {
         self.stderr.is_on()
     }
 
-    /// How standard output is coloured, for those who lay their text out themselves.
+    /// The colours of standard output, for callers that format their own text.
     pub fn paint(&self) -> Paint {
         self.stdout
     }
 
-    /// Prints data: as JSON with `--json`, else as a table.
+    /// Prints data: as JSON with `--json`, otherwise as a table.
     ///
     /// # Errors
     /// As [`text`](Self::text).
@@ -83,7 +81,7 @@ impl Output {
         if self.json { self.json(view) } else { self.text(view.table().render(self.stdout)) }
     }
 
-    /// Prints data as JSON, whatever was asked.
+    /// Prints data as JSON, with or without `--json`.
     ///
     /// # Errors
     /// As [`text`](Self::text).
@@ -93,10 +91,10 @@ impl Output {
         self.text(text)
     }
 
-    /// Prints data as it is, and a line break if it does not end in one.
+    /// Prints a text, and a line break if it does not end with one.
     ///
     /// # Errors
-    /// [`Failure::ClosedPipe`] if the reader is gone, else [`Code::OutputFailed`].
+    /// [`Failure::ClosedPipe`] if the reader has closed the pipe, otherwise [`Code::OutputFailed`].
     pub fn text(&self, text: impl Display) -> Result<(), Failure> {
         write(&mut io::stdout().lock(), &text.to_string()).map_err(|e| match e.kind() {
             ErrorKind::BrokenPipe => Failure::ClosedPipe,
@@ -104,12 +102,12 @@ impl Output {
         })
     }
 
-    /// Says something a person wants to know. Not an error if the reader is gone.
+    /// Prints a message on standard error. It is not an error if the reader has closed it.
     pub fn say(&self, text: impl Display) {
         self.talk(Verbosity::Normal, text);
     }
 
-    /// Says something that only `-v` shows.
+    /// Prints a message that only `-v` shows.
     pub fn detail(&self, text: impl Display) {
         self.talk(Verbosity::Verbose, text);
     }
@@ -120,7 +118,7 @@ impl Output {
         }
     }
 
-    /// Prints help or the version: what was asked for is data.
+    /// Prints help or the version as data.
     ///
     /// # Errors
     /// As [`text`](Self::text).
@@ -128,7 +126,7 @@ impl Output {
         self.text(self.stdout.clap(asked))
     }
 
-    /// Tells why a command did not end well.
+    /// Prints why a command failed.
     pub fn failure(&self, failure: &Failure) {
         let text = match failure {
             Failure::Errors(errors) => errors.iter().map(|e| self.stderr.error(&e.report())).collect(),

@@ -1,4 +1,4 @@
-//! Colours, if it is a terminal.
+//! Colours on a terminal.
 
 use std::env;
 use std::io::{self, IsTerminal};
@@ -19,7 +19,7 @@ pub enum ColorWhen {
 }
 
 impl ColorWhen {
-    /// What the arguments say, for messages about arguments that could not be understood.
+    /// The choice in the raw arguments, for messages about arguments that could not be parsed.
     pub fn scan(args: &[String]) -> Self {
         let mut args = args.iter().map(String::as_str);
         let mut when = None;
@@ -34,7 +34,7 @@ impl ColorWhen {
     }
 }
 
-/// Whether a stream gets colours.
+/// Whether a stream uses colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paint(bool);
 
@@ -57,19 +57,19 @@ impl Paint {
         })
     }
 
-    /// Whether there are colours.
+    /// Whether colours are used.
     pub fn is_on(self) -> bool {
         self.0
     }
 
-    /// An error: its first word, up to the colon, stands out.
+    /// An error, with its first word up to the colon highlighted.
     pub(super) fn error(self, text: &str) -> String {
         let head = text.find(':').unwrap_or(0);
         let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
         format!("{}{}\n", self.styled(style, &text[..head]), &text[head..])
     }
 
-    /// What clap has to say.
+    /// A message of clap.
     pub(super) fn clap(self, error: &clap::Error) -> String {
         let styled = error.render();
         if self.0 { styled.ansi().to_string() } else { styled.to_string() }

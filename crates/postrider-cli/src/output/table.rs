@@ -1,10 +1,10 @@
-//! Tables for people.
+//! Tables as text.
 
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table as Drawn, presets};
 
 use super::Paint;
 
-/// To which side a column's cells lean.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -13,7 +13,7 @@ pub enum Align {
     Right,
 }
 
-/// Rows under a heading. A table without rows says so in one line.
+/// Rows under a heading. A table without rows prints one line instead.
 #[derive(Debug, Clone)]
 pub struct Table {
     columns: Vec<(&'static str, Align)>,
@@ -22,18 +22,18 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns, and what to say when it has no rows.
+    /// A table with these columns, and the line to print if it has no rows.
     pub fn new(columns: impl Into<Vec<(&'static str, Align)>>, empty: &'static str) -> Self {
         Self { columns: columns.into(), rows: Vec::new(), empty }
     }
 
-    /// Adds a row, one cell per column. What steers a terminal is left out.
+    /// Adds a row, one cell per column. Control characters are removed.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let printable = |cell: String| cell.replace(char::is_control, " ");
         self.rows.push(cells.into_iter().map(printable).collect());
     }
 
-    /// As wide as its content, or as the terminal if that is smaller; never wrapped into a pipe.
+    /// As wide as its content, at most as wide as the terminal; not wrapped if the output is a pipe.
     pub(super) fn render(&self, paint: Paint) -> String {
         if self.rows.is_empty() {
             return self.empty.to_owned();

@@ -23,7 +23,7 @@ fn section(command: &Command, is_root: bool, page: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let about = text(command.get_about());
     let _ = write!(page, "\n## {name}\n\n{about}.\n");
-    // What only `--help` says comes after the line that `-h` says too.
+    // The text that only `--help` prints comes after the line that `-h` prints too.
     if let Some(more) = text(command.get_long_about()).strip_prefix(&about) {
         let _ = write!(page, "\n{}\n", more.trim());
     }

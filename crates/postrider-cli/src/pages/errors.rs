@@ -7,7 +7,7 @@ use postrider::{Code, Recovery};
 use super::GENERATED;
 use crate::exit::Exit;
 
-/// Every error code with what it means, for the data too, and what to do.
+/// Every error code with its meaning, its effect on the data, and what to do.
 pub fn errors() -> String {
     let mut page = format!(
         "# Errors\n\n{GENERATED}\n\nEvery error has a code that never changes its meaning. An error prints \
@@ -20,7 +20,7 @@ pub fn errors() -> String {
         let _ = write!(page, "\n## {code}\n\n{meaning}\n\n");
         let _ = writeln!(page, "- For the data: {effect}.");
         let _ = writeln!(page, "- What to do: {fix}.");
-        // Writers and configurations are no business of a running relay.
+        // Errors of writers and of the configuration do not occur in a running relay.
         if !matches!(exit, Exit::Input | Exit::Usage) {
             let _ = writeln!(page, "- A running relay {}.", recovery(code.recovery()));
         }
@@ -31,8 +31,8 @@ pub fn errors() -> String {
 
 fn recovery(recovery: Recovery) -> &'static str {
     match recovery {
-        Recovery::Again => "retries by itself",
+        Recovery::Retry => "retries by itself",
         Recovery::Reload => "reloads its progress and continues by itself",
-        Recovery::Person => "waits until an operator has changed something",
+        Recovery::Operator => "waits until an operator has changed something",
     }
 }

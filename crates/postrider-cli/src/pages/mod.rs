@@ -12,10 +12,10 @@ pub use doctor::doctor;
 pub use errors::errors;
 pub use exit::exit_codes;
 
-/// The line under the title of every page here. The test that finds a page outdated says how to renew it.
+/// The line under the title of every generated page. The test that finds an outdated page prints how to regenerate it.
 const GENERATED: &str = "<!-- Generated; update with: UPDATE_DOCS=1 cargo test -p postrider-cli --all-features --test cli pages -->";
 
-/// Text for a cell of a table: a `|` would end it.
+/// Text for a cell of a table, with `|` escaped.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

@@ -58,7 +58,7 @@ impl fmt::Display for LogFile {
     }
 }
 
-/// Why a file could not be appended to, as far as this can be known without touching it.
+/// Why appending to a file would fail, as far as this can be checked without changing it.
 fn refusal(path: &Path) -> Option<&'static str> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {

@@ -28,7 +28,7 @@ use crate::doctor::{Check, Subject};
 pub(crate) const SINK_TYPES: &[SinkType] =
     &[file::TYPE, stdout::TYPE, null::TYPE, webhook::TYPE, kafka::TYPE];
 
-/// The names of all types: what the key `type` takes.
+/// The names of all types, for the key `type`.
 pub(crate) const SINK_TYPE_NAMES: [&str; SINK_TYPES.len()] = {
     let mut names = [""; SINK_TYPES.len()];
     let mut at = 0;
@@ -39,21 +39,21 @@ pub(crate) const SINK_TYPE_NAMES: [&str; SINK_TYPES.len()] = {
     names
 };
 
-/// One type of sink. It is known to every build, so that its keys are checked and documented in every build.
+/// One type of sink. It exists in every build, so that its keys are always checked and documented.
 pub(crate) struct SinkType {
     /// The value of `type`.
     pub(crate) name: &'static str,
-    /// What it does with events, to be part of a list: "lines in a file".
+    /// A short description for lists, such as "lines in a file".
     pub(crate) summary: &'static str,
-    /// Its own keys. `type`, `encoder` and `source` are keys of every sink.
+    /// Its keys, in addition to `type`, `encoder` and `source`, which every sink has.
     pub(crate) keys: &'static [KeySpec],
-    /// Makes a target of a table; or the cargo features that this program was built without.
+    /// Creates a target from a table; or the cargo features that this program was built without.
     pub(crate) read: Result<Read, &'static str>,
 }
 
 type Read = fn(&ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem>;
 
-/// Where the events of a sink go, as a table of the configuration says.
+/// Creates the target of a sink from its table in the configuration.
 pub(crate) fn read(table: &ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem> {
     let name = table.text("type")?;
     let of_name = |of: &&SinkType| Some(of.name) == name.as_deref();
@@ -68,15 +68,15 @@ pub(crate) fn read(table: &ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem> 
     }
 }
 
-/// Where the events of a sink go. Shown, it says so without a secret.
+/// The target of a sink. Its `Display` contains no secrets.
 pub trait Target: SameTarget + fmt::Debug + fmt::Display + Send + Sync {
     /// Opens the sink for this user.
     ///
     /// # Errors
-    /// [`Code::SinkOpen`] and why.
+    /// [`Code::SinkOpen`] with the reason.
     fn open(&self, user: &SinkUser<'_>) -> Result<Arc<dyn Sink>>;
 
-    /// Whether subscriptions with the same target share one open sink. Otherwise each opens its own.
+    /// Whether subscriptions with the same target share one open sink. Otherwise each opens a separate one.
     fn is_shared(&self) -> bool {
         true
     }
@@ -86,7 +86,7 @@ pub trait Target: SameTarget + fmt::Debug + fmt::Display + Send + Sync {
         Destinations::Names
     }
 
-    /// How its protocol carries the attributes of a CloudEvent in binary mode.
+    /// How its protocol transports the attributes of a CloudEvent in binary mode.
     fn binding(&self) -> Binding {
         Binding::default()
     }
@@ -96,14 +96,14 @@ pub trait Target: SameTarget + fmt::Debug + fmt::Display + Send + Sync {
         Duration::ZERO
     }
 
-    /// What `doctor` finds out about it, without sending an event.
+    /// The checks of `doctor`, without sending an event.
     fn check<'a>(&'a self, subject: &'a mut Subject<'_>) -> BoxFuture<'a, ()> {
         subject.ok(Check::SinkReachable, self.to_string());
         Box::pin(std::future::ready(()))
     }
 }
 
-/// Who a sink is opened for.
+/// The user of an open sink.
 #[derive(Debug, Clone, Copy)]
 pub struct SinkUser<'a> {
     /// The outbox that the events come from.
@@ -114,10 +114,10 @@ pub struct SinkUser<'a> {
 
 /// Compares targets of any type.
 pub trait SameTarget {
-    /// Whether the other is of the same type and equal.
+    /// Whether the other target has the same type and is equal.
     fn is_same(&self, other: &dyn Target) -> bool;
 
-    /// The target as its own type.
+    /// For downcasts to the concrete type.
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -16,7 +16,7 @@ pub(super) const TYPE: SinkType = SinkType {
     read: Ok(|_| Ok(Arc::new(StandardOutput))),
 };
 
-/// Shared by all subscriptions, so that lines of two do not mix.
+/// Shared by all subscriptions, so that their lines do not mix.
 #[derive(Debug, PartialEq)]
 struct StandardOutput;
 

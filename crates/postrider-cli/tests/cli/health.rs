@@ -139,7 +139,7 @@ fn status_names_the_subscription_that_holds_retention_back() {
     assert!(matches!(held[..], [line] if line.contains("orders")), "{table}");
     let rows = program.run(&["status", "--json"]).stdout;
     let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();
-    let held: Vec<&Value> = rows.iter().filter(|row| row["holds_retention_back"] == true).collect();
+    let held: Vec<&Value> = rows.iter().filter(|row| row["blocks_retention"] == true).collect();
     assert!(matches!(held[..], [row] if row["subscription"] == "orders"), "{rows:?}");
     let forever = program.run(&["status", "--set", "outbox.shop.retention=forever"]).stdout;
     assert!(!forever.contains("retention"), "{forever}");

@@ -26,7 +26,7 @@ mod program;
 mod schema;
 mod shop;
 mod sqlite_layouts;
-mod tally;
+mod event_counts;
 mod user_story;
 mod webhook;
 mod wrong_configs;

@@ -9,9 +9,11 @@ use postrider_testkit::servers::mysql::{Kind, Options, own};
 use serde_json::Value;
 
 use crate::adopt::{both, three_rows_move_forth_and_back};
+use crate::event_counts::{
+    Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted,
+};
 use crate::program::Program;
 use crate::shop::{Running, status, until};
-use crate::tally::{Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted};
 
 /// A database for an outbox, which is not there yet.
 pub(crate) struct Shop {

@@ -11,23 +11,23 @@ use crate::worker::{Target, Worker};
 
 /// Appends each body and a line break to a file.
 ///
-/// - Acknowledged means that the disk has the line (`fdatasync`), under a name that survives a power cut.
-/// - A batch is one write. After an error the file is cut back to what was acknowledged before, so no half line
-///   stays; a full disk is an outage. Where the cut fails too, the batch is ambiguous.
-/// - Half a line at the end of the file, left by a crash, is cut off at the next open or batch. It was never
-///   acknowledged, so it comes again.
-/// - Batches never mix, nor do those of several processes: each takes the lock on `<path>.lock`.
-/// - A body with a line break in it is rejected, and the batch stops there.
-/// - Before the file grows past `rotate_bytes` it is renamed to `<path>.N`, N growing. A batch is never
-///   split over two files; one larger than the limit gets a file of its own. Old files are never deleted.
-/// - A reader may see lines of a batch before they are acknowledged, and see them go again after an error.
+/// - Acknowledged means that the line is on disk (`fdatasync`), under a name that survives a power failure.
+/// - A batch is one write. After an error, the file is truncated to what was acknowledged before, so that no partial
+///   line remains; a full disk is an outage. If the truncation fails too, the batch is ambiguous.
+/// - A partial line at the end of the file, left by a crash, is removed at the next open or batch. It was never
+///   acknowledged, so its event is written again.
+/// - Batches never mix, also not those of several processes: each takes the lock on `<path>.lock`.
+/// - A body with a line break is rejected, and the batch stops there.
+/// - Before the file grows larger than `rotate_bytes`, it is renamed to `<path>.N` with the next number. A batch is
+///   never split over two files; a batch larger than the limit gets a separate file. Old files are never deleted.
+/// - A reader may see lines of a batch before they are acknowledged, and see them disappear after an error.
 #[derive(Debug)]
 pub struct File {
     worker: Worker,
 }
 
 impl File {
-    /// Opens or creates the file. Blocks while it does.
+    /// Opens or creates the file. This blocks.
     ///
     /// # Errors
     /// [`Code::SinkOpen`](postrider::Code::SinkOpen) if the file cannot be written or no thread can be started.
@@ -52,7 +52,7 @@ impl Target for Log {
     fn write(&mut self, lines: JsonLines) -> Vec<Outcome> {
         match self.append(lines.bytes()) {
             Ok(()) => lines.acknowledged(),
-            Err(broken) => broken.outcomes(lines, self.path()),
+            Err(error) => error.outcomes(lines, self.path()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What an error of the file system means for the messages.
+//! Outcomes of messages after an error of the file system.
 
 use std::io;
 use std::path::Path;
@@ -10,15 +10,15 @@ use crate::json_lines::JsonLines;
 
 /// Why a batch was not appended.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub(super) enum AppendError {
     /// The file is as it was before.
     Unchanged(io::Error),
-    /// The file may hold some or all of the batch.
+    /// The file may contain some or all of the batch.
     Unknown(io::Error),
 }
 
-impl Broken {
-    /// No error of a file system is a message's fault: a full disk is as full for the next one.
+impl AppendError {
+    /// A file system error is never caused by a message: a full disk is also full for the next one.
     pub(super) fn outcomes(self, lines: JsonLines, path: &Path) -> Vec<Outcome> {
         match self {
             Self::Unchanged(error) => lines.down_after(0, failure(path, &error)),
@@ -27,7 +27,7 @@ impl Broken {
     }
 }
 
-impl From<io::Error> for Broken {
+impl From<io::Error> for AppendError {
     fn from(error: io::Error) -> Self {
         Self::Unchanged(error)
     }

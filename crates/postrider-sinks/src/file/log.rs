@@ -5,32 +5,32 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::config::FileConfig;
-use super::error::Broken;
-use super::rotate::{beside, put_aside, sync_folder};
+use super::error::AppendError;
+use super::rotate::{rotate, sync_folder, with_suffix};
 
 /// Appends batches to a file that other processes may append to as well, under a lock per batch.
 pub(super) struct Log {
     path: PathBuf,
     rotate_bytes: Option<u64>,
-    /// An open `<path>.lock`. A lock on the file itself would go away with it when it is put aside.
+    /// An open `<path>.lock`. A lock on the file itself would move away with it when it is rotated.
     lock: File,
     wrap: fn(File) -> Box<dyn LogFile>,
     current: Option<Current>,
 }
 
-/// The open file, with what we know of it.
+/// The open file, and its state after our last write.
 struct Current {
     file: Box<dyn LogFile>,
     identity: (u64, u64),
-    /// Up to here everything is whole lines, and what is ours is acknowledged.
+    /// Up to this length the file contains complete lines, and those of this process are acknowledged.
     len: u64,
 }
 
 impl Log {
-    /// Opens the file, creates it if needed, and cuts half a line off its end.
+    /// Opens the file, creates it if needed, and removes a partial line from its end.
     pub(super) fn open(config: &FileConfig, wrap: fn(File) -> Box<dyn LogFile>) -> io::Result<Self> {
         let path = std::path::absolute(&config.path)?;
-        let lock = open(OpenOptions::new().write(true).truncate(false), &beside(&path, ".lock"))?;
+        let lock = open(OpenOptions::new().write(true).truncate(false), &with_suffix(&path, ".lock"))?;
         let mut log = Self { path, rotate_bytes: config.rotate_bytes, lock, wrap, current: None };
         log.locked(|log| log.take_current().map(|current| log.current = Some(current)))?;
         Ok(log)
@@ -40,19 +40,19 @@ impl Log {
         &self.path
     }
 
-    /// Appends the bytes, all of them and on the disk, or says how it went wrong.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+    /// Appends all bytes and syncs them to disk.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
         self.locked(|log| {
             let mut current = log.take_current()?;
             if log.rotate_bytes.is_some_and(|max| current.len > 0 && current.len + bytes.len() as u64 > max) {
                 drop(current);
                 let permissions = std::fs::metadata(&log.path)?.permissions();
-                put_aside(&log.path)?;
+                rotate(&log.path)?;
                 current = log.reopen()?;
                 // The next file is for the same readers.
                 std::fs::set_permissions(&log.path, permissions)?;
             }
-            // On an error `current` is dropped, and the next batch looks at the file again.
+            // On an error `current` is dropped, and the next batch reopens the file.
             current.append(bytes)?;
             log.current = Some(current);
             Ok(())
@@ -65,12 +65,12 @@ impl Log {
     ) -> Result<T, E> {
         self.lock.lock()?;
         let result = work(self);
-        // A lock that cannot be given back is given back when the file is closed.
+        // If this fails, the lock is released when the file is closed.
         let _ = self.lock.unlock();
         result
     }
 
-    /// The file of this path as we left it, or opened again if another process wrote, cut or moved it.
+    /// The file as this process left it, or opened again if another process wrote to it, truncated or moved it.
     fn take_current(&mut self) -> io::Result<Current> {
         if let Some(current) = self.current.take()
             && let Ok(found) = std::fs::metadata(&self.path)
@@ -82,7 +82,7 @@ impl Log {
     }
 
     fn reopen(&self) -> io::Result<Current> {
-        // Opening a pipe would wait for its reader.
+        // Opening a pipe would block until it has a reader.
         if std::fs::metadata(&self.path).is_ok_and(|found| !found.is_file()) {
             return Err(io::Error::other("it is not a regular file"));
         }
@@ -99,25 +99,25 @@ impl Log {
 }
 
 impl Current {
-    fn append(&mut self, bytes: &[u8]) -> Result<(), Broken> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), AppendError> {
         if let Err(error) = self.file.append(bytes) {
             return Err(match self.file.truncate(self.len).and_then(|()| self.file.sync()) {
-                Ok(()) => Broken::Unchanged(error),
-                Err(_) => Broken::Unknown(error),
+                Ok(()) => AppendError::Unchanged(error),
+                Err(_) => AppendError::Unknown(error),
             });
         }
         if let Err(error) = self.file.sync() {
-            // A reader may have seen the lines and the disk may have them, whatever the cut does.
+            // A reader may have seen the lines, and they may be on disk, even if the truncation succeeds.
             let _ = self.file.truncate(self.len);
-            return Err(Broken::Unknown(error));
+            return Err(AppendError::Unknown(error));
         }
         self.len += bytes.len() as u64;
         Ok(())
     }
 }
 
-/// Opens or creates a file. One that is created is its owner's alone, for events may hold anything. A symbolic link is not
-/// followed: any user who may write to the folder could lead the events, or the relay's rights, to another file.
+/// Opens or creates a file. A new file is accessible only to its owner, because events may contain personal data. A
+/// symbolic link is not followed: any user with write access to the folder could redirect the events to another file.
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -130,7 +130,7 @@ fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     })
 }
 
-/// Where the last whole line of the file ends; 0 if there is none.
+/// Where the last complete line of the file ends; 0 if there is none.
 fn end_of_last_line(file: &mut File, len: u64) -> io::Result<u64> {
     let mut chunk = vec![0; 64 * 1024];
     let mut end = len;
@@ -153,15 +153,15 @@ fn end_of_last_line(file: &mut File, len: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// What the log needs of an open file: tests put a disk that fails in its place.
+/// The file operations of the log. Tests replace them with a failing disk.
 pub(super) trait LogFile: Send {
-    /// Adds bytes at the end. After an error, some of them may be there.
+    /// Adds bytes at the end. After an error, some of them may have been written.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Cuts everything after so many bytes off.
+    /// Truncates the file to this length.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 
-    /// Returns when the disk has what was written.
+    /// Returns when all writes are on disk.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -185,7 +185,7 @@ fn identity(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Elsewhere the length alone has to tell.
+/// On other systems only the length shows that the file has changed.
 #[cfg(not(unix))]
 fn identity(_: &Metadata) -> (u64, u64) {
     (0, 0)

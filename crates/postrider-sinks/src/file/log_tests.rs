@@ -19,7 +19,7 @@ fn place() -> Place {
 
 impl Place {
     fn text(&self, suffix: &str) -> String {
-        fs::read_to_string(beside(&self.config.path, suffix)).unwrap()
+        fs::read_to_string(with_suffix(&self.config.path, suffix)).unwrap()
     }
 
     fn names(&self) -> Vec<String> {
@@ -39,7 +39,7 @@ fn a_reopened_file_is_continued() {
 }
 
 #[test]
-fn half_a_line_at_the_end_is_cut_off_at_open() {
+fn a_partial_line_at_the_end_is_removed_at_open() {
     let long = "x".repeat(200_000);
     for (left, kept) in [("1\n2", "1\n"), ("1\n", "1\n"), ("half", ""), ("", ""), (&long, "")] {
         let place = place();
@@ -54,7 +54,7 @@ fn half_a_line_at_the_end_is_cut_off_at_open() {
 }
 
 #[test]
-fn half_a_line_of_another_process_is_cut_off_at_the_next_batch() {
+fn a_partial_line_of_another_process_is_removed_at_the_next_batch() {
     let place = place();
     let mut log = log(&place.config);
     log.append(b"1\n").unwrap();
@@ -64,14 +64,14 @@ fn half_a_line_of_another_process_is_cut_off_at_the_next_batch() {
 }
 
 #[test]
-fn the_file_is_put_aside_before_it_grows_too_large() {
+fn the_file_is_rotated_before_it_grows_too_large() {
     let place = place();
     let config = place.config.clone().with_rotate_bytes(4);
     let mut first = log(&config);
     for batch in [&b"1\n"[..], b"2\n", b"3\n", b"larger than the limit\n"] {
         first.append(batch).unwrap();
     }
-    // Another process counts on from the names it finds.
+    // Another process continues with the next number.
     log(&config).append(b"5\n").unwrap();
     assert_eq!(
         place.names(),
@@ -81,7 +81,7 @@ fn the_file_is_put_aside_before_it_grows_too_large() {
         [".1", ".2", ".3", ""].map(|s| place.text(s)),
         ["1\n2\n", "3\n", "larger than the limit\n", "5\n"]
     );
-    // The first one sees that its file was put aside.
+    // The first process notices that its file was rotated.
     first.append(b"6\n").unwrap();
     assert_eq!(place.text(""), "5\n6\n");
 }
@@ -89,8 +89,8 @@ fn the_file_is_put_aside_before_it_grows_too_large() {
 #[test]
 fn a_number_is_never_used_twice() {
     let place = place();
-    fs::write(beside(&place.config.path, ".9"), "old").unwrap();
-    fs::write(beside(&place.config.path, ".old"), "old").unwrap();
+    fs::write(with_suffix(&place.config.path, ".9"), "old").unwrap();
+    fs::write(with_suffix(&place.config.path, ".old"), "old").unwrap();
     let mut log = log(&place.config.clone().with_rotate_bytes(1));
     log.append(b"1\n").unwrap();
     log.append(b"2\n").unwrap();
@@ -98,7 +98,7 @@ fn a_number_is_never_used_twice() {
 }
 
 #[test]
-fn a_file_taken_away_is_made_anew() {
+fn a_deleted_file_is_created_again() {
     let place = place();
     let mut log = log(&place.config);
     log.append(b"1\n").unwrap();
@@ -107,7 +107,7 @@ fn a_file_taken_away_is_made_anew() {
     assert_eq!(place.text(""), "2\n");
 }
 
-/// Takes ten bytes and is full.
+/// A disk that is full after ten bytes.
 struct Full(File);
 
 impl LogFile for Full {
@@ -127,18 +127,21 @@ impl LogFile for Full {
 }
 
 #[test]
-fn a_full_disk_leaves_no_half_line_and_room_is_used_again() {
+fn a_full_disk_leaves_no_partial_line_and_freed_space_is_used() {
     let place = place();
     let mut log = Log::open(&place.config, |file| Box::new(Full(file))).unwrap();
     log.append(b"1234\n").unwrap();
     let broken = log.append(b"678901\n").unwrap_err();
-    assert!(matches!(&broken, Broken::Unchanged(e) if e.kind() == io::ErrorKind::StorageFull), "{broken:?}");
+    assert!(
+        matches!(&broken, AppendError::Unchanged(e) if e.kind() == io::ErrorKind::StorageFull),
+        "{broken:?}"
+    );
     assert_eq!(place.text(""), "1234\n");
     log.append(b"678\n").unwrap();
     assert_eq!(place.text(""), "1234\n678\n");
 }
 
-/// Writes, and cannot say whether the disk has it.
+/// A disk whose sync fails.
 struct Unsynced(File);
 
 impl LogFile for Unsynced {
@@ -156,20 +159,21 @@ impl LogFile for Unsynced {
 }
 
 #[test]
-fn a_failed_sync_leaves_the_outcome_open() {
+fn a_failed_sync_makes_the_outcome_ambiguous() {
     let place = place();
     let mut log = Log::open(&place.config, |file| Box::new(Unsynced(file))).unwrap();
     let broken = log.append(b"1\n").unwrap_err();
-    assert!(matches!(broken, Broken::Unknown(_)), "{broken:?}");
+    assert!(matches!(broken, AppendError::Unknown(_)), "{broken:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn files_that_are_created_are_their_owners_alone_and_a_new_one_is_for_the_same_readers() {
+fn new_files_are_private_and_a_rotated_file_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let place = place();
-    let mode =
-        |suffix: &str| fs::metadata(beside(&place.config.path, suffix)).unwrap().permissions().mode() & 0o777;
+    let mode = |suffix: &str| {
+        fs::metadata(with_suffix(&place.config.path, suffix)).unwrap().permissions().mode() & 0o777
+    };
     let config = place.config.clone().with_rotate_bytes(2);
     let mut log = log(&config);
     log.append(b"1\n").unwrap();
@@ -185,8 +189,8 @@ fn a_symbolic_link_is_not_followed() {
     let place = place();
     let other = place.folder.path().join("other");
     for suffix in [".lock", ""] {
-        let link = beside(&place.config.path, suffix);
-        // To a file that is there, and to one that would be created.
+        let link = with_suffix(&place.config.path, suffix);
+        // To an existing file, and to one that would be created.
         for there in [true, false] {
             if there {
                 fs::write(&other, "kept\n").unwrap();
@@ -199,12 +203,12 @@ fn a_symbolic_link_is_not_followed() {
             let _ = fs::remove_file(&other);
         }
     }
-    // One that is put there while the log is open.
+    // A link that is created while the log is open.
     let mut log = log(&place.config);
     log.append(b"1\n").unwrap();
     fs::remove_file(&place.config.path).unwrap();
     fs::write(&other, "kept\n").unwrap();
     std::os::unix::fs::symlink(&other, &place.config.path).unwrap();
-    assert!(matches!(log.append(b"2\n"), Err(Broken::Unchanged(_))));
+    assert!(matches!(log.append(b"2\n"), Err(AppendError::Unchanged(_))));
     assert_eq!(fs::read_to_string(&other).unwrap(), "kept\n");
 }

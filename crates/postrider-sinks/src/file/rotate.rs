@@ -1,18 +1,18 @@
-//! Putting a large file aside.
+//! Rotation of a large file.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Renames the file to the next free `<path>.N`. Numbers grow: the highest is the youngest.
-pub(super) fn put_aside(path: &Path) -> io::Result<()> {
+/// Renames the file to `<path>.N` with the next number: the highest number is the newest file.
+pub(super) fn rotate(path: &Path) -> io::Result<()> {
     let last = numbers(path)?.into_iter().max().map_or(0, u64::from);
-    fs::rename(path, beside(path, &format!(".{}", last + 1)))
+    fs::rename(path, with_suffix(path, &format!(".{}", last + 1)))
 }
 
-/// The path with something added to its last part.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// The path with a suffix added to its file name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     name.into()
@@ -23,9 +23,9 @@ pub(super) fn folder(path: &Path) -> &Path {
     path.parent().unwrap_or(path)
 }
 
-/// Makes a new or renamed file stay so after a power cut.
+/// Makes a new or renamed file survive a power failure.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    // Windows cannot open a folder like this, and its file systems log names on their own.
+    // Windows cannot open a folder like this, and its file systems journal names.
     if cfg!(unix) { File::open(folder(path))?.sync_all() } else { Ok(()) }
 }
 

@@ -11,21 +11,23 @@ use super::plain::Plain;
 use super::topics;
 use super::transaction::Transactional;
 
-/// The client looks by itself whether brokers are back, so a probe costs one record that waits.
+/// The client reconnects to brokers by itself, so a probe costs only one waiting record.
 const PROBE_MAX: Duration = Duration::from_secs(1);
 
-/// Writes each message as a record to the topic its destination names.
+/// Writes each message as a record to the topic that its destination names.
 ///
-/// - Acknowledged means that all replicas in sync have the record (`acks=all`); the receipt tells partition and offset.
-/// - The key chooses the partition as Java's clients do. A message without a key goes to any.
-/// - The client is idempotent: what it sends again by itself is there once. What the relay sends again, after an
-///   ambiguous outcome or a crash, is there twice.
-/// - A message that the broker refuses is rejected, and no other process with it. A topic that is missing, or that may
-///   not be written to, is the message's failure and passes when an operator fixes it. Topics are created only if
-///   [`KafkaConfig::create_topics`] names them.
-/// - When time runs out the cluster is asked: if it is down, or was meanwhile, nothing counts against the message.
-/// - With a transactional id each batch is a transaction, seen by `read_committed` readers as a whole or not at
-///   all. A relay that lost its lease cannot write after another one has taken over.
+/// - Acknowledged means that all in-sync replicas have the record (`acks=all`); the receipt contains partition and
+///   offset.
+/// - The key selects the partition, with the same hash as Java clients. A message without a key goes to any partition.
+/// - The producer is idempotent: retries of the client do not create duplicates. Retries of the relay, after an
+///   ambiguous outcome or a crash, do.
+/// - A message that the broker refuses is rejected, without effect on other messages. If the topic does not exist or
+///   must not be written to, the message fails and is retried; an operator has to fix it. Topics are created only if
+///   [`KafkaConfig::create_topics`] lists them.
+/// - After a timeout the sink asks the cluster: if it is down, or was down in between, the failure does not count as an
+///   attempt of the message.
+/// - With a transactional id each batch is a transaction, which `read_committed` readers see completely or not at all.
+///   A relay that lost its lease cannot write after another one has taken over.
 pub struct Kafka {
     topic: Option<String>,
     mode: Mode,
@@ -38,12 +40,11 @@ enum Mode {
 }
 
 impl Kafka {
-    /// Makes the client. It connects in the background, so a cluster that is down is no error; creating topics
-    /// waits for the cluster, and blocks while it does.
+    /// Creates the client. It connects in the background, so a cluster that is down is not an error here. If there are
+    /// topics to create, this blocks until the cluster has created them.
     ///
     /// # Errors
-    /// [`Code::SinkOpen`](postrider::Code::SinkOpen) for settings no client can be made of, and for a topic that
-    /// cannot be created.
+    /// [`Code::SinkOpen`](postrider::Code::SinkOpen) for invalid settings, and for a topic that cannot be created.
     pub fn open(config: &KafkaConfig) -> Result<Self> {
         topics::create(config)?;
         let mode = match config.transactional_id {
@@ -71,7 +72,7 @@ impl Sink for Kafka {
     }
 
     fn capabilities(&self) -> Capabilities {
-        // Without transactions a record may be written although one of its key before it was not.
+        // Without transactions, a record may be written although an earlier one with the same key was not.
         let capabilities = match self.mode {
             Mode::Plain(_) => Capabilities::default(),
             Mode::Transactional(_) => Capabilities::PREFIX_SAFE,

@@ -5,34 +5,34 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Which cluster, and how to speak to it. Printing it shows no secret.
+/// The cluster, and the settings of its client. Its `Debug` output contains no secrets.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KafkaConfig {
-    /// Some of the cluster's brokers: `host:port,host:port`.
+    /// Bootstrap brokers: `host:port,host:port`.
     pub brokers: String,
-    /// What brokers call this client in their logs and quotas.
+    /// The client's name in the logs and quotas of the brokers.
     pub client_id: String,
-    /// All messages go to this topic. `None`: each to the topic that its routing names.
+    /// The topic of all messages. `None`: each message goes to the topic of its route.
     pub topic: Option<String>,
     /// How batches of records are compressed.
     pub compression: Compression,
-    /// How long the client tries to deliver a message. Best below the relay's lease and its publish timeout. The
-    /// client does not keep it to the second.
+    /// How long the client tries to deliver a message. Use less than the relay's lease and publish timeout. The client
+    /// does not keep this time exactly.
     pub delivery_timeout: Duration,
     /// How long the client waits for more messages before it sends what it has.
     pub linger: Duration,
-    /// Messages larger than this are rejected without asking the broker, whose own limit holds too.
+    /// Messages larger than this are rejected without a request. The broker's limit applies too.
     pub message_bytes_max: usize,
-    /// A name and a password.
+    /// SASL authentication. `None`: the client does not authenticate.
     pub sasl: Option<Sasl>,
-    /// Encryption.
+    /// TLS encryption. `None`: the connection is not encrypted.
     pub tls: Option<Tls>,
-    /// Each batch is a transaction of this id; one id per outbox, shard and subscription, and none for two of them.
+    /// Makes each batch a transaction with this id. Use a separate id for each outbox, shard and subscription.
     pub transactional_id: Option<String>,
-    /// Topics that are created at the start if they are not there. The sink creates no other.
+    /// Topics to create at startup if they do not exist. The sink creates no other topics.
     pub create_topics: Vec<NewTopic>,
-    /// Other settings of librdkafka, by its names. Those that promises rest on are refused.
+    /// Other librdkafka properties. Properties that the guarantees depend on are refused.
     pub properties: BTreeMap<String, String>,
 }
 
@@ -60,25 +60,25 @@ impl Compression {
     }
 }
 
-/// A name and a password.
+/// SASL authentication with user name and password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sasl {
     /// `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`. The last two need the feature `kafka-tls`.
     pub mechanism: String,
-    /// The name.
+    /// The user name.
     pub username: String,
     /// The password.
     pub password: String,
 }
 
-/// Encryption. Needs the feature `kafka-tls`.
+/// TLS encryption. Needs the feature `kafka-tls`.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Tls {
-    /// The certificates that vouch for the brokers, as PEM. `None`: those of the system.
+    /// CA certificates that sign the brokers' certificates, as PEM. `None`: those of the system.
     pub ca: Option<PathBuf>,
-    /// Our own certificate, as PEM.
+    /// The client certificate, as PEM.
     pub certificate: Option<PathBuf>,
-    /// The key of our own certificate, as PEM.
+    /// The key of the client certificate, as PEM.
     pub key: Option<PathBuf>,
     /// The password of that key.
     pub key_password: Option<String>,
@@ -89,14 +89,14 @@ pub struct Tls {
 pub struct NewTopic {
     /// Its name.
     pub name: String,
-    /// How many partitions; `None`: as many as the cluster gives by default.
+    /// Number of partitions; `None`: the default of the cluster.
     pub partitions: Option<u16>,
-    /// On how many brokers; `None`: as many as the cluster gives by default.
+    /// Replication factor; `None`: the default of the cluster.
     pub replication: Option<u16>,
 }
 
 impl KafkaConfig {
-    /// A cluster without password or encryption.
+    /// A cluster without authentication or encryption.
     pub fn new(brokers: impl Into<String>) -> Self {
         Self {
             brokers: brokers.into(),
@@ -105,7 +105,7 @@ impl KafkaConfig {
             compression: Compression::None,
             delivery_timeout: Duration::from_secs(10),
             linger: Duration::from_millis(1),
-            // What a broker takes unless told otherwise.
+            // The default limit of a broker.
             message_bytes_max: 1_048_588,
             sasl: None,
             tls: None,
@@ -115,21 +115,21 @@ impl KafkaConfig {
         }
     }
 
-    /// With each batch a transaction of this id.
+    /// Makes each batch a transaction with this id.
     #[must_use]
     pub fn with_transactional_id(mut self, id: impl Into<String>) -> Self {
         self.transactional_id = Some(id.into());
         self
     }
 
-    /// With all messages to one topic.
+    /// Sends all messages to one topic.
     #[must_use]
     pub fn with_topic(mut self, topic: impl Into<String>) -> Self {
         self.topic = Some(topic.into());
         self
     }
 
-    /// With so much time for each message.
+    /// Sets how long the client tries to deliver a message.
     #[must_use]
     pub fn with_delivery_timeout(mut self, timeout: Duration) -> Self {
         self.delivery_timeout = timeout;
@@ -139,7 +139,7 @@ impl KafkaConfig {
 
 impl fmt::Debug for KafkaConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Of other properties the values may be secrets.
+        // The values of other properties may be secrets.
         f.debug_struct("KafkaConfig")
             .field("brokers", &self.brokers)
             .field("client_id", &self.client_id)

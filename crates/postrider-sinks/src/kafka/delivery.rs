@@ -1,4 +1,4 @@
-//! What became of each message of a batch, told by the client's thread and waited for by the sink.
+//! The delivery reports of a batch: the client's thread fills them in, the sink waits for them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,14 +10,14 @@ use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::ProducerContext;
 use tokio::sync::Notify;
 
-/// Where the broker put a message, or why it did not.
+/// Where the broker wrote a message, or why it did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
     Written { partition: i32, offset: i64 },
-    Not(RDKafkaErrorCode),
+    Failed(RDKafkaErrorCode),
 }
 
-/// The deliveries of one batch.
+/// The delivery reports of one batch.
 #[derive(Debug)]
 pub(super) struct Deliveries {
     open: Mutex<Open>,
@@ -30,25 +30,25 @@ struct Open {
     missing: usize,
 }
 
-/// A message's claim to its place among the deliveries; it travels with the message.
+/// The place for the delivery report of one message; the client returns it with the report.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct DeliverySlot {
     batch: Arc<Deliveries>,
     at: usize,
 }
 
 impl Deliveries {
-    /// Of so many messages.
+    /// For a batch of this many messages.
     pub(super) fn of(messages: usize) -> Arc<Self> {
         let open = Open { deliveries: vec![None; messages], missing: messages };
         Arc::new(Self { open: Mutex::new(open), complete: Notify::new() })
     }
 
-    pub(super) fn place(self: &Arc<Self>, at: usize) -> Box<Place> {
-        Box::new(Place { batch: self.clone(), at })
+    pub(super) fn place(self: &Arc<Self>, at: usize) -> Box<DeliverySlot> {
+        Box::new(DeliverySlot { batch: self.clone(), at })
     }
 
-    /// Waits until all are known.
+    /// Waits until all reports have arrived.
     pub(super) async fn complete(&self) -> Vec<Delivery> {
         loop {
             let reported = self.complete.notified();
@@ -59,7 +59,7 @@ impl Deliveries {
         }
     }
 
-    /// All, if all are known.
+    /// All reports, if they have arrived.
     pub(super) fn all(&self) -> Option<Vec<Delivery>> {
         self.lock().deliveries.iter().copied().collect()
     }
@@ -69,7 +69,7 @@ impl Deliveries {
     }
 }
 
-impl Place {
+impl DeliverySlot {
     pub(super) fn fill(&self, delivery: Delivery) {
         let mut open = self.batch.lock();
         let Some(place @ None) = open.deliveries.get_mut(self.at) else { return };
@@ -81,38 +81,38 @@ impl Place {
     }
 }
 
-/// What the client tells while it works.
+/// Receives the client's errors, log lines and delivery reports.
 #[derive(Debug, Default)]
 pub(super) struct Context {
-    /// Troubles with connections since the start. One more than before: there was an outage meanwhile.
-    troubles: AtomicU64,
-    /// What the last one was.
-    last_trouble: Mutex<String>,
+    /// Connection errors since the start. If the count grows during a batch, there was an outage in between.
+    error_count: AtomicU64,
+    /// The last of these errors.
+    last_error: Mutex<String>,
     /// All brokers are down, and that was logged.
     down: AtomicBool,
 }
 
 impl Context {
-    pub(super) fn troubles(&self) -> u64 {
-        self.troubles.load(Ordering::SeqCst)
+    pub(super) fn error_count(&self) -> u64 {
+        self.error_count.load(Ordering::SeqCst)
     }
 
-    pub(super) fn last_trouble(&self) -> String {
-        self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn last_error(&self) -> String {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Context {
-    /// A broker took a message: an outage that was logged is over.
-    fn hear_answer(&self) {
+    /// A broker wrote a message: logs the end of an outage that was logged before.
+    fn log_recovery(&self) {
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::SeqCst) {
             tracing::info!(target: "librdkafka", "the brokers are reachable again");
         }
     }
 }
 
-/// The client repeats what it meets with every try to connect, several times a second in an outage. People read of an
-/// outage once, and once of its end; the rest is for those who look for it.
+/// During an outage the client repeats its errors with every connection attempt, several times per second. The log
+/// contains one warning when the outage begins and one line when it ends; the other lines have the level debug.
 impl ClientContext for Context {
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
@@ -121,12 +121,12 @@ impl ClientContext for Context {
             return;
         }
         tracing::debug!(target: "librdkafka", "{reason}");
-        let mut last = self.last_trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        // That all brokers are down follows from something that was told before and says more.
+        let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        // The error before "all brokers are down" is more specific, so it is kept.
         if last.is_empty() || code != Some(RDKafkaErrorCode::AllBrokersDown) {
             reason.clone_into(&mut last);
         }
-        self.troubles.fetch_add(1, Ordering::SeqCst);
+        self.error_count.fetch_add(1, Ordering::SeqCst);
         if code == Some(RDKafkaErrorCode::AllBrokersDown) && !self.down.swap(true, Ordering::SeqCst) {
             tracing::warn!(target: "librdkafka", reason = last.as_str(), "no broker is reachable");
         }
@@ -137,7 +137,7 @@ impl ClientContext for Context {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
                 tracing::warn!(target: "librdkafka", facility, "{message}");
             }
-            // Settings that make no sense are reported once, when the client is made.
+            // Invalid settings are reported once, when the client is created.
             _ if facility == "CONFWARN" => tracing::warn!(target: "librdkafka", facility, "{message}"),
             _ => tracing::debug!(target: "librdkafka", facility, "{message}"),
         }
@@ -145,71 +145,45 @@ impl ClientContext for Context {
 }
 
 impl ProducerContext for Context {
-    type DeliveryOpaque = Box<Place>;
+    type DeliveryOpaque = Box<DeliverySlot>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, place: Box<Place>) {
+    fn delivery(&self, result: &DeliveryResult<'_>, place: Box<DeliverySlot>) {
         place.fill(match result {
             Ok(message) => {
-                self.hear_answer();
+                self.log_recovery();
                 Delivery::Written { partition: message.partition(), offset: message.offset() }
             }
-            Err((error, _)) => Delivery::Not(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown)),
+            Err((error, _)) => {
+                Delivery::Failed(error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown))
+            }
         });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-
-    use tracing::span::{Attributes, Id, Record};
-    use tracing::{Level, Metadata, Subscriber};
+    use postrider_testkit::CapturedLog;
 
     use super::*;
 
-    /// Counts what a person sees: warnings and news.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<AtomicUsize>);
-
-    impl Subscriber for Lines {
-        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-            *metadata.level() <= Level::INFO
-        }
-
-        fn new_span(&self, _: &Attributes<'_>) -> Id {
-            Id::from_u64(1)
-        }
-
-        fn record(&self, _: &Id, _: &Record<'_>) {}
-        fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-        fn event(&self, _: &tracing::Event<'_>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-
-        fn enter(&self, _: &Id) {}
-        fn exit(&self, _: &Id) {}
-    }
-
     #[test]
     fn an_outage_of_the_brokers_is_one_line_and_its_end_another() {
-        let lines = Lines::default();
-        tracing::subscriber::with_default(lines.clone(), || {
+        let lines = CapturedLog::of(|log| {
             let context = Context::default();
-            context.hear_answer();
+            context.log_recovery();
             for _ in 0..100 {
                 let global = |code| KafkaError::Global(code);
                 context.error(global(RDKafkaErrorCode::BrokerTransportFailure), "connection refused");
                 context.log(RDKafkaLogLevel::Error, "FAIL", "connection refused");
                 context.error(global(RDKafkaErrorCode::AllBrokersDown), "1/1 brokers are down");
             }
-            assert_eq!(context.last_trouble(), "connection refused");
-            assert_eq!(context.troubles(), 200);
-            assert_eq!(lines.0.load(Ordering::Relaxed), 1);
-            context.hear_answer();
-            context.hear_answer();
+            assert_eq!(context.last_error(), "connection refused");
+            assert_eq!(context.error_count(), 200);
+            assert_eq!(log.lines().len(), 1, "{:?}", log.lines());
+            context.log_recovery();
+            context.log_recovery();
         });
-        assert_eq!(lines.0.load(Ordering::Relaxed), 2);
+        assert_eq!(lines.len(), 2, "{lines:?}");
     }
 
     #[tokio::test]
@@ -218,9 +192,11 @@ mod tests {
         let (first, second) = (batch.place(0), batch.place(1));
         second.fill(Delivery::Written { partition: 1, offset: 7 });
         assert_eq!(batch.all(), None);
-        first.fill(Delivery::Not(RDKafkaErrorCode::MessageTimedOut));
-        let expected =
-            [Delivery::Not(RDKafkaErrorCode::MessageTimedOut), Delivery::Written { partition: 1, offset: 7 }];
+        first.fill(Delivery::Failed(RDKafkaErrorCode::MessageTimedOut));
+        let expected = [
+            Delivery::Failed(RDKafkaErrorCode::MessageTimedOut),
+            Delivery::Written { partition: 1, offset: 7 },
+        ];
         assert_eq!(batch.complete().await, expected);
     }
 

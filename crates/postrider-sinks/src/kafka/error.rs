@@ -1,64 +1,64 @@
-//! What an answer of Kafka means for a message.
+//! Maps Kafka error codes to outcomes of messages.
 
 use postrider::sink::{Failure, Outcome, Receipt};
 use postrider::{Code, Error};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode as Answer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as ErrorCode};
 
-/// What an answer says of a message that was not written.
+/// The meaning of an error code for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The message's fault, forever.
+    /// The message is invalid; a retry cannot succeed.
     Refused,
-    /// A topic is missing or not ours to write to: may pass when an operator fixes it, and is no outage.
+    /// The topic does not exist or must not be written to. An operator can fix this; it is not an outage.
     NotAllowedYet,
-    /// The records sent together were refused, for the sake of one of them: each is to be tried alone.
+    /// All records of a request were refused because of one of them: each must be tried separately.
     RefusedTogether,
-    /// It did not leave this process.
+    /// The message did not leave this process.
     NotSent,
-    /// It may have been written, or not; the cluster may be down.
+    /// The message may or may not have been written; the cluster may be down.
     Unknown,
     /// A newer producer has taken over.
     Fenced,
 }
 
-pub(super) fn meaning(answer: Answer) -> Meaning {
-    match answer {
-        Answer::InvalidTimestamp
-        | Answer::PolicyViolation
-        | Answer::UnsupportedForMessageFormat
-        | Answer::InvalidTopic
-        | Answer::InvalidRequiredAcks
-        | Answer::KeySerialization
-        | Answer::ValueSerialization
-        | Answer::InvalidArgument => Meaning::Refused,
-        // A batch is refused as one, however small the record.
-        Answer::MessageSizeTooLarge
-        | Answer::InvalidMessageSize
-        | Answer::MessageBatchTooLarge
-        | Answer::InvalidRecord
-        | Answer::InvalidDifferentRecord => Meaning::RefusedTogether,
-        Answer::UnknownTopic
-        | Answer::UnknownPartition
-        | Answer::UnknownTopicOrPartition
-        | Answer::TopicAuthorizationFailed => Meaning::NotAllowedYet,
-        Answer::QueueFull | Answer::PurgeQueue => Meaning::NotSent,
-        Answer::Fenced | Answer::ProducerFenced | Answer::InvalidProducerEpoch => Meaning::Fenced,
+pub(super) fn meaning(code: ErrorCode) -> Meaning {
+    match code {
+        ErrorCode::InvalidTimestamp
+        | ErrorCode::PolicyViolation
+        | ErrorCode::UnsupportedForMessageFormat
+        | ErrorCode::InvalidTopic
+        | ErrorCode::InvalidRequiredAcks
+        | ErrorCode::KeySerialization
+        | ErrorCode::ValueSerialization
+        | ErrorCode::InvalidArgument => Meaning::Refused,
+        // The broker refuses the whole batch, even if only one record is too large.
+        ErrorCode::MessageSizeTooLarge
+        | ErrorCode::InvalidMessageSize
+        | ErrorCode::MessageBatchTooLarge
+        | ErrorCode::InvalidRecord
+        | ErrorCode::InvalidDifferentRecord => Meaning::RefusedTogether,
+        ErrorCode::UnknownTopic
+        | ErrorCode::UnknownPartition
+        | ErrorCode::UnknownTopicOrPartition
+        | ErrorCode::TopicAuthorizationFailed => Meaning::NotAllowedYet,
+        ErrorCode::QueueFull | ErrorCode::PurgeQueue => Meaning::NotSent,
+        ErrorCode::Fenced | ErrorCode::ProducerFenced | ErrorCode::InvalidProducerEpoch => Meaning::Fenced,
         _ => Meaning::Unknown,
     }
 }
 
-/// The outcome of a message that Kafka itself answered for. `Unknown` needs more than its answer.
-pub(super) fn outcome(topic: &str, answer: Answer) -> Outcome {
-    let failure = Failure::new(match answer {
-        Answer::UnknownTopic | Answer::UnknownPartition | Answer::UnknownTopicOrPartition => {
+/// The outcome of a message with this error code. For `Unknown` the caller also checks the state of the topic.
+pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
+    let failure = Failure::new(match code {
+        ErrorCode::UnknownTopic | ErrorCode::UnknownPartition | ErrorCode::UnknownTopicOrPartition => {
             format!("topic {topic:?} does not exist; create it, or add it to `create_topics` of the sink")
         }
-        Answer::TopicAuthorizationFailed => {
+        ErrorCode::TopicAuthorizationFailed => {
             format!("topic {topic:?}: authorization failed: this user may not write to it")
         }
-        answer => format!("topic {topic:?}: {answer}"),
+        code => format!("topic {topic:?}: {code}"),
     });
-    match meaning(answer) {
+    match meaning(code) {
         Meaning::Refused | Meaning::RefusedTogether => Outcome::Rejected(failure),
         Meaning::NotAllowedYet => Outcome::Failed(failure),
         Meaning::NotSent => Outcome::Retryable(failure),
@@ -71,10 +71,10 @@ pub(super) fn acknowledged(partition: i32, offset: i64) -> Outcome {
     Outcome::Acknowledged(Receipt::new(format!("partition {partition} offset {offset}")))
 }
 
-/// A client that cannot be made, or a topic that cannot be.
+/// The error if a client or a topic cannot be created.
 pub(super) fn not_opened(brokers: &str, error: &KafkaError) -> Error {
     let what = match error {
-        // As librdkafka says it, without the value, which may be a secret.
+        // The message of librdkafka without the value, which may be a secret.
         KafkaError::ClientConfig(_, why, name, _) => format!("kafka {brokers}: {name}: {why}"),
         error => format!("kafka {brokers}: {error}"),
     };
@@ -87,29 +87,29 @@ mod tests {
 
     #[test]
     fn a_topic_that_is_missing_is_named() {
-        for answer in [Answer::UnknownTopic, Answer::UnknownTopicOrPartition] {
-            let Outcome::Failed(failure) = outcome("orders", answer) else { panic!() };
+        for code in [ErrorCode::UnknownTopic, ErrorCode::UnknownTopicOrPartition] {
+            let Outcome::Failed(failure) = outcome("orders", code) else { panic!() };
             assert!(failure.message.starts_with("topic \"orders\" does not exist"), "{}", failure.message);
         }
     }
 
     #[test]
-    fn a_bad_message_a_missing_topic_and_an_outage_are_told_apart() {
-        for (answer, expected) in [
-            (Answer::MessageSizeTooLarge, Meaning::RefusedTogether),
-            (Answer::InvalidTimestamp, Meaning::Refused),
-            (Answer::UnknownTopic, Meaning::NotAllowedYet),
-            (Answer::UnknownTopicOrPartition, Meaning::NotAllowedYet),
-            (Answer::TopicAuthorizationFailed, Meaning::NotAllowedYet),
-            (Answer::MessageTimedOut, Meaning::Unknown),
-            (Answer::BrokerTransportFailure, Meaning::Unknown),
-            (Answer::NotEnoughReplicasAfterAppend, Meaning::Unknown),
-            (Answer::NotLeaderForPartition, Meaning::Unknown),
-            (Answer::PurgeInflight, Meaning::Unknown),
-            (Answer::PurgeQueue, Meaning::NotSent),
-            (Answer::ProducerFenced, Meaning::Fenced),
+    fn a_bad_message_a_missing_topic_and_an_outage_have_different_meanings() {
+        for (code, expected) in [
+            (ErrorCode::MessageSizeTooLarge, Meaning::RefusedTogether),
+            (ErrorCode::InvalidTimestamp, Meaning::Refused),
+            (ErrorCode::UnknownTopic, Meaning::NotAllowedYet),
+            (ErrorCode::UnknownTopicOrPartition, Meaning::NotAllowedYet),
+            (ErrorCode::TopicAuthorizationFailed, Meaning::NotAllowedYet),
+            (ErrorCode::MessageTimedOut, Meaning::Unknown),
+            (ErrorCode::BrokerTransportFailure, Meaning::Unknown),
+            (ErrorCode::NotEnoughReplicasAfterAppend, Meaning::Unknown),
+            (ErrorCode::NotLeaderForPartition, Meaning::Unknown),
+            (ErrorCode::PurgeInflight, Meaning::Unknown),
+            (ErrorCode::PurgeQueue, Meaning::NotSent),
+            (ErrorCode::ProducerFenced, Meaning::Fenced),
         ] {
-            assert_eq!(meaning(answer), expected, "{answer}");
+            assert_eq!(meaning(code), expected, "{code}");
         }
     }
 }

@@ -1,23 +1,23 @@
-//! A message as a record of Kafka.
+//! A message as a Kafka record.
 
 use postrider::Headers;
 use postrider::sink::Message;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::BaseRecord;
 
-use super::delivery::Place;
+use super::delivery::DeliverySlot;
 
-/// Longest name of a topic.
+/// Maximum length of a topic name.
 const TOPIC_BYTES_MAX: usize = 249;
 
-/// The header that says how to read the value. It is always the encoder's.
+/// The header with the media type of the value. It is always set by the encoder.
 const CONTENT_TYPE: &str = "content-type";
 
-pub(super) type Record<'a> = BaseRecord<'a, str, [u8], Box<Place>>;
+pub(super) type Record<'a> = BaseRecord<'a, str, [u8], Box<DeliverySlot>>;
 
-/// The record: the key orders and partitions it, the body is its value, and all that is known travels in headers.
-/// Only the headers are copied; the client copies key and value once.
-pub(super) fn record<'a>(topic: &'a str, message: &'a Message, place: Box<Place>) -> Record<'a> {
+/// The record of a message: the key selects the partition, the body is the value, everything else is in headers. Only
+/// the headers are copied here; the client copies key and value once.
+pub(super) fn record<'a>(topic: &'a str, message: &'a Message, place: Box<DeliverySlot>) -> Record<'a> {
     let own = message.headers().into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(CONTENT_TYPE));
     let mut headers: Headers = own.collect();
     headers.set(CONTENT_TYPE, message.content_type.clone());
@@ -30,8 +30,8 @@ pub(super) fn record<'a>(topic: &'a str, message: &'a Message, place: Box<Place>
     }
 }
 
-/// Why no topic can have this name, if so. Asking a broker for it would only take longer.
-pub(super) fn wrong_topic(topic: &str) -> Option<String> {
+/// Why this topic name is not valid; `None` if it is. Saves a request to the broker.
+pub(super) fn invalid_topic(topic: &str) -> Option<String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let valid = !topic.is_empty()
         && topic.len() <= TOPIC_BYTES_MAX
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_of_the_event_cannot_take_the_place_of_ours() {
+    fn a_header_of_the_event_cannot_replace_one_of_postrider() {
         let event = Event::new("a", "{}")
             .with_header("Content-Type", "text/csv")
             .with_header("CONTENT-TYPE", "forged")
@@ -81,12 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_topic_can_have_are_told() {
+    fn invalid_topic_names_are_detected() {
         for name in ["orders", "shop.orders_v2-a", &"x".repeat(249)] {
-            assert_eq!(wrong_topic(name), None);
+            assert_eq!(invalid_topic(name), None);
         }
         for name in ["", ".", "..", "a b", "a/b", "größe", &"x".repeat(250)] {
-            assert!(wrong_topic(name).is_some(), "{name}");
+            assert!(invalid_topic(name).is_some(), "{name}");
         }
     }
 }

@@ -1,28 +1,28 @@
-//! What the cluster says of a topic, after a message timed out.
+//! The state of a topic according to the cluster, after a message timed out.
 
 use std::time::Duration;
 
-use rdkafka::error::{KafkaError, RDKafkaErrorCode as Answer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as ErrorCode};
 use rdkafka::producer::Producer as _;
 
 use super::error::{Meaning, meaning};
 use super::producer::{Client, Producer};
 
-/// How long the cluster may take to answer.
-const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Timeout of a metadata request.
+const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the cluster says of a topic.
+/// The state of a topic according to the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TopicHealth {
-    /// All its partitions have leaders.
+    /// All partitions have leaders.
     Up,
-    /// It cannot be written to now.
+    /// Writing is not possible at the moment.
     Down(String),
-    /// It is not there, or not ours.
-    NotAllowed(Answer),
+    /// The topic does not exist, or this user must not write to it.
+    NotAllowed(ErrorCode),
 }
 
-/// Asks for a topic, and creates none.
+/// Requests the metadata of a topic, without creating it.
 pub(super) async fn topic_health(producer: &Producer, topic: &str) -> TopicHealth {
     let Some(client) = producer.client().cloned() else {
         return TopicHealth::Down("the client is gone".to_owned());
@@ -32,25 +32,27 @@ pub(super) async fn topic_health(producer: &Producer, topic: &str) -> TopicHealt
     fetched.await.unwrap_or_else(|error| TopicHealth::Down(error.to_string()))
 }
 
-/// The same, for a thread that may wait. The client learns the answer too: it would otherwise take a topic that it
-/// once found missing for missing for minutes.
+/// Blocking variant. The client caches the new metadata too: otherwise it would treat a topic that was missing once as
+/// missing for minutes.
 pub(super) fn fetch_topic_health(client: &Client, topic: &str) -> TopicHealth {
-    let metadata = match client.client().fetch_metadata(Some(topic), ANSWER_MAX) {
+    let metadata = match client.client().fetch_metadata(Some(topic), METADATA_TIMEOUT) {
         Ok(metadata) => metadata,
-        Err(KafkaError::MetadataFetch(answer)) if meaning(answer) == Meaning::NotAllowedYet => {
-            return TopicHealth::NotAllowed(answer);
+        Err(KafkaError::MetadataFetch(code)) if meaning(code) == Meaning::NotAllowedYet => {
+            return TopicHealth::NotAllowed(code);
         }
         Err(error) => {
-            let last = client.context().last_trouble();
+            let last = client.context().last_error();
             return TopicHealth::Down(if last.is_empty() { error.to_string() } else { last });
         }
     };
-    let Some(topic) = metadata.topics().first() else { return TopicHealth::NotAllowed(Answer::UnknownTopic) };
+    let Some(topic) = metadata.topics().first() else {
+        return TopicHealth::NotAllowed(ErrorCode::UnknownTopic);
+    };
     if let Some(error) = topic.error() {
-        let answer = Answer::from(error);
-        return match meaning(answer) {
-            Meaning::NotAllowedYet => TopicHealth::NotAllowed(answer),
-            _ => TopicHealth::Down(answer.to_string()),
+        let code = ErrorCode::from(error);
+        return match meaning(code) {
+            Meaning::NotAllowedYet => TopicHealth::NotAllowed(code),
+            _ => TopicHealth::Down(code.to_string()),
         };
     }
     match topic.partitions().iter().find(|partition| partition.leader() < 0) {

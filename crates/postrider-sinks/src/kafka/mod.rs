@@ -1,11 +1,11 @@
-//! Apache Kafka, by librdkafka.
+//! Apache Kafka, through librdkafka.
 //!
-//! 1. [`KafkaConfig`] becomes the client's settings
-//! 2. a message becomes a record: topic, key, value, headers
-//! 3. a whole batch is handed to the client, then its deliveries are waited for
-//! 4. what the client says of each becomes an outcome; where it says only that time ran out, the cluster is asked
+//! 1. [`KafkaConfig`] becomes the client's settings.
+//! 2. A message becomes a record: topic, key, value, headers.
+//! 3. The whole batch is passed to the client; then the sink waits for its delivery reports.
+//! 4. Each delivery report becomes an outcome. After a timeout, the sink asks the cluster for the state of the topic.
 //!
-//! With a transactional id a batch is one transaction, and the broker itself shuts out a relay that lost its lease.
+//! With a transactional id a batch is one transaction, and the broker fences a relay that lost its lease.
 
 mod client;
 mod config;
@@ -15,7 +15,7 @@ mod message;
 mod metadata;
 mod plain;
 mod producer;
-mod share;
+mod split;
 mod topics;
 mod transaction;
 

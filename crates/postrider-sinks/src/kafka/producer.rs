@@ -1,4 +1,4 @@
-//! The client: its settings, and a producer made of them.
+//! The client's settings, and the producer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,34 +14,34 @@ use super::delivery::Context;
 
 pub(super) type Client = ThreadedProducer<Context>;
 
-/// A producer. Dropping the last one waits for the client's threads, so that is done beside the runtime.
+/// A producer. Dropping the last clone waits for the client's threads, so this happens outside the async runtime.
 #[derive(Clone)]
 pub(super) struct Producer(Option<Arc<Client>>);
 
-/// Longest wait between two tries to connect: so soon is it back after its broker.
+/// Longest wait between two connection attempts, and thus the longest delay after a broker is back.
 const RECONNECT_MAX: Duration = Duration::from_secs(1);
-/// How long a topic it is unknown is waited for: metadata of a new one takes a moment to spread.
+/// How long the client waits for an unknown topic: metadata of a new topic takes a moment to propagate.
 const UNKNOWN_TOPIC_MAX: Duration = Duration::from_secs(2);
-/// Shortest transaction a broker takes.
+/// Shortest transaction timeout that a broker accepts.
 const TRANSACTION_MIN: Duration = Duration::from_secs(1);
 
-/// What promises rest on. No other process may set these.
+/// Properties that the guarantees depend on. Users cannot set them.
 const FIXED: [(&str, &str); 8] = [
-    // One record per message, in the order of sending, whatever has to be sent again.
+    // One record per message, in the order of sending, even with retries.
     ("enable.idempotence", "true"),
     ("acks", "all"),
-    // As Java's clients do it, so that a key has one partition no matter which program writes it.
+    // The hash of Java clients, so that a key has the same partition whichever program writes it.
     ("partitioner", "murmur2_random"),
     ("allow.auto.create.topics", "false"),
     ("socket.nagle.disable", "true"),
     ("socket.keepalive.enable", "true"),
     ("log.connection.close", "false"),
-    // The relay's window is smaller; this bounds what it gave up on and the client still holds.
+    // The relay's window is smaller; this limits messages that the client still holds after the relay stopped waiting.
     ("queue.buffering.max.kbytes", "262144"),
 ];
 
-/// What other settings are made into.
-const OURS: [&str; 20] = [
+/// Properties that are derived from other settings of the sink.
+const MANAGED: [&str; 20] = [
     "bootstrap.servers",
     "metadata.broker.list",
     "client.id",
@@ -64,14 +64,14 @@ const OURS: [&str; 20] = [
     "batch.num.messages",
 ];
 
-/// How a client differs from the usual one.
+/// The kind of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The usual one.
+    /// Batches records.
     Plain,
-    /// Each record is sent by itself, so that none is refused for the sake of another.
-    Apart,
-    /// For the transactions of an owner whose lease lasts so long.
+    /// Sends each record in a separate request, so that none is refused because of another.
+    SingleRecord,
+    /// Uses transactions, for an owner with this lease duration.
     Transactional(Duration),
 }
 
@@ -82,7 +82,7 @@ pub(super) enum Kind {
 pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig> {
     let mut client = ClientConfig::new();
     for (name, value) in &config.properties {
-        if OURS.contains(&name.as_str()) || FIXED.iter().any(|(fixed, _)| fixed == name) {
+        if MANAGED.contains(&name.as_str()) || FIXED.iter().any(|(fixed, _)| fixed == name) {
             let what = format!("kafka: the property {name} cannot be overridden");
             return Err(Error::new(Code::SinkOpen, what).with_hint(
                 "remove it; Postrider has a separate setting for it, or its guarantees depend on it",
@@ -95,7 +95,7 @@ pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig>
     }
     let timeout = match kind {
         Kind::Transactional(lease) => config.delivery_timeout.min(lease.max(TRANSACTION_MIN)),
-        Kind::Plain | Kind::Apart => config.delivery_timeout,
+        Kind::Plain | Kind::SingleRecord => config.delivery_timeout,
     };
     let ms = |duration: Duration| duration.as_millis().to_string();
     client
@@ -119,7 +119,7 @@ pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig>
     }
     secure(&mut client, config);
     match (kind, &config.transactional_id) {
-        (Kind::Apart, _) => _ = client.set("batch.num.messages", "1"),
+        (Kind::SingleRecord, _) => _ = client.set("batch.num.messages", "1"),
         (Kind::Transactional(lease), Some(id)) => {
             client.set("transactional.id", id);
             client.set("transaction.timeout.ms", ms(lease.max(TRANSACTION_MIN)));
@@ -161,7 +161,7 @@ impl Producer {
         Ok(Self(Some(Arc::new(client))))
     }
 
-    /// Whether it can do nothing more.
+    /// Whether it had a fatal error and must be replaced.
     pub(super) fn is_broken(&self) -> bool {
         self.client().is_none_or(|client| client.client().fatal_error().is_some())
     }
@@ -174,7 +174,7 @@ impl Producer {
 impl Drop for Producer {
     fn drop(&mut self) {
         let Some(last) = self.0.take().and_then(Arc::into_inner) else { return };
-        // What it still held is purged: nothing may be written by a producer without a listener.
+        // Messages that it still holds are purged: no process waits for their delivery reports.
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => _ = runtime.spawn_blocking(move || drop(last)),
             Err(_) => drop(last),

@@ -1,4 +1,4 @@
-//! Creating topics at the start, where that is asked for.
+//! Creates the configured topics at startup.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use super::config::{KafkaConfig, NewTopic};
 use super::error::not_opened;
 use super::producer::{Kind, settings};
 
-/// How long the cluster may take.
+/// Timeout for the creation of topics.
 const CREATE_MAX: Duration = Duration::from_secs(30);
-/// Leaves the number to the cluster.
+/// Uses the default of the cluster.
 const BY_DEFAULT: i32 = -1;
 
-/// Creates those that are not there. One that is there stays as it is, whatever its settings.
+/// Creates the topics that do not exist. Existing topics are not changed.
 ///
 /// # Errors
-/// [`Code::SinkOpen`] with what the cluster said of the first it did not create.
+/// [`Code::SinkOpen`] with the cluster's error for the first topic that could not be created.
 pub(super) fn create(config: &KafkaConfig) -> Result<()> {
     if config.create_topics.is_empty() {
         return Ok(());
     }
-    // In a thread of its own: the caller's may belong to a runtime, which must not be blocked from within.
+    // In a separate thread: the caller's thread may belong to an async runtime, where `block_on` panics.
     let created = std::thread::scope(|scope| {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         scope.spawn(|| runtime.map(|runtime| runtime.block_on(create_missing(config)))).join()

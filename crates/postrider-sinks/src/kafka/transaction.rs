@@ -1,4 +1,4 @@
-//! Publishing in transactions: the producer of one owner of the lease, and one transaction of it.
+//! Publishing in transactions: the producer of the current lease owner, and its transactions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::sink::{Failure, Message, Outcome};
 use postrider::{Code, Error, Result};
-use rdkafka::error::{KafkaError, RDKafkaError, RDKafkaErrorCode as Answer};
+use rdkafka::error::{KafkaError, RDKafkaError, RDKafkaErrorCode as ErrorCode};
 use rdkafka::producer::Producer as _;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
@@ -16,60 +16,60 @@ use super::delivery::{Deliveries, Delivery};
 use super::error::{Meaning, meaning, not_opened};
 use super::message::record;
 use super::metadata::fetch_topic_health;
-use super::plain::name;
+use super::plain::topic_of;
 use super::producer::{Client, Kind, Producer, settings};
-use super::share::Share;
+use super::split::TransactionSplit;
 
-/// For the check of the settings at the start, before any lease.
-const SOME_LEASE: Duration = Duration::from_secs(15);
+/// Lease duration for the check of the settings at startup, before there is a lease.
+const CHECK_LEASE: Duration = Duration::from_secs(15);
 
-/// One transactional id. Transactions follow one another.
+/// Publishes with one transactional id, one transaction at a time.
 pub(super) struct Transactional {
     config: KafkaConfig,
     owner: Arc<Mutex<Owner>>,
 }
 
-/// What this process holds of the transactional id.
+/// This process's ownership of the transactional id.
 #[derive(Default)]
 struct Owner {
-    /// The producer of the current ownership. `None` before the first, and after it was shut out: only with a
-    /// new lease may there be another, for making one fences the producer that has the id.
+    /// The producer of the current term. `None` before the first term and after it was fenced. Creating a producer
+    /// fences the one that has the id, so a new one is created only with a new lease.
     producer: Option<Producer>,
-    /// A transaction whose end is still to be made or heard of.
+    /// How the open transaction must end, if there is one or if the result of its end is not known.
     unfinished: Option<End>,
     timeout: Duration,
 }
 
-/// How a transaction is to end.
+/// How a transaction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Commit,
     Abort,
 }
 
-/// What became of one transaction.
-pub(super) enum Ended {
-    /// Everything is written; where, in the order of the messages.
+/// The result of a transaction.
+pub(super) enum TransactionResult {
+    /// All messages were written; their delivery reports.
     Committed(Vec<Delivery>),
-    /// Nothing is. What was said of each message.
+    /// No message was written; their delivery reports.
     Aborted(Vec<Delivery>),
-    /// Nothing is, and no message is to blame.
+    /// No message was written, and none of them is the cause.
     Down(String),
-    /// Not known yet.
+    /// Not known.
     Unknown(String),
-    /// Another one has the id.
+    /// Another producer uses the id.
     Fenced,
 }
 
 impl Transactional {
     pub(super) fn open(config: &KafkaConfig) -> Result<Self> {
-        // Made and forgotten, so that unusable settings are reported at the start.
-        Producer::make(&settings(config, Kind::Transactional(SOME_LEASE))?)
+        // Created and dropped, so that invalid settings are reported at startup.
+        Producer::make(&settings(config, Kind::Transactional(CHECK_LEASE))?)
             .map_err(|error| not_opened(&config.brokers, &error))?;
         Ok(Self { config: config.clone(), owner: Arc::default() })
     }
 
-    /// A new producer for a new owner: every producer made with this id before is shut out when this is done.
+    /// Creates the producer of a new owner. When this returns, every earlier producer with this id is fenced.
     pub(super) async fn take_over(&self, lease: Duration) -> Result<()> {
         let settings = settings(&self.config, Kind::Transactional(lease))?;
         let timeout = self.config.delivery_timeout.min(lease);
@@ -91,7 +91,7 @@ impl Transactional {
         })?
     }
 
-    /// Goes on to the end when dropped: a transaction is not left open.
+    /// Publishes a batch. If the future is dropped, the transaction still ends in the background.
     pub(super) async fn publish(&self, batch: &[Message], topic: Option<&str>) -> Vec<Outcome> {
         if batch.is_empty() {
             return Vec::new();
@@ -100,9 +100,9 @@ impl Transactional {
         let (messages, fixed) = (batch.to_vec(), topic.map(str::to_owned));
         let runtime = Handle::current();
         let work = move || {
-            let mut share = Share::new(&messages, fixed.as_deref());
-            share.publish(|these| owner.transact(&messages, these, fixed.as_deref(), &runtime));
-            share.outcomes()
+            let mut split = TransactionSplit::new(&messages, fixed.as_deref());
+            split.publish(|indices| owner.transact(&messages, indices, fixed.as_deref(), &runtime));
+            split.outcomes()
         };
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
             vec![Outcome::Ambiguous(Failure::new(format!("kafka: {error}"))); batch.len()]
@@ -119,12 +119,12 @@ impl Owner {
     fn transact(
         &mut self,
         batch: &[Message],
-        these: &[usize],
+        indices: &[usize],
         topic: Option<&str>,
         runtime: &Handle,
-    ) -> Ended {
-        let Some(producer) = self.producer.clone() else { return Ended::Fenced };
-        let Some(client) = producer.client() else { return Ended::Fenced };
+    ) -> TransactionResult {
+        let Some(producer) = self.producer.clone() else { return TransactionResult::Fenced };
+        let Some(client) = producer.client() else { return TransactionResult::Fenced };
         if let Some(end) = self.unfinished
             && let Err(ended) = self.finish(client, end)
         {
@@ -134,39 +134,38 @@ impl Owner {
             return self.failed(client, &error, End::Abort);
         }
         self.unfinished = Some(End::Abort);
-        let deliveries = Deliveries::of(these.len());
-        for (place, &at) in these.iter().enumerate() {
-            let record = record(name(&batch[at], topic), &batch[at], deliveries.place(place));
+        let deliveries = Deliveries::of(indices.len());
+        for (place, &at) in indices.iter().enumerate() {
+            let record = record(topic_of(&batch[at], topic), &batch[at], deliveries.place(place));
             if let Err((error, record)) = client.send(record) {
-                let answer = error.rdkafka_error_code().unwrap_or(Answer::InvalidArgument);
-                record.delivery_opaque.fill(Delivery::Not(answer));
+                let code = error.rdkafka_error_code().unwrap_or(ErrorCode::InvalidArgument);
+                record.delivery_opaque.fill(Delivery::Failed(code));
             }
         }
         let reported = runtime.block_on(deliveries.complete());
-        let fenced =
-            |reported: &Delivery| matches!(reported, Delivery::Not(why) if meaning(*why) == Meaning::Fenced);
+        let fenced = |reported: &Delivery| matches!(reported, Delivery::Failed(why) if meaning(*why) == Meaning::Fenced);
         if reported.iter().any(fenced) {
-            return self.shut_out();
+            return self.end_fenced();
         }
         if reported.iter().all(|reported| matches!(reported, Delivery::Written { .. })) {
             return match self.finish(client, End::Commit) {
-                Ok(()) => Ended::Committed(reported),
+                Ok(()) => TransactionResult::Committed(reported),
                 Err(ended) => ended,
             };
         }
-        let missing = |reported: &Delivery| matches!(reported, Delivery::Not(why) if meaning(*why) == Meaning::NotAllowedYet);
-        let missing = these.iter().zip(&reported).filter(|(_, reported)| missing(reported));
-        let missing: BTreeSet<&str> = missing.map(|(&at, _)| name(&batch[at], topic)).collect();
+        let missing = |reported: &Delivery| matches!(reported, Delivery::Failed(why) if meaning(*why) == Meaning::NotAllowedYet);
+        let missing = indices.iter().zip(&reported).filter(|(_, reported)| missing(reported));
+        let missing: BTreeSet<&str> = missing.map(|(&at, _)| topic_of(&batch[at], topic)).collect();
         missing.into_iter().for_each(|topic| _ = fetch_topic_health(client, topic));
         match self.finish(client, End::Abort) {
-            Err(Ended::Fenced) => Ended::Fenced,
-            // An abort that is not heard of yet aborts all the same: nothing else can become of it.
-            _ => Ended::Aborted(reported),
+            Err(TransactionResult::Fenced) => TransactionResult::Fenced,
+            // An abort without a response still aborts: the transaction has no other end.
+            _ => TransactionResult::Aborted(reported),
         }
     }
 
-    /// Ends the transaction, or says what stands in the way.
-    fn finish(&mut self, client: &Client, end: End) -> Result<(), Ended> {
+    /// Ends the transaction, or returns why it did not end.
+    fn finish(&mut self, client: &Client, end: End) -> Result<(), TransactionResult> {
         self.unfinished = Some(end);
         let done = match end {
             End::Commit => client.commit_transaction(self.timeout),
@@ -181,32 +180,32 @@ impl Owner {
         }
     }
 
-    /// What an error of a transaction means.
-    fn failed(&mut self, client: &Client, error: &KafkaError, end: End) -> Ended {
-        let why = format!("{error}; {}", client.context().last_trouble());
+    /// The result of a transaction after an error.
+    fn failed(&mut self, client: &Client, error: &KafkaError, end: End) -> TransactionResult {
+        let why = format!("{error}; {}", client.context().last_error());
         let KafkaError::Transaction(reported) = error else { return self.unknown(why, end) };
         if meaning(reported.code()) == Meaning::Fenced || self.is_fenced(client) {
-            return self.shut_out();
+            return self.end_fenced();
         }
         if reported.is_fatal() {
-            // This producer is of no use any more, and another one needs a new lease.
+            // This producer cannot be used any more, and a new one needs a new lease.
             self.producer = None;
             return self.unknown(why, end);
         }
         if reported.txn_requires_abort() && end == End::Commit {
             return match self.finish(client, End::Abort) {
-                Err(Ended::Fenced) => Ended::Fenced,
-                _ => Ended::Down(why),
+                Err(TransactionResult::Fenced) => TransactionResult::Fenced,
+                _ => TransactionResult::Down(why),
             };
         }
         self.unknown(why, end)
     }
 
-    /// An abort whose answer is missing leaves nothing behind; a commit may have been made.
-    fn unknown(&self, why: String, end: End) -> Ended {
+    /// After an abort without a response nothing was written; a commit without a response may have succeeded.
+    fn unknown(&self, why: String, end: End) -> TransactionResult {
         match end {
-            End::Commit => Ended::Unknown(why),
-            End::Abort => Ended::Down(why),
+            End::Commit => TransactionResult::Unknown(why),
+            End::Abort => TransactionResult::Down(why),
         }
     }
 
@@ -214,10 +213,10 @@ impl Owner {
         client.client().fatal_error().is_some_and(|(code, _)| meaning(code) == Meaning::Fenced)
     }
 
-    fn shut_out(&mut self) -> Ended {
+    fn end_fenced(&mut self) -> TransactionResult {
         self.producer = None;
         self.unfinished = None;
-        Ended::Fenced
+        TransactionResult::Fenced
     }
 }
 
@@ -226,7 +225,7 @@ fn not_taken_over(brokers: &str, client: &Client, error: &KafkaError) -> Error {
         KafkaError::Transaction(reported) => RDKafkaError::string(reported),
         error => error.to_string(),
     };
-    let last = client.context().last_trouble();
+    let last = client.context().last_error();
     Error::new(Code::SinkFailed, format!("kafka {brokers}: transactions cannot begin: {why}; {last}"))
         .with_hint(
             "the relay retries; check that the cluster is up and that this user may use the transactional id",

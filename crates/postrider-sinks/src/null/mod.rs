@@ -1,11 +1,11 @@
-//! The sink that keeps nothing.
+//! A sink that discards all messages.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use postrider::BoxFuture;
 use postrider::sink::{Capabilities, Message, Outcome, Receipt, Sink};
 
-/// Acknowledges every message and forgets it. For benchmarks, and to see what a subscription would send.
+/// Acknowledges and discards every message. For benchmarks, and to count what a subscription would send.
 #[derive(Debug, Default)]
 pub struct Null {
     messages: AtomicU64,
@@ -13,7 +13,7 @@ pub struct Null {
 }
 
 impl Null {
-    /// A sink that has seen nothing yet.
+    /// A sink with both counters at zero.
     pub fn new() -> Self {
         Self::default()
     }

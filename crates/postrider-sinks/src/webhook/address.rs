@@ -1,4 +1,4 @@
-//! The URL of an endpoint, checked as far as it can be without asking for its addresses.
+//! The URL of an endpoint, checked as far as possible without resolving its name.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,15 +7,15 @@ use reqwest::Url;
 
 use super::guard::Guard;
 
-/// A URL requests may go to. Shown, it is scheme, host and port: its path may hold a token.
+/// A URL that requests may go to. Its `Display` is scheme, host and port, because the path may contain a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) url: Url,
 }
 
 impl Address {
-    /// Checks a URL: `https`, or `http` where that is allowed, and no address that is refused. No resolver is
-    /// asked about a URL with an address in it, so this is where such a one is checked.
+    /// Checks a URL: `https`, or `http` where that is allowed, and no forbidden IP address. A URL with a literal IP
+    /// address does not pass through the resolver, so its address is checked here.
     pub(super) fn parse(text: &str, guard: &Guard, allow_http: bool) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("this is not a URL: {error}"))?;
         let host = url.host_str().unwrap_or_default().to_owned();
@@ -25,7 +25,7 @@ impl Address {
             "https" => {}
             "http" if allow_http || own => {}
             "http" => return Err(format!("http://{host} is not encrypted; use https or allow http")),
-            // Not told which: what was given may be no URL at all, and a secret.
+            // The text is not repeated: it may be a secret instead of a URL.
             _ => return Err("the scheme of the URL must be https or http".into()),
         }
         if !url.username().is_empty() || url.password().is_some() {
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_inside_are_refused_however_they_are_written() {
+    fn internal_addresses_are_refused_in_every_notation_of_a_url() {
         for inside in [
             "https://127.0.0.1/",
             "https://127.1/",
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn unencrypted_requests_go_to_the_own_machine_alone_unless_allowed() {
+    fn unencrypted_requests_are_allowed_only_to_this_machine_by_default() {
         assert!(parse("http://hooks.example/").unwrap_err().contains("not encrypted"));
         assert!(Address::parse("http://hooks.example/", &Guard::default(), true).is_ok());
         let open = Guard { allow_private: true, ..Guard::default() };
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_of_http_is_refused_without_its_secrets() {
+    fn an_invalid_url_is_refused_without_printing_its_secrets() {
         for bad in [
             "",
             "orders",

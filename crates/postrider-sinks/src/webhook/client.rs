@@ -15,46 +15,46 @@ use tokio::time::Instant;
 
 use super::address::Address;
 use super::config::WebhookConfig;
-use super::endpoint::{Endpoints, Part};
-use super::error::unanswered;
+use super::endpoint::{EndpointBatch, Endpoints};
+use super::error::outcome_of_error;
 use super::guard::Guard;
-use super::hosts::Hosts;
-use super::message::{headers, is_taken};
-use super::resolve::{Guarded, Lookup, System};
-use super::response::{Hidden, read};
+use super::hosts::HostAllowList;
+use super::message::{headers, is_reserved};
+use super::resolve::{GuardedResolver, Lookup, SystemResolver};
+use super::response::{Secrets, read};
 use super::{Key, routed, tls};
 
-/// How long a connection without a request is kept. Shorter than servers do, or they would meet a request half way
-/// with an end, and its outcome would be unknown.
+/// How long an idle connection is kept. Shorter than the timeout of servers: a server that closes the connection while
+/// a request is on its way leaves the outcome unknown.
 const IDLE: Duration = Duration::from_secs(4);
 
-/// Sends each message as one POST, signed as Standard Webhooks says.
+/// Sends each message as one POST request, signed according to Standard Webhooks.
 ///
-/// - Acknowledged means that the endpoint answered 2xx. What that is worth is the endpoint's promise.
-/// - `webhook-id` is the event's id, the same in every try: the receiver tells duplicates by it.
-/// - Messages of a batch are under way at the same time, a bounded number per endpoint. The relay sends one of a
-///   key at a time, so the order of a key is kept.
-/// - No answer within the timeout, or half of one, is ambiguous; no connection is an outage.
-/// - A URL that a routing rule makes of an event's values goes to the rule's host, or to one of `allow_hosts`.
-/// - Redirects are not followed and proxies of the environment are not used, as both would lead past the check of
-///   addresses. Names are checked at every connection, and the connection goes to the checked address.
-/// - At most 4 KiB of an answer are read.
+/// - Acknowledged means that the endpoint responded with 2xx. Whether it stored the event is up to the endpoint.
+/// - `webhook-id` is the event's id, the same in every attempt: receivers detect duplicates by it.
+/// - Messages of a batch are sent concurrently, with a limit per endpoint. The relay sends one message per key at a
+///   time, so the order per key is kept.
+/// - No response within the timeout, or an incomplete one, is ambiguous; a failed connection is an outage.
+/// - A URL that a routing rule builds from values of an event goes to the rule's host, or to one of `allow_hosts`.
+/// - Redirects are not followed and proxies of the environment are not used, because both would bypass the address
+///   check. Names are checked at every connection, and the connection goes to the checked address.
+/// - At most 4 KiB of a response are read.
 pub struct Webhook {
     client: Client,
     clock: Arc<dyn Clock>,
-    /// Every message goes there; without it, where its route says.
+    /// The endpoint of all messages; `None` if each message has its own.
     pub(super) address: Option<Address>,
     pub(super) guard: Guard,
     pub(super) lookup: Arc<dyn Lookup>,
     pub(super) tls: Arc<rustls::ClientConfig>,
-    /// Hosts that events may choose.
-    hosts: Hosts,
+    /// Hosts that events may select.
+    hosts: HostAllowList,
     destinations: Destinations,
     allow_http: bool,
     keys: Vec<Key>,
-    /// Headers of every request.
-    every: HeaderMap,
-    hidden: Hidden,
+    /// Added to every request.
+    common_headers: HeaderMap,
+    secrets: Secrets,
     timeout: Duration,
     endpoints: Endpoints,
 }
@@ -63,17 +63,17 @@ impl Webhook {
     /// Checks the settings. Does not connect yet.
     ///
     /// # Errors
-    /// [`Code::SinkOpen`] if a setting makes no sense or the address may not be connected to.
+    /// [`Code::SinkOpen`] if a setting is invalid or the address is forbidden.
     pub fn open(config: &WebhookConfig) -> Result<Self> {
-        Self::open_with(config, Arc::new(SystemClock::new()), Arc::new(System))
+        Self::open_with(config, Arc::new(SystemClock::new()), Arc::new(SystemResolver))
     }
 
-    /// As [`Webhook::open`], with the time of signatures from another clock.
+    /// As [`Webhook::open`], with a given clock for the time in signatures.
     ///
     /// # Errors
     /// As [`Webhook::open`].
     pub fn open_with_clock(config: &WebhookConfig, clock: Arc<dyn Clock>) -> Result<Self> {
-        Self::open_with(config, clock, Arc::new(System))
+        Self::open_with(config, clock, Arc::new(SystemResolver))
     }
 
     pub(super) fn open_with(
@@ -86,12 +86,12 @@ impl Webhook {
         let address = config.url.as_ref().map(parse).transpose();
         let address = address.map_err(|why| Error::new(Code::SinkOpen, format!("webhook: {why}")))?;
         let token = config.authorization.as_deref();
-        let hidden =
-            Hidden::new(token.into_iter().chain(token.and_then(|token| token.split(' ').next_back())));
+        let secrets =
+            Secrets::new(token.into_iter().chain(token.and_then(|token| token.split(' ').next_back())));
         let tls = tls::client(config.ca_file.as_deref())?;
         let client = Client::builder()
             .tls_backend_preconfigured(tls.clone())
-            .dns_resolver(Arc::new(Guarded { guard: guard.clone(), lookup: lookup.clone() }))
+            .dns_resolver(Arc::new(GuardedResolver { guard: guard.clone(), lookup: lookup.clone() }))
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .user_agent(concat!("postrider/", env!("CARGO_PKG_VERSION")))
@@ -114,15 +114,15 @@ impl Webhook {
             destinations: config.destinations(),
             allow_http: config.allow_http,
             keys: config.keys.clone(),
-            every: every(config)?,
-            hidden,
+            common_headers: common_headers(config)?,
+            secrets,
             timeout: config.timeout,
             endpoints: Endpoints::new(config.concurrency),
         })
     }
 
     async fn publish_all(&self, batch: &[Message]) -> Vec<Outcome> {
-        let begin_until = Instant::now() + self.timeout / 2;
+        let start_deadline = Instant::now() + self.timeout / 2;
         let mut outcomes = vec![Outcome::Untried; batch.len()];
         let (parts, chosen) = self.parts(batch);
         let sending: FuturesUnordered<_> = batch
@@ -133,7 +133,7 @@ impl Webhook {
                 let part = part.as_ref().map(|number| &parts[*number]);
                 async move {
                     let outcome = match part {
-                        Ok(part) => self.one(part, message, begin_until).await,
+                        Ok(part) => self.send(part, message, start_deadline).await,
                         Err(why) => Outcome::Rejected(Failure::new(why.clone())),
                     };
                     (at, outcome)
@@ -141,7 +141,7 @@ impl Webhook {
             })
             .collect();
         let mut sending = std::pin::pin!(sending);
-        // Of each part, what failed since its last acknowledgement.
+        // For each endpoint, the messages that failed since its last acknowledgement.
         let mut last: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         while let Some((at, outcome)) = sending.next().await {
             if let Some(Ok(part)) = chosen.get(at) {
@@ -172,8 +172,8 @@ impl Webhook {
         outcomes
     }
 
-    /// Parts of the batch by endpoint, and for each message the number of its part or why it can go nowhere.
-    fn parts(&self, batch: &[Message]) -> (Vec<Part<'_>>, Vec<Result<usize, String>>) {
+    /// Splits a batch by endpoint. For each message, the index of its part, or why it has no valid endpoint.
+    fn parts(&self, batch: &[Message]) -> (Vec<EndpointBatch<'_>>, Vec<Result<usize, String>>) {
         let mut parts = Vec::new();
         if let Some(address) = &self.address {
             parts.push(self.endpoints.part(address.clone()));
@@ -194,26 +194,29 @@ impl Webhook {
         (parts, chosen)
     }
 
-    async fn one(&self, part: &Part<'_>, message: &Message, begin_until: Instant) -> Outcome {
-        let Some(_turn) = part.turn(begin_until).await else { return Outcome::Untried };
+    async fn send(&self, part: &EndpointBatch<'_>, message: &Message, start_deadline: Instant) -> Outcome {
+        let Some(_permits) = part.permits(start_deadline).await else { return Outcome::Untried };
         let now = self.clock.now();
         if let Some(wait) = part.quiet_for(now.elapsed) {
-            let mut failure = Failure::new(format!("{} asked for a pause", part.address));
-            failure.retry_after = Some(wait);
-            return Outcome::Down(failure);
+            let failure = Failure::new(format!("{} asked for a pause", part.address));
+            return Outcome::Down(failure.with_retry_after(wait));
         }
-        let headers =
-            match headers(message, &self.every, &self.keys, now.wall.as_micros().div_euclid(1_000_000)) {
-                Ok(headers) => headers,
-                Err(why) => return Outcome::Rejected(Failure::new(why)),
-            };
+        let headers = match headers(
+            message,
+            &self.common_headers,
+            &self.keys,
+            now.wall.as_micros().div_euclid(1_000_000),
+        ) {
+            Ok(headers) => headers,
+            Err(why) => return Outcome::Rejected(Failure::new(why)),
+        };
         let request = self.client.post(part.address.url.clone()).headers(headers).body(message.body.clone());
         let outcome = match request.send().await {
             Ok(response) => {
                 let wall = self.clock.now().wall;
-                read(response, &part.address, &self.hidden, wall, self.address.is_some()).await.outcome()
+                read(response, &part.address, &self.secrets, wall, self.address.is_some()).await.outcome()
             }
-            Err(error) => unanswered(&part.address.to_string(), error, self.timeout),
+            Err(error) => outcome_of_error(&part.address.to_string(), error, self.timeout),
         };
         match &outcome {
             Outcome::Acknowledged(_) => part.succeeded(),
@@ -247,14 +250,14 @@ impl fmt::Debug for Webhook {
 }
 
 /// The headers of every request, checked.
-fn every(config: &WebhookConfig) -> Result<HeaderMap> {
+fn common_headers(config: &WebhookConfig) -> Result<HeaderMap> {
     let refused =
         |name: &str, why: &str| Error::new(Code::SinkOpen, format!("webhook: the header {name:?} {why}"));
     let mut headers = HeaderMap::new();
     for (text, value) in &config.headers {
         let name: HeaderName =
             text.parse().map_err(|_| refused(text, "has a name that is not valid in HTTP"))?;
-        if is_taken(&name) {
+        if is_reserved(&name) {
             return Err(refused(text, "is set by the sink itself"));
         }
         let value: HeaderValue =

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Answers each question with the next address, and the last one for ever.
+/// Resolves to the next address at each lookup, and then always to the last one.
 struct Changing(Mutex<Vec<&'static str>>);
 
 impl Lookup for Changing {
@@ -40,7 +40,7 @@ async fn server(address: &str) -> (u16, Arc<Mutex<usize>>) {
 fn sink(port: u16, answers: &[&'static str]) -> Webhook {
     let mut config = WebhookConfig::new(format!("http://hooks.example:{port}/"));
     config.allow_http = true;
-    // Stands for the public internet here.
+    // In place of the public internet.
     config.allow_networks = vec!["127.0.0.1".into()];
     let lookup = Arc::new(Changing(Mutex::new(answers.to_vec())));
     Webhook::open_with(&config, Arc::new(SystemClock::new()), lookup).unwrap()
@@ -69,7 +69,7 @@ async fn a_name_that_changes_its_address_is_checked_at_every_connection() {
 
 #[tokio::test]
 async fn the_address_that_was_checked_is_the_one_connected_to() {
-    // A second question would get the other address, where nobody listens.
+    // A second lookup would return the other address, where no server listens.
     let (port, connections) = server("127.0.0.1").await;
     let sink = sink(port, &["127.0.0.1", "127.0.0.3"]);
     assert!(matches!(publish(&sink).await, Outcome::Acknowledged(_)));
@@ -91,7 +91,7 @@ async fn reaching_an_endpoint_goes_through_the_guard() {
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_refused() {
     let refused = |change: fn(&mut WebhookConfig)| {
         let mut config = WebhookConfig::new("https://hooks.example/T0KEN");
         change(&mut config);

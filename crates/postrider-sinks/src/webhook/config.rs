@@ -11,47 +11,47 @@ use postrider::{Code, Error, Result};
 
 use super::Key;
 use super::guard::Guard;
-use super::hosts::Hosts;
+use super::hosts::HostAllowList;
 
-/// Where requests go, who signs them, and what they may reach.
+/// Where requests go, which keys sign them, and which addresses they may reach.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebhookConfig {
-    /// Every event goes there. `None`: an event goes to the destination its route gives it, which must be a URL. The
-    /// headers and signatures below then go wherever events are routed. Values of events in that URL are escaped; the
-    /// host must stand in the routing rule, unless `allow_hosts` names it.
+    /// The endpoint of all events. `None`: each event goes to the destination of its route, which must be a URL. The
+    /// headers and signatures below are then sent to every such URL. Values of the event in that URL are escaped; its
+    /// host must be part of the routing rule or be listed in `allow_hosts`.
     pub url: Option<String>,
-    /// Each signs every request: one, or two while receivers change from one to the other. None: not signed.
+    /// Every key signs every request. Use two while receivers change to a new one. Empty: requests are not signed.
     pub keys: Vec<Key>,
     /// Value of the header `authorization`. Never printed.
     pub authorization: Option<String>,
-    /// Headers of every request. Not for secrets.
+    /// Headers of every request. Do not put secrets here: these values are printed.
     pub headers: BTreeMap<String, String>,
-    /// How long one request may take, its answer included. No request begins later than half of this after its
-    /// batch, so the relay's publish timeout must be more than one and a half times this.
+    /// Timeout of one request, including its response. Requests of a batch start within half of this time, so the
+    /// relay's publish timeout must be more than one and a half times this value.
     pub timeout: Duration,
-    /// Requests to one endpoint at the same time.
+    /// Maximum number of concurrent requests to one endpoint.
     pub concurrency: usize,
-    /// Lets requests go to loopback, private and other special addresses.
+    /// Allows requests to loopback, private and other special addresses.
     pub allow_private: bool,
-    /// Lets requests go to special addresses of these networks, such as `10.1.0.0/16`.
+    /// Allows requests to special addresses in these networks, such as `10.1.0.0/16`.
     pub allow_networks: Vec<String>,
-    /// Hosts that an event may choose, where its topic or a value in the host of a rule's URL says where it goes:
-    /// `hooks.example`, `hooks.example:8443`, `*.hooks.example` for all below it, `*` for every host. Empty: none.
+    /// Hosts that an event may select, through its topic or a value in the host of a rule's URL: `hooks.example`,
+    /// `hooks.example:8443`, `*.hooks.example` for all subdomains, `*` for every host. Empty: none.
     pub allow_hosts: Vec<String>,
-    /// Lets requests go unencrypted. To the own machine they may in any case, if its addresses are allowed.
+    /// Allows unencrypted requests. Loopback addresses do not need this, only `allow_private` or `allow_networks`.
     pub allow_http: bool,
-    /// Certificates (PEM) to trust besides those of the operating system.
+    /// Certificates (PEM) to trust in addition to those of the operating system.
     pub ca_file: Option<PathBuf>,
 }
 
 impl WebhookConfig {
-    /// To this address.
+    /// Sends all events to this URL.
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: Some(url.into()), ..Self::routed() }
     }
 
-    /// To the URL that each event's route gives it.
+    /// Sends each event to the URL of its route.
     pub fn routed() -> Self {
         Self {
             url: None,
@@ -68,7 +68,7 @@ impl WebhookConfig {
         }
     }
 
-    /// Signs with this secret too.
+    /// Adds a secret that signs every request.
     ///
     /// # Errors
     /// As [`Key::parse`].
@@ -77,8 +77,8 @@ impl WebhookConfig {
         Ok(self)
     }
 
-    /// Where requests go, for people: scheme, host and port. The rest of an address may hold a token.
-    pub fn shown(&self) -> String {
+    /// Where requests go, for logs and status: scheme, host and port. The rest of the URL may contain a token.
+    pub fn redacted_url(&self) -> String {
         match &self.url {
             None => "the URL from each event's route".into(),
             Some(url) => reqwest::Url::parse(url)
@@ -89,13 +89,13 @@ impl WebhookConfig {
     /// Checks what can be checked without connecting or reading files.
     ///
     /// # Errors
-    /// [`Code::SinkOpen`] for a network or host that is none.
+    /// [`Code::SinkOpen`] for an entry that is not a network or not a host.
     pub fn check(&self) -> Result<()> {
         self.guard()?;
         self.hosts().map(|_| ())
     }
 
-    /// What the sink makes of the destinations that routing names.
+    /// How the sink uses the destinations that routing names.
     pub fn destinations(&self) -> Destinations {
         match self.url {
             Some(_) => Destinations::Fixed,
@@ -103,12 +103,12 @@ impl WebhookConfig {
         }
     }
 
-    /// Hosts that events may choose.
-    pub(super) fn hosts(&self) -> Result<Hosts> {
-        Hosts::parse(&self.allow_hosts)
+    /// Hosts that events may select.
+    pub(super) fn hosts(&self) -> Result<HostAllowList> {
+        HostAllowList::parse(&self.allow_hosts)
     }
 
-    /// What may be connected to.
+    /// The addresses that may be connected to.
     pub(super) fn guard(&self) -> Result<Guard> {
         let networks = self.allow_networks.iter().map(|text| {
             let host = || text.parse::<std::net::IpAddr>().map(IpNet::from);
@@ -122,10 +122,10 @@ impl WebhookConfig {
 }
 
 impl fmt::Debug for WebhookConfig {
-    /// Without the address's path, which may hold a token, and without secrets.
+    /// Without the URL's path, which may contain a token, and without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebhookConfig")
-            .field("to", &self.shown())
+            .field("to", &self.redacted_url())
             .field("keys", &self.keys)
             .field("headers", &self.headers.keys())
             .field("timeout", &self.timeout)

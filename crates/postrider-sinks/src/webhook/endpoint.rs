@@ -1,4 +1,4 @@
-//! Endpoints: how many requests each has, and which asked to be left alone.
+//! Endpoints: the requests in progress to each, and which asked for a pause.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 use super::address::Address;
 
-/// Endpoints remembered. Beyond, those without a request are forgotten.
+/// Maximum number of endpoints remembered. At the limit, endpoints without a request in progress are forgotten.
 const ENDPOINTS_MAX: usize = 1024;
-/// Requests of a sink at the same time, whatever the number of its endpoints.
+/// Maximum number of concurrent requests of a sink, over all its endpoints.
 const REQUESTS_MAX: usize = 256;
 /// Failures in a row after which the rest of a batch for an endpoint is not tried.
 const FAILURES_MAX: usize = 8;
@@ -29,7 +29,7 @@ pub(super) struct Endpoints {
 #[derive(Debug)]
 struct Endpoint {
     requests: Semaphore,
-    /// Until when it is left alone, by the clock's `elapsed`.
+    /// No requests are sent before this time, by the clock's `elapsed`.
     quiet_until: Mutex<Duration>,
 }
 
@@ -40,7 +40,7 @@ impl Endpoints {
     }
 
     /// The part of a batch that goes to an address.
-    pub(super) fn part(&self, address: Address) -> Part<'_> {
+    pub(super) fn part(&self, address: Address) -> EndpointBatch<'_> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ENDPOINTS_MAX {
             known.retain(|_, endpoint| Arc::strong_count(endpoint) > 1);
@@ -50,7 +50,7 @@ impl Endpoints {
             Arc::new(Endpoint { requests, quiet_until: Mutex::default() })
         };
         let endpoint = known.entry(address.url.as_str().to_owned()).or_insert_with(new).clone();
-        Part {
+        EndpointBatch {
             address,
             endpoint,
             requests: Semaphore::new(self.concurrency),
@@ -64,10 +64,10 @@ impl Endpoints {
 
 /// The messages of one batch for one endpoint.
 #[derive(Debug)]
-pub(super) struct Part<'s> {
+pub(super) struct EndpointBatch<'s> {
     pub(super) address: Address,
     endpoint: Arc<Endpoint>,
-    /// Keeps this batch from standing in line more than once per request it may have, so that others get their turn.
+    /// Limits how many messages of this batch queue for the endpoint at a time, so that other batches get permits too.
     requests: Semaphore,
     of_sink: &'s Semaphore,
     failures: AtomicUsize,
@@ -75,12 +75,13 @@ pub(super) struct Part<'s> {
     tried: AtomicBool,
 }
 
-/// The right to have one request under way.
-pub(super) type Turn<'p> = [SemaphorePermit<'p>; 3];
+/// Permission for one request, from the batch, the endpoint and the sink.
+pub(super) type Permits<'p> = [SemaphorePermit<'p>; 3];
 
-impl<'s> Part<'s> {
-    /// Waits for a turn; `None` if there is none until then, or if the rest of the batch is not to be tried.
-    pub(super) async fn turn<'p>(&'p self, until: Instant) -> Option<Turn<'p>>
+impl<'s> EndpointBatch<'s> {
+    /// Waits for permission to send one request; `None` if there is none before the deadline, or if the rest of the
+    /// batch must not be tried.
+    pub(super) async fn permits<'p>(&'p self, until: Instant) -> Option<Permits<'p>>
     where
         's: 'p,
     {
@@ -89,20 +90,20 @@ impl<'s> Part<'s> {
             let of_endpoint = self.endpoint.requests.acquire().await.ok()?;
             Some([own, of_endpoint, self.of_sink.acquire().await.ok()?])
         };
-        let turn = tokio::time::timeout_at(until, all).await.ok().flatten()?;
+        let permits = tokio::time::timeout_at(until, all).await.ok().flatten()?;
         if self.stopped.load(Ordering::Relaxed) {
             return None;
         }
         self.tried.store(true, Ordering::Relaxed);
-        Some(turn)
+        Some(permits)
     }
 
-    /// Whether something of this batch had its turn.
+    /// Whether a message of this batch was tried.
     pub(super) fn was_tried(&self) -> bool {
         self.tried.load(Ordering::Relaxed)
     }
 
-    /// How long the endpoint is still to be left alone.
+    /// How long the pause that the endpoint asked for still lasts.
     pub(super) fn quiet_for(&self, now: Duration) -> Option<Duration> {
         let until = *self.endpoint.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
         let wait = until.checked_sub(now).filter(|wait| !wait.is_zero())?;
@@ -110,7 +111,7 @@ impl<'s> Part<'s> {
         Some(wait)
     }
 
-    /// It asked to be left alone.
+    /// The endpoint asked for a pause.
     pub(super) fn quiet_until(&self, until: Duration) {
         *self.endpoint.quiet_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
         self.stop();
@@ -121,12 +122,12 @@ impl<'s> Part<'s> {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    /// It took a message.
+    /// The endpoint acknowledged a message.
     pub(super) fn succeeded(&self) {
         self.failures.store(0, Ordering::Relaxed);
     }
 
-    /// It did not take a message, perhaps for a reason of its own.
+    /// A message failed; the endpoint may be the cause.
     pub(super) fn failed(&self) {
         if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= FAILURES_MAX {
             self.stop();

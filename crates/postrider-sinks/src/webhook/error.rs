@@ -1,4 +1,4 @@
-//! What an answer, or none, means for the message.
+//! The outcome of a message from the endpoint's response, or from a request without one.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -8,33 +8,33 @@ use reqwest::StatusCode;
 
 use super::guard::Refused;
 
-/// How long an endpoint that is asked too often is left alone if it does not say itself.
-const THROTTLED: Duration = Duration::from_secs(1);
+/// Pause after a 429 response without `retry-after`.
+const THROTTLE_WAIT: Duration = Duration::from_secs(1);
 
-/// An answer, read.
+/// The parts of a response that decide the outcome.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
-    /// How long it asks to be left alone.
+    /// The pause that the endpoint asks for.
     pub(super) retry_after: Option<Duration>,
-    /// Who said it and what, for people.
+    /// The endpoint and the beginning of its response, for operators.
     pub(super) text: String,
-    /// The endpoint is the only one of its sink.
+    /// The sink has no other endpoint.
     pub(super) only_endpoint: bool,
 }
 
 impl Answer {
-    /// What became of the message.
+    /// The outcome of the message.
     ///
     /// | status | outcome | why |
     /// |---|---|---|
     /// | 2xx | acknowledged | |
-    /// | 3xx, 401, 405, 407, 421, 426, 429, 511, and 503 with `retry-after` | down | would be said of every message: a wrong address or token, or too many requests |
-    /// | 403, 404, 408, 425, other 5xx | retryable | may be said of one message or of all; the relay finds out which |
-    /// | 502, 504 | ambiguous | a gateway lost the answer, the endpoint behind it may have the message |
-    /// | 409, 423, 424 | failed | this message's, and may pass |
-    /// | 410 | down, and the subscription is paused; rejected where events are routed to several endpoints | the endpoint wants no more |
-    /// | other 4xx | rejected | this message's, and will not pass |
+    /// | 3xx, 401, 405, 407, 421, 426, 429, 511, and 503 with `retry-after` | down | concerns every message: a wrong address or token, or too many requests |
+    /// | 403, 404, 408, 425, other 5xx | retryable | may concern one message or all; the relay finds out which |
+    /// | 502, 504 | ambiguous | a gateway lost the response; the endpoint behind it may have the message |
+    /// | 409, 423, 424 | failed | concerns this message, and may be temporary |
+    /// | 410 | down, and the subscription is paused; rejected where events are routed to several endpoints | the endpoint no longer exists |
+    /// | other 4xx | rejected | concerns this message, and is permanent |
     pub(super) fn outcome(self) -> Outcome {
         let Self { status, retry_after, text, only_endpoint } = self;
         let mut failure = Failure::new(text);
@@ -43,7 +43,7 @@ impl Answer {
             200..=299 => Outcome::Acknowledged(Receipt::new(format!("status {}", status.as_u16()))),
             300..=399 | 401 | 405 | 407 | 421 | 426 | 511 => Outcome::Down(failure),
             429 => {
-                failure.retry_after = Some(retry_after.unwrap_or(THROTTLED));
+                failure.retry_after = Some(retry_after.unwrap_or(THROTTLE_WAIT));
                 Outcome::Down(failure)
             }
             503 if retry_after.is_some() => Outcome::Down(failure),
@@ -57,8 +57,8 @@ impl Answer {
     }
 }
 
-/// What a request without an answer means. Before a connection stands, nothing was sent.
-pub(super) fn unanswered(endpoint: &str, error: reqwest::Error, timeout: Duration) -> Outcome {
+/// The outcome of a message whose request got no response. Nothing was sent if no connection was established.
+pub(super) fn outcome_of_error(endpoint: &str, error: reqwest::Error, timeout: Duration) -> Outcome {
     let error = error.without_url();
     if let Some(refused) = sources(&error).find_map(|source| source.downcast_ref::<Refused>()) {
         return Outcome::Down(Failure::new(refused.to_string()));
@@ -76,7 +76,7 @@ pub(super) fn unanswered(endpoint: &str, error: reqwest::Error, timeout: Duratio
     Outcome::Ambiguous(Failure::new(what))
 }
 
-/// The innermost cause says most; what stands around it says "error".
+/// The innermost cause. The outer ones only add the word "error".
 fn causes(error: &reqwest::Error) -> String {
     sources(error).last().map_or_else(|| error.to_string(), ToString::to_string)
 }
@@ -138,7 +138,7 @@ mod tests {
             assert_eq!(failure.retry_after, Some(Duration::from_secs(20)));
         }
         let Outcome::Down(failure) = outcome(429, None, true) else { panic!() };
-        assert_eq!(failure.retry_after, Some(THROTTLED));
+        assert_eq!(failure.retry_after, Some(THROTTLE_WAIT));
         let Outcome::Retryable(failure) = outcome(500, Some(20), true) else { panic!() };
         assert_eq!(failure.retry_after, Some(Duration::from_secs(20)));
     }

@@ -1,14 +1,14 @@
 //! Which addresses may be connected to.
 //!
-//! A destination may be another party's choice. Without a guard it could name a server of the own network, which
-//! trusts every client that reaches it (server-side request forgery).
+//! A destination may be chosen by another party. Without this check it could name a server of the internal network that
+//! trusts every client (server-side request forgery).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-/// Lets only addresses of the public internet pass, and those of networks that were allowed.
+/// Allows addresses of the public internet, and those of networks that the configuration allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Guard {
     pub(super) allow_private: bool,
@@ -35,7 +35,7 @@ impl Guard {
     }
 }
 
-/// An IPv4 address in IPv6 clothes as what the operating system connects to.
+/// An IPv4-mapped IPv6 address as the IPv4 address that the operating system connects to.
 fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -75,12 +75,12 @@ fn special_v6(address: Ipv6Addr) -> Option<&'static str> {
     let [c, d] = low.to_be_bytes();
     let last = Ipv4Addr::new(a, b, c, d);
     Some(match first {
-        // ::, ::1, and the old way to write an IPv4 address.
+        // ::, ::1, and deprecated IPv4-compatible addresses.
         0 if [second, third, fourth, fifth, sixth] == [0; 5] => "a loopback, unspecified or IPv4 address",
-        // NAT64 leads to the IPv4 address at its end.
+        // A NAT64 address ends with the IPv4 address that it leads to.
         0x64 if [second, third, fourth, fifth, sixth] == [0xff9b, 0, 0, 0, 0] => return special_v4(last),
         0x64 if second == 0xff9b => "a local NAT64 address",
-        // 6to4 leads to the IPv4 address after its first two bytes.
+        // A 6to4 address contains the IPv4 address that it leads to after its first two bytes.
         0x2002 => {
             let ([a, b], [c, d]) = (second.to_be_bytes(), third.to_be_bytes());
             return special_v4(Ipv4Addr::new(a, b, c, d));
@@ -190,7 +190,7 @@ mod tests {
     ];
 
     #[test]
-    fn addresses_inside_do_not_pass_in_whatever_clothes() {
+    fn internal_addresses_are_refused_in_every_notation() {
         for inside in INSIDE {
             assert!(!passes(&Guard::default(), inside), "{inside}");
             assert!(passes(&Guard { allow_private: true, ..Guard::default() }, inside), "{inside}");

@@ -1,13 +1,13 @@
-//! Which hosts an event may choose.
+//! Which hosts an event may select.
 //!
-//! Requests carry the sink's token and signature, so an event that could name any host could have them sent there.
+//! Requests contain the sink's token and signature. An event that could select any host could send them there.
 
 use postrider::{Code, Error, Result};
 use reqwest::Url;
 
 /// The hosts of an allow-list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Hosts(Vec<Entry>);
+pub(super) struct HostAllowList(Vec<Entry>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
@@ -21,13 +21,13 @@ enum Entry {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Host {
-    /// As the URL parser writes it: lower case, punycode, addresses in their usual form.
+    /// As the URL parser normalises it: lower case, punycode, canonical addresses.
     name: String,
     /// `None`: the port of the scheme.
     port: Option<u16>,
 }
 
-impl Hosts {
+impl HostAllowList {
     /// Reads an allow-list.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Hosts {
         texts.iter().map(read).collect::<Result<_>>().map(Self)
     }
 
-    /// Whether an event may choose the host and port of this URL.
+    /// Whether an event may select the host and port of this URL.
     pub(super) fn allow(&self, url: &Url) -> bool {
         let name = url.host_str().unwrap_or_default();
         self.0.iter().any(|entry| match entry {
@@ -68,7 +68,7 @@ impl Host {
         if text.contains(is_outside) {
             return None;
         }
-        // Through the parser of addresses, so that both are written the same way. The scheme has no port of its own.
+        // The URL parser normalises the host in the same way as in the URLs that it is compared with.
         let url = Url::parse(&format!("https://{text}/")).ok()?;
         let port = url.port().or_else(|| text.ends_with(":443").then_some(443));
         Some(Self { name: url.host_str()?.to_owned(), port })
@@ -88,7 +88,7 @@ mod tests {
 
     fn allowed(list: &[&str], url: &str) -> bool {
         let list: Vec<String> = list.iter().map(|&text| text.to_owned()).collect();
-        Hosts::parse(&list).unwrap().allow(&Url::parse(url).unwrap())
+        HostAllowList::parse(&list).unwrap().allow(&Url::parse(url).unwrap())
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_the_hosts_below_or_for_all() {
+    fn a_star_matches_subdomains_or_every_host() {
         assert!(allowed(&["*.hooks.example"], "https://a.hooks.example/"));
         assert!(allowed(&["*.hooks.example"], "https://a.b.hooks.example/"));
         for url in ["https://hooks.example/", "https://.hooks.example/", "https://evilhooks.example/"] {
@@ -133,11 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_host_is_refused() {
+    fn an_entry_that_is_not_a_host_is_refused() {
         for text in
             ["", "https://hooks.example", "hooks.example/a", "me@hooks.example", "a b", "*.*", "a*b", "**"]
         {
-            let error = Hosts::parse(&[text.to_owned()]).unwrap_err();
+            let error = HostAllowList::parse(&[text.to_owned()]).unwrap_err();
             assert!(error.report().contains("is not a host such as"), "{text}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Keys that sign requests, in the form Standard Webhooks gives them.
+//! Keys that sign requests, in the format of Standard Webhooks.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use hmac::{Hmac, KeyInit, Mac};
 use postrider::{Code, Error, Result};
 use sha2::Sha256;
 
-/// What a key starts with when it is shown to people.
+/// The prefix of a key in text form.
 const PREFIX: &str = "whsec_";
-/// Bytes that a key may have, as the specification says.
+/// Number of bytes that a key may have according to the specification.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A shared secret. Nothing prints it.
+/// A shared secret. It is never printed.
 #[derive(Clone)]
 pub struct Key(Hmac<Sha256>);
 
@@ -21,7 +21,7 @@ impl Key {
     /// Reads `whsec_` and the key's bytes in base64; the prefix may be left out.
     ///
     /// # Errors
-    /// [`Code::SinkOpen`] if it is not base64 of 24 to 64 bytes. The message holds no word of it.
+    /// [`Code::SinkOpen`] if it is not base64 of 24 to 64 bytes. The message does not contain the secret.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let bytes = STANDARD.decode(text.strip_prefix(PREFIX).unwrap_or(text)).map_err(|_| {
@@ -43,7 +43,7 @@ impl Key {
         format!("v1,{}", STANDARD.encode(code))
     }
 
-    /// Whether this is what [`Key::sign`] gives, without its `v1,`. Takes the same time for every wrong one.
+    /// Whether this is the signature that [`Key::sign`] returns, without its `v1,`. Runs in constant time.
     pub(super) fn signed(&self, signature: &str, id: &str, timestamp: &str, body: &[u8]) -> bool {
         let Ok(code) = STANDARD.decode(signature) else { return false };
         self.over(id, timestamp, body).verify_slice(&code).is_ok()
@@ -56,7 +56,7 @@ impl Key {
 }
 
 impl PartialEq for Key {
-    /// Keys are equal if they sign alike: the bytes themselves are not kept.
+    /// Compares signatures, because the key's bytes are not kept.
     fn eq(&self, other: &Self) -> bool {
         self.sign("", 0, b"") == other.sign("", 0, b"")
     }

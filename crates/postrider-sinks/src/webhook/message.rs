@@ -1,15 +1,16 @@
-//! A message as the headers of a request.
+//! The HTTP headers of a message.
 
 use std::borrow::Cow;
 
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 use postrider::event::{TRACEPARENT, TRACESTATE};
-use postrider::sink::{HEADER_ASIDE, Message};
+use postrider::sink::{Message, RENAMED_HEADER_PREFIX};
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::{Key, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP};
 
-/// Names that HTTP, the client or the signature need for themselves.
-const TAKEN: [&str; 18] = [
+/// Names that HTTP, the client or the signature use.
+const RESERVED: [&str; 18] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -30,9 +31,9 @@ const TAKEN: [&str; 18] = [
     WEBHOOK_SIGNATURE,
 ];
 
-/// Names that servers and proxies act upon: who sends, on whose behalf, which method and path is meant. An event may
-/// not say such things of the request that carries it; `headers` of the sink may.
-const TRUSTED: [&str; 15] = [
+/// Names that servers and proxies act on: sender, forwarding, method and path. An event must not set these for its own
+/// request; only `headers` of the sink may.
+const ACTED_ON: [&str; 15] = [
     "authorization",
     "cookie",
     "cookie2",
@@ -50,36 +51,56 @@ const TRUSTED: [&str; 15] = [
     "x-rewrite-url",
 ];
 
+/// Characters that are percent-encoded in names: all except those of an HTTP token. `%` is part of the encoding.
+const NOT_IN_NAMES: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'#')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b'^')
+    .remove(b'`')
+    .remove(b'|')
+    .remove(b'~');
+/// Characters that are percent-encoded in values: all that are not printable ASCII, and `%`.
+const NOT_IN_VALUES: &AsciiSet = &CONTROLS.add(b'%');
+/// The same, in a value with a space at an end.
+const NOT_IN_PADDED_VALUES: &AsciiSet = &NOT_IN_VALUES.add(b' ');
+
 /// Whether the sink or HTTP sets this header itself.
-pub(super) fn is_taken(name: &HeaderName) -> bool {
-    *name == CONTENT_TYPE || TAKEN.contains(&name.as_str())
+pub(super) fn is_reserved(name: &HeaderName) -> bool {
+    *name == CONTENT_TYPE || RESERVED.contains(&name.as_str())
 }
 
-/// Whether a header of an event has to stand aside: some servers take `_` for `-`, so that counts as the same.
-fn stands_aside(name: &HeaderName, every: &HeaderMap) -> bool {
+/// Whether a header of an event must be renamed. Some servers treat `_` as `-`, so both count as the same name.
+fn must_be_renamed(name: &HeaderName, common: &HeaderMap) -> bool {
     let dashed = name.as_str().replace('_', "-");
-    TAKEN.contains(&&*dashed)
-        || TRUSTED.contains(&&*dashed)
+    RESERVED.contains(&&*dashed)
+        || ACTED_ON.contains(&&*dashed)
         || dashed == CONTENT_TYPE.as_str()
         || name.as_str() != dashed && dashed.starts_with("postrider-")
-        || every.contains_key(name)
-        || every.contains_key(&*dashed)
+        || common.contains_key(name)
+        || common.contains_key(&*dashed)
 }
 
-/// Headers of the request for a message at a moment: the message's own, those of every request, the media type and
-/// the signatures.
+/// The headers of a request: those of the message, those of every request, the media type and the signatures.
 ///
-/// - A value with more than printable ASCII in it, or with `%`, or with a space at an end, is percent-encoded there.
-///   Those of `traceparent`, `tracestate` and CloudEvents (`ce-`) are so by their own rules and go as they are.
-/// - A header of the event with a name that is taken, or that servers and proxies act upon, arrives as
-///   `postrider-header-NAME`; `content-type` is the body's.
-/// - A name that HTTP cannot carry is percent-encoded.
+/// - Characters of a value other than printable ASCII, `%`, and spaces at the ends are percent-encoded. The values of
+///   `traceparent`, `tracestate` and CloudEvents headers (`ce-`) are encoded by their own rules and sent unchanged.
+/// - A header of the event whose name is reserved, or that servers and proxies act on, is sent as
+///   `postrider-header-NAME`; `content-type` is that of the body.
+/// - A name that is not valid in HTTP is percent-encoded.
 ///
 /// # Errors
-/// Two names that are one to HTTP, or a media type that is none. Such a message can never be sent.
+/// Two headers whose names differ only in case, or an invalid media type. Such a message can never be sent.
 pub(super) fn headers(
     message: &Message,
-    every: &HeaderMap,
+    common: &HeaderMap,
     keys: &[Key],
     timestamp_seconds: i64,
 ) -> Result<HeaderMap, String> {
@@ -89,8 +110,8 @@ pub(super) fn headers(
             continue;
         }
         let mut known = header_name(&name).ok_or_else(|| format!("the header {name:?} has no name"))?;
-        if stands_aside(&known, every) {
-            known = header_name(&format!("{HEADER_ASIDE}{name}")).ok_or("a header has no name")?;
+        if must_be_renamed(&known, common) {
+            known = header_name(&format!("{RENAMED_HEADER_PREFIX}{name}")).ok_or("a header has no name")?;
         }
         let value = HeaderValue::from_str(&header_value(known.as_str(), &value))
             .map_err(|_| format!("the header {name:?} cannot be sent"))?;
@@ -98,12 +119,12 @@ pub(super) fn headers(
             return Err(format!("the header {name:?} occurs twice: HTTP header names are case-insensitive"));
         }
     }
-    headers.extend(every.iter().map(|(name, value)| (name.clone(), value.clone())));
+    headers.extend(common.iter().map(|(name, value)| (name.clone(), value.clone())));
     let content_type = HeaderValue::from_str(&message.content_type)
         .map_err(|_| format!("the media type {:?} cannot be sent", message.content_type))?;
     headers.insert(CONTENT_TYPE, content_type);
     if message.body.is_empty() {
-        // The client says nothing of a body that is empty, and servers then answer 411.
+        // The client sends no length for an empty body, and servers then respond with 411.
         headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     sign(&mut headers, message, keys, timestamp_seconds);
@@ -124,35 +145,18 @@ fn sign(headers: &mut HeaderMap, message: &Message, keys: &[Key], timestamp_seco
 }
 
 fn header_name(name: &str) -> Option<HeaderName> {
-    let encoded = percent_encoded(name, |c| c.is_ascii_alphanumeric() || "-_.!#$&'*+^`|~".contains(c));
+    let encoded = utf8_percent_encode(name, NOT_IN_NAMES).to_string();
     HeaderName::from_bytes(encoded.as_bytes()).ok()
 }
 
 fn header_value<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
-    let printable = |c: char| (' '..='~').contains(&c);
-    let as_it_is = name.starts_with("ce-") || name == TRACEPARENT || name == TRACESTATE;
-    if as_it_is && value.chars().all(printable) {
+    let is_encoded_already = name.starts_with("ce-") || name == TRACEPARENT || name == TRACESTATE;
+    if is_encoded_already && value.chars().all(|c| (' '..='~').contains(&c)) {
         return value.into();
     }
     // HTTP drops spaces at the ends.
-    let at_an_end = value.starts_with(' ') || value.ends_with(' ');
-    percent_encoded(value, |c| printable(c) && c != '%' && !(c == ' ' && at_an_end))
-}
-
-/// A text with every character but those that `stays` as the percent-encoded bytes of its UTF-8.
-fn percent_encoded(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if text.chars().all(&stays) {
-        return text.into();
-    }
-    let mut encoded = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if stays(c) {
-            encoded.push(c);
-        } else {
-            encoded.extend(c.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("%{byte:02X}")));
-        }
-    }
-    encoded.into()
+    let ends_with_space = value.starts_with(' ') || value.ends_with(' ');
+    utf8_percent_encode(value, if ends_with_space { NOT_IN_PADDED_VALUES } else { NOT_IN_VALUES }).into()
 }
 
 #[cfg(test)]

@@ -5,11 +5,15 @@ use postrider::{Event, Position};
 
 use super::*;
 
-fn request(encoder: impl Encoder, event: Event, every: &[(&'static str, &str)]) -> Result<HeaderMap, String> {
+fn request(
+    encoder: impl Encoder,
+    event: Event,
+    common: &[(&'static str, &str)],
+) -> Result<HeaderMap, String> {
     let encoder: Arc<dyn Encoder> = Arc::new(encoder);
     let message = Message::encode(&encoder, Position::new(1), Arc::new(event), "d".into()).unwrap();
-    let every = every.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
-    headers(&message, &every.collect(), &[], 17)
+    let common = common.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
+    headers(&message, &common.collect(), &[], 17)
 }
 
 #[track_caller]
@@ -38,7 +42,7 @@ fn a_value_of_any_script_is_percent_encoded_without_loss() {
 }
 
 #[test]
-fn a_header_of_the_event_cannot_take_the_place_of_ours() {
+fn a_header_of_the_event_cannot_replace_one_of_the_sink() {
     let event = Event::new("a", "")
         .with_header("Host", "inside")
         .with_header("content-length", "0")
@@ -65,7 +69,7 @@ fn a_header_of_the_event_cannot_take_the_place_of_ours() {
 }
 
 #[test]
-fn an_event_cannot_say_who_sends_or_which_path_is_meant() {
+fn an_event_cannot_set_headers_that_servers_act_on() {
     let names = [
         "Authorization",
         "cookie",
@@ -90,7 +94,7 @@ fn an_event_cannot_say_who_sends_or_which_path_is_meant() {
 }
 
 #[test]
-fn a_header_that_only_postrider_writes_cannot_be_forged_by_who_writes_sql() {
+fn a_header_of_postrider_cannot_be_forged_with_plain_sql() {
     let forged =
         || Event::new("a", "").with_header("postrider-id", "forged").with_header("Postrider-Type", "forged");
     let event = forged();
@@ -125,7 +129,7 @@ fn names_only_a_foreign_writer_can_store_are_carried_or_refused() {
 }
 
 #[test]
-fn a_value_with_a_line_break_starts_no_header_of_its_own() {
+fn a_line_break_in_a_value_does_not_start_another_header() {
     let event =
         Event::new("a", "").with_header("x", "1\r\nx-forged: 2").with_header("ce-x", "1\r\nx-forged: 2");
     let headers = request(Plain, event, &[]).unwrap();

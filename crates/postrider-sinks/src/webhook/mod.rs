@@ -1,5 +1,5 @@
-//! POST to an HTTP endpoint, signed as [Standard Webhooks](https://www.standardwebhooks.com) says, and the check of
-//! such a request for who receives it.
+//! Sends events as HTTP POST requests, signed according to [Standard Webhooks](https://www.standardwebhooks.com), and
+//! verifies such requests on the receiving side.
 
 #[cfg(feature = "webhook")]
 mod address;

@@ -1,4 +1,5 @@
-//! Looking whether an endpoint can be reached, without a request: to the endpoint a request would be an event.
+//! Checks whether an endpoint is reachable without sending a request, because the endpoint would take a request for an
+//! event.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -17,12 +18,13 @@ use super::resolve::checked;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 
 impl Webhook {
-    /// Connects to the fixed address as a request would, and closes the connection: the name is resolved, every address
-    /// of it is checked, then TCP and, for `https`, TLS with the server's certificate. Answers what was done, or `None` if
-    /// there is no fixed address. No request is sent, so neither token nor path is.
+    /// Connects to the fixed URL as a request would, and closes the connection: resolves the name, checks each of its
+    /// addresses, then opens TCP and, for `https`, TLS with verification of the server's certificate. Returns a
+    /// description of the connection, or `None` if there is no fixed URL. Sends no request, so neither the token nor
+    /// the path leaves this host.
     ///
     /// # Errors
-    /// [`Code::SinkFailed`] with what did not work.
+    /// [`Code::SinkFailed`] with the step that failed.
     pub async fn probe(&self) -> Result<Option<String>> {
         let Some(address) = &self.address else { return Ok(None) };
         let refused = |why: String| Error::new(Code::SinkFailed, format!("{address}: {why}"));
@@ -48,14 +50,14 @@ impl Webhook {
     }
 }
 
-/// The host as a resolver and TLS want it: an IPv6 address without brackets.
+/// The host as a resolver and TLS expect it: an IPv6 address without brackets.
 fn host_and_port(address: &Address) -> (String, u16) {
     let host = address.url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     (host, address.url.port_or_known_default().unwrap_or(443))
 }
 
-/// The first address that a connection can be made to, or why the last one could not.
+/// The first address that accepts a connection, or why the last one did not.
 fn connect(
     found: &[IpAddr],
     port: u16,
@@ -92,7 +94,7 @@ fn handshake(mut stream: TcpStream, config: &Arc<ClientConfig>, host: &str) -> i
         })?;
     }
     connection.send_close_notify();
-    // The handshake is what was asked for.
+    // The check ends with the handshake; a failed close does not matter.
     let _ = connection.write_tls(&mut stream);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Names to addresses, each checked before it is connected to.
 //!
-//! The client asks for every new connection and connects to the given addresses, so a name that changes its addresses
-//! between check and connection gains nothing.
+//! The HTTP client resolves the name for every new connection and connects to the returned addresses, so a name that
+//! changes its addresses between check and connection does not bypass the check.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,16 +12,16 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::guard::Guard;
 
-/// Asks for the addresses of a host. The seam where tests put answers of their own.
+/// Resolves a host. Tests implement it with fixed addresses.
 pub(super) trait Lookup: Send + Sync + 'static {
     fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 }
 
-/// The operating system's answers.
+/// The resolver of the operating system.
 #[derive(Debug)]
-pub(super) struct System;
+pub(super) struct SystemResolver;
 
-impl Lookup for System {
+impl Lookup for SystemResolver {
     fn lookup(&self, host: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((host, 0)).await?;
@@ -30,26 +30,26 @@ impl Lookup for System {
     }
 }
 
-/// A resolver for the client that tells only checked addresses.
-pub(super) struct Guarded {
+/// A resolver for the HTTP client that returns only checked addresses.
+pub(super) struct GuardedResolver {
     pub(super) guard: Guard,
     pub(super) lookup: Arc<dyn Lookup>,
 }
 
-impl Resolve for Guarded {
+impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (guard, lookup) = (self.guard.clone(), self.lookup.clone());
         let host = name.as_str().to_owned();
         Box::pin(async move {
             let found = checked(&guard, &*lookup, host).await?;
-            // The client puts the URL's port in.
+            // The client sets the URL's port.
             let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as Addrs)
         })
     }
 }
 
-/// The addresses of a host. One forbidden address among several is enough to refuse the name: an honest one has none.
+/// The addresses of a host. A single forbidden address is enough to refuse the name: a legitimate public host has none.
 pub(super) async fn checked(
     guard: &Guard,
     lookup: &dyn Lookup,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     async fn resolved(answers: Vec<&'static str>) -> Result<usize, String> {
-        let guarded = Guarded { guard: Guard::default(), lookup: Arc::new(Answers(answers)) };
+        let guarded = GuardedResolver { guard: Guard::default(), lookup: Arc::new(Answers(answers)) };
         let found = guarded.resolve("hooks.example".parse().unwrap()).await;
         found.map(Iterator::count).map_err(|error| error.to_string())
     }

@@ -1,4 +1,4 @@
-//! Reading an answer: never more of it than a person would, and no secret.
+//! Reads a response: its status, and a short excerpt without secrets.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use super::address::Address;
 use super::error::Answer;
 use super::retry_after::retry_after;
 
-/// Bytes of an answer's body that are read.
+/// Maximum number of bytes read from the body of a response.
 const BODY_BYTES_MAX: usize = 4 * 1024;
-/// Characters of it that people see.
+/// Maximum number of characters of an excerpt.
 const EXCERPT_CHARS_MAX: usize = 240;
-/// How long the rest of a good answer is waited for, so that its connection can be used again.
+/// How long to wait for the rest of a successful response, so that its connection can be reused.
 const REST_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Texts that must not be repeated to people.
+/// Texts that must not appear in an excerpt.
 #[derive(Clone, Default)]
-pub(super) struct Hidden(Vec<String>);
+pub(super) struct Secrets(Vec<String>);
 
-impl Hidden {
-    /// Hides these, as far as they are long enough to be a secret.
+impl Secrets {
+    /// Masks these texts, except those that are too short to be a secret.
     pub(super) fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut all: Vec<String> =
             texts.into_iter().filter(|text| text.len() >= 6).map(str::to_owned).collect();
-        // The longest first: a part of it may be hidden too.
+        // The longest first, because one secret may be a part of another.
         all.sort_unstable_by_key(|text| std::cmp::Reverse(text.len()));
         Self(all)
     }
@@ -34,15 +34,15 @@ impl Hidden {
     fn mask(&self, text: String, url: &Url) -> String {
         let of_url = [url.query().unwrap_or_default(), url.path()].into_iter().filter(|part| part.len() >= 6);
         let all = self.0.iter().map(String::as_str).chain(of_url);
-        all.fold(text, |text, hidden| text.replace(hidden, "***"))
+        all.fold(text, |text, secret| text.replace(secret, "***"))
     }
 }
 
-/// Reads what the outcome needs. A good answer is good whatever its body does.
+/// Reads what the outcome depends on. A success status counts even if the body cannot be read.
 pub(super) async fn read(
     mut response: Response,
     address: &Address,
-    hidden: &Hidden,
+    secrets: &Secrets,
     now: Timestamp,
     only_endpoint: bool,
 ) -> Answer {
@@ -60,7 +60,7 @@ pub(super) async fn read(
             "{address} redirects{to} ({status}); redirects are not followed; configure the final address"
         );
     }
-    let said = hidden.mask(one_line(&body), &address.url);
+    let said = secrets.mask(one_line(&body), &address.url);
     if !said.is_empty() {
         text = format!("{text}: {}", excerpt(said));
     }
@@ -84,7 +84,7 @@ async fn body(response: &mut Response) -> Vec<u8> {
     body
 }
 
-/// A body on one line. One that was cut loses its last word, which may be half a secret.
+/// A body on one line. A truncated body loses its last word, which may be half a secret.
 fn one_line(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body).replace(char::is_control, " ");
     let whole =
@@ -114,10 +114,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_endpoint_repeats_of_our_secrets_is_masked() {
-        let hidden = Hidden::new(["Bearer T0KEN-T0KEN", "T0KEN-T0KEN", "no"]);
+    fn secrets_in_a_response_are_masked() {
+        let secrets = Secrets::new(["Bearer T0KEN-T0KEN", "T0KEN-T0KEN", "no"]);
         let url = Url::parse("https://h.example/services/T1/B2?key=QU3RY").unwrap();
         let said = "no route /services/T1/B2?key=QU3RY for Bearer T0KEN-T0KEN (T0KEN-T0KEN)".to_owned();
-        assert_eq!(hidden.mask(said, &url), "no route ***?*** for *** (***)");
+        assert_eq!(secrets.mask(said, &url), "no route ***?*** for *** (***)");
     }
 }

@@ -1,18 +1,18 @@
-//! How long an endpoint asks to wait.
+//! The header `retry-after`.
 
 use std::time::Duration;
 
 use jiff::fmt::rfc2822::DateTimeParser;
 use postrider::Timestamp;
 
-/// The longest wait an endpoint can ask for.
+/// Longest wait that an endpoint can request.
 pub(super) const RETRY_AFTER_MAX: Duration = Duration::from_hours(1);
 
-/// Reads the header `retry-after`: seconds, or a date. What cannot be read asks for nothing.
+/// Reads the header: seconds, or a date. `None` if it is neither.
 pub(super) fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     let wait = if value.bytes().all(|b| b.is_ascii_digit()) && !value.is_empty() {
-        // More digits than a number holds is a long time too.
+        // A number that is too large for a u64 becomes the maximum.
         value.parse().map_or(RETRY_AFTER_MAX, Duration::from_secs)
     } else {
         let date = DateTimeParser::new().parse_timestamp(value).ok()?;

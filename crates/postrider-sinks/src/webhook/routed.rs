@@ -1,21 +1,21 @@
-//! The address that the route of a message gives it. Parts of it may come from the event.
+//! The URL of a message from its route. Parts of it may come from the event.
 
 use postrider::sink::Message;
 use reqwest::Url;
 
 use super::address::Address;
 use super::guard::Guard;
-use super::hosts::Hosts;
+use super::hosts::HostAllowList;
 
-/// The address of a message, or why it can go nowhere.
+/// The URL of a message, or why it is not valid.
 ///
-/// The router has escaped the values of the event. This looks at the whole, as a server would read it: the host must be
-/// the one of the rule or one that events may choose, and no path may lead upwards.
+/// The router has escaped the values of the event. This function checks the complete URL as a server would read it: the
+/// host must be the rule's host or one that events may select, and the path must not contain `.` or `..`.
 pub(super) fn address(
     message: &Message,
     guard: &Guard,
     allow_http: bool,
-    hosts: &Hosts,
+    hosts: &HostAllowList,
 ) -> Result<Address, String> {
     let text = &*message.destination;
     if text.contains(|c: char| c.is_control() || c == '\\') || text.trim() != text {
@@ -30,7 +30,7 @@ pub(super) fn address(
             let of_rule = Url::parse(origin)
                 .map_err(|error| format!("the rule's destination is not a URL: {error}"))?;
             if of_rule.origin() != address.url.origin() {
-                return Err(format!("it goes to {address}, but the rule says {origin}"));
+                return Err(format!("its URL goes to {address}, but the rule's host is {origin}"));
             }
         }
         None if hosts.allow(&address.url) => {}
@@ -43,8 +43,8 @@ pub(super) fn address(
     Ok(address)
 }
 
-/// Whether a segment of the path is `.` or `..`, in one of the ways to write them. Servers and the parser of URLs take
-/// such a segment as a step upwards, however it is encoded.
+/// Whether a segment of the path is `.` or `..`, encoded or not. Servers and URL parsers resolve such a segment to the
+/// parent folder, however it is encoded.
 fn has_dot_segment(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let mut segments = path.split('/').map(|segment| segment.to_ascii_lowercase().replace("%2e", "."));
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_that_leads_upwards_is_found_however_it_is_written() {
+    fn a_dot_segment_is_found_in_every_encoding() {
         for url in [
             "https://h/..",
             "https://h/a/../b",

@@ -1,4 +1,4 @@
-//! TLS with ring, whatever the process's default is.
+//! TLS with ring, independent of the default crypto provider of the process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 /// Trusts the operating system's certificates and those of a file.
 pub(super) fn client(ca_file: Option<&Path>) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    // What cannot be read is missing when another process needs it, and the handshake then says so.
+    // A system certificate that cannot be read is skipped; if it is needed, the handshake fails and names the reason.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = ca_file {
         add(&mut roots, path).map_err(|why| {

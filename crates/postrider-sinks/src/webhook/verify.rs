@@ -1,4 +1,4 @@
-//! The receiving side: is this request from a sender that knows the secret?
+//! The receiving side: verifies that a request was signed with a known secret.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,19 +8,19 @@ use postrider::{Clock, Result, SystemClock, Timestamp};
 
 use super::Key;
 
-/// Name of the header with the event's id. The same in every try: use it to tell duplicates.
+/// Name of the header with the event's id. It is the same in every attempt: use it to detect duplicates.
 pub const WEBHOOK_ID: &str = "webhook-id";
-/// Name of the header with the time of the try, in seconds since 1970.
+/// Name of the header with the time of the attempt, in seconds since 1970.
 pub const WEBHOOK_TIMESTAMP: &str = "webhook-timestamp";
 /// Name of the header with the signatures.
 pub const WEBHOOK_SIGNATURE: &str = "webhook-signature";
 
-/// How far the two clocks may be apart unless the receiver says otherwise.
+/// Default for the maximum difference between the clocks of sender and receiver.
 const TOLERANCE: Duration = Duration::from_mins(5);
-/// Signatures of one request that are looked at.
+/// Maximum number of signatures of one request that are checked.
 const SIGNATURES_MAX: usize = 16;
 
-/// Checks requests that were signed as Standard Webhooks says.
+/// Verifies requests that were signed according to Standard Webhooks.
 ///
 /// ```
 /// # fn main() -> postrider::Result<()> {
@@ -44,7 +44,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Accepts what any of these secrets signed. During a rotation, give the old and the new one.
+    /// Accepts requests signed with any of these secrets. During a rotation, pass the old and the new one.
     ///
     /// # Errors
     /// As [`Key::parse`].
@@ -53,19 +53,19 @@ impl Verifier {
         Ok(Self { keys, tolerance: TOLERANCE })
     }
 
-    /// How far the sender's clock may be from ours, either way. The default is five minutes. What is older may
-    /// be a copy of an earlier request.
+    /// Maximum difference between the sender's clock and this one, in either direction. The default is five minutes. An
+    /// older request may be a replay.
     #[must_use]
     pub fn tolerance(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
         self
     }
 
-    /// Checks a request by its headers and body, and returns the event's id. `header` is asked for names in
-    /// lower case; HTTP does not tell cases apart, so look them up the same way.
+    /// Verifies a request by its headers and body, and returns the event's id. `header` is called with lower-case
+    /// names; HTTP header names are case-insensitive, so look them up that way.
     ///
     /// # Errors
-    /// Why it must be rejected.
+    /// The reason why the request must be rejected.
     pub fn verify<'h>(
         &self,
         header: impl Fn(&str) -> Option<&'h str>,
@@ -74,7 +74,7 @@ impl Verifier {
         self.verify_at(SystemClock::new().now().wall, header, body)
     }
 
-    /// As [`Verifier::verify`], at a moment the caller names.
+    /// As [`Verifier::verify`], with a given current time.
     ///
     /// # Errors
     /// As [`Verifier::verify`].
@@ -96,10 +96,10 @@ impl Verifier {
         if now.until(sent) > self.tolerance {
             return Err(Unverified::TooNew);
         }
-        let mut of_ours =
+        let mut supported =
             signatures.split(' ').take(SIGNATURES_MAX).filter_map(|one| one.strip_prefix("v1,"));
-        let genuine = of_ours.any(|signature| {
-            // Every key is asked, so that the time taken does not tell which one it was.
+        let genuine = supported.any(|signature| {
+            // Checks every key, so that the time taken does not reveal which one matched.
             self.keys.iter().fold(false, |found, key| key.signed(signature, id, timestamp, body) | found)
         });
         if genuine { Ok(id) } else { Err(Unverified::NotSigned) }
@@ -129,15 +129,15 @@ impl Verifier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unverified {
-    /// This header is not there.
+    /// This header is missing.
     Missing(&'static str),
     /// The timestamp is not a number of seconds.
     TimestampInvalid,
     /// The request is older than the tolerance.
     TooOld,
-    /// The request is from further in the future than the tolerance.
+    /// The timestamp is further in the future than the tolerance allows.
     TooNew,
-    /// None of its signatures is of one of our keys.
+    /// No signature matches a known key.
     NotSigned,
     /// The request is genuine, but its id is not a UUID.
     IdInvalid,

@@ -59,7 +59,7 @@ fn a_request_must_be_of_now() {
 }
 
 #[test]
-fn what_is_missing_or_senseless_is_named() {
+fn a_missing_or_invalid_header_is_named() {
     for name in [WEBHOOK_ID, WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE] {
         assert_eq!(verify(&[NEW], SENT, &[(name, "")], BODY), Err(Unverified::Missing(name)));
     }

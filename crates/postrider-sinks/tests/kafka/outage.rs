@@ -96,7 +96,7 @@ async fn relay_through_outages(transactions: bool) {
     let mut config = config(&kafka, &topic);
     config.transactional_id = transactions.then(|| topic.clone());
     let sink = postrider_sinks::kafka::Kafka::open(&config).unwrap();
-    let policy = Policy { window_events_max: 200, lease: Duration::from_secs(6), ..Policy::default() };
+    let policy = Policy::default().window_events_max(200).lease(Duration::from_secs(6));
     let subscription = Subscription::new("kafka", sink).start(Start::Beginning).policy(policy);
     let store = Arc::new(SqliteStore::open(&database).unwrap());
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();

@@ -47,7 +47,7 @@ async fn deliver(
     let sink = postrider_sinks::kafka::Kafka::open(&config)?;
     let subscription = Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
     let relay = Relay::builder().outbox(Arc::new(store), [subscription]).spawn().await?;
-    while relay.status()[0].brain.acknowledged < records as u64 {
+    while relay.status()[0].state.acknowledged < records as u64 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     relay.shutdown().await?;

@@ -53,18 +53,16 @@ pub(crate) async fn all_troubles(
 ) {
     let mut shop = Shop::open();
     let (sink, ambiguous) = Counted::new(sink);
-    let policy = Policy {
-        window_events_max: WINDOW,
-        lease: Duration::from_secs(6),
-        probe_min: Duration::from_millis(100),
-        probe_max: Duration::from_millis(500),
-        ..Policy::default()
-    };
+    let policy = Policy::default()
+        .window_events_max(WINDOW)
+        .lease(Duration::from_secs(6))
+        .probe_min(Duration::from_millis(100))
+        .probe_max(Duration::from_millis(500));
     let subscription =
         Subscription::new("network", sink).start(Start::Beginning).encoder(Plain).policy(policy);
     let store = Arc::new(SqliteStore::open(shop.database()).unwrap());
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
-    let down = || relay.status()[0].brain.destinations_down > 0;
+    let down = || relay.status()[0].state.destinations_down > 0;
     for trouble in TROUBLES {
         let before = (shop.last_or_none(), proxy.seen(), Instant::now());
         shop.write(200);

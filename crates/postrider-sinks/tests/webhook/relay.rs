@@ -39,14 +39,12 @@ impl Shop {
     }
 
     async fn relay(&self, server: &Server) -> Relay {
-        let policy = Policy {
-            backoff_min: Duration::from_millis(5),
-            backoff_max: Duration::from_millis(20),
-            probe_min: Duration::from_millis(5),
-            probe_max: Duration::from_millis(20),
-            lease: Duration::from_secs(2),
-            ..Policy::default()
-        };
+        let policy = Policy::default()
+            .backoff_min(Duration::from_millis(5))
+            .backoff_max(Duration::from_millis(20))
+            .probe_min(Duration::from_millis(5))
+            .probe_max(Duration::from_millis(20))
+            .lease(Duration::from_secs(2));
         let subscription = Subscription::new("hooks", super::sink(server))
             .start(Start::Beginning)
             .encoder(Plain)
@@ -130,7 +128,7 @@ async fn an_endpoint_that_is_gone_pauses_the_subscription_until_an_operator_lets
     let relay = shop.relay(&endpoint.server).await;
     let reason = shop.wait_until_paused().await;
     assert!(reason.contains("410 Gone"), "{reason}");
-    assert_eq!(relay.status()[0].brain.paused.as_deref(), Some(reason.as_str()));
+    assert_eq!(relay.status()[0].state.paused.as_deref(), Some(reason.as_str()));
     assert_eq!(shop.parked(), 0, "nothing was counted against an event");
     assert!(endpoint.server.requests().len() <= 7, "no key is tried twice");
 

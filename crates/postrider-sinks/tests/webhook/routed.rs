@@ -61,7 +61,7 @@ impl Shop {
             .start(Start::Beginning)
             .router(Router::by_topic().first_match(rules).unwrap())
             .encoder(Plain)
-            .policy(Policy { lease: Duration::from_secs(2), ..Policy::default() });
+            .policy(Policy::default().lease(Duration::from_secs(2)));
         Relay::builder().outbox(store, [subscription]).spawn().await
     }
 

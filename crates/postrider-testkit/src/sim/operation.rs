@@ -73,6 +73,8 @@ pub(crate) struct Shipment {
     pub(crate) messages: Vec<Routed>,
     pub(crate) passage: Passage,
     pub(crate) answers: Vec<Answer>,
+    /// How many of them the relay got before the others.
+    pub(crate) early: usize,
     /// The destination fell silent, and whether that was an outage.
     pub(crate) silent: Option<bool>,
     /// The relay has an answer: the sink's, or its own after the timeout.
@@ -82,11 +84,17 @@ pub(crate) struct Shipment {
 impl Shipment {
     pub(crate) fn new(batch: BatchId, messages: Vec<Routed>) -> Self {
         let passage = Passage::default();
-        Self { batch, messages, passage, answers: Vec::new(), silent: None, answered: false }
+        Self { batch, messages, passage, answers: Vec::new(), early: 0, silent: None, answered: false }
     }
 
     pub(crate) fn is_complete(&self) -> bool {
         self.answers.len() == self.messages.len()
+    }
+
+    /// The answers that the relay does not have yet, by their place, and marks them as reported.
+    pub(crate) fn report_early(&mut self) -> Vec<(usize, Answer)> {
+        let first = std::mem::replace(&mut self.early, self.answers.len());
+        self.answers.iter().cloned().enumerate().skip(first).collect()
     }
 
     /// What the sink tells of the batch. One that hears of its messages `one_by_one` says which failed last.

@@ -88,7 +88,7 @@ pub(crate) fn route(
         Way::Unrouted => Disposition::Unrouted,
     };
     let key = key_number(plan, bug, event.ordering_key().as_deref(), position);
-    Routed { position, key, disposition, event }
+    Routed { position, key, disposition, attempts: 0, event }
 }
 
 /// The number of a key: FNV-1a of its text, or of the position where there is no order.

@@ -1,7 +1,7 @@
 //! What the brains tell people: traced, counted, and used where the checkers need it.
 
 use postrider::ledger::ParkedState;
-use postrider::relay::brain::{Deposed, Report};
+use postrider::relay::brain::{Report, TermEnd};
 
 use super::seen::{Owner, Seen};
 use super::world::World;
@@ -16,8 +16,8 @@ impl World {
         self.tally.count(name(report));
         match report {
             // Somebody who was replaced may still be telling old news.
-            Report::Brake(_) if self.leaders[seat.subscription] != Some(owner) => {}
-            Report::Brake(brake) => self.full[seat.subscription] = brake.is_some(),
+            Report::CapacityLimit(_) if self.leaders[seat.subscription] != Some(owner) => {}
+            Report::CapacityLimit(limit) => self.full[seat.subscription] = limit.is_some(),
             Report::Parked { position, .. } => self.saw(&Seen::Parked { owner, position: *position }),
             _ => {}
         }
@@ -29,14 +29,14 @@ const fn name(report: &Report) -> &'static str {
     match report {
         Report::Leading { clean: true, .. } => "report: leading, clean",
         Report::Leading { clean: false, .. } => "report: leading, unclean",
-        Report::Deposed(Deposed::LeaseLost) => "report: deposed, lease lost",
-        Report::Deposed(Deposed::LeaseExpired) => "report: deposed, lease expired",
-        Report::Deposed(Deposed::Fenced) => "report: deposed, fenced",
-        Report::Deposed(Deposed::StoreFailed(_)) => "report: deposed, store failed",
-        Report::Deposed(Deposed::ParkedChanged) => "report: deposed, parked rows changed",
+        Report::TermEnded(TermEnd::LeaseLost) => "report: term ended, lease lost",
+        Report::TermEnded(TermEnd::LeaseExpired) => "report: term ended, lease expired",
+        Report::TermEnded(TermEnd::Fenced) => "report: term ended, fenced",
+        Report::TermEnded(TermEnd::StoreFailed(_)) => "report: term ended, store failed",
+        Report::TermEnded(TermEnd::ParkedChanged) => "report: term ended, parked rows changed",
         Report::ParkedChanged => "report: parked rows changed",
-        Report::Deposed(Deposed::HistoryChanged) => "report: deposed, history changed",
-        Report::Deposed(Deposed::Released) => "report: deposed, released",
+        Report::TermEnded(TermEnd::HistoryChanged) => "report: term ended, history changed",
+        Report::TermEnded(TermEnd::Released) => "report: term ended, released",
         Report::StandingBy { .. } => "report: standing by",
         Report::Halted(_) => "report: halted",
         Report::Paused(Some(_)) => "report: paused",
@@ -52,8 +52,8 @@ const fn name(report: &Report) -> &'static str {
         Report::Failing { .. } => "report: failing",
         Report::PossibleDuplicate(_) => "report: possible duplicate",
         Report::OrderBroken(_) => "report: order broken",
-        Report::Brake(Some(_)) => "report: brake on",
-        Report::Brake(None) => "report: brake off",
+        Report::CapacityLimit(Some(_)) => "report: capacity limit reached",
+        Report::CapacityLimit(None) => "report: capacity limit over",
         _ => "report: unknown",
     }
 }

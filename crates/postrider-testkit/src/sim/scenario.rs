@@ -48,6 +48,8 @@ pub(crate) struct SubscriptionPlan {
     pub(crate) name: String,
     pub(crate) policy: Policy,
     pub(crate) prefix_safe: bool,
+    /// Messages that the sink works on at once, if it limits them; it then reports outcomes early.
+    pub(crate) in_flight_max: Option<usize>,
     /// By topic.
     pub(crate) ways: Vec<Way>,
     /// Its destinations.
@@ -159,10 +161,13 @@ fn plan(random: &mut Random, kind: Kind, number: usize, destinations: &mut usize
     let mut ways: Vec<Way> = (0..TOPICS).map(|topic| Way::To(own[topic % count])).collect();
     ways[TOPICS - 1] = random.pick(&[Way::To(own[0]), Way::Filtered, Way::Unrouted]);
     let policy = if kind == Kind::Isolation { roomy(random, count) } else { tight(random, count) };
+    let prefix_safe = random.coin();
+    let in_flight_max = (!prefix_safe && random.permille(400)).then(|| random.size(1, 8));
     SubscriptionPlan {
         name: format!("s{number}"),
         policy,
-        prefix_safe: random.coin(),
+        prefix_safe,
+        in_flight_max,
         ways,
         destinations: own,
     }
@@ -177,51 +182,48 @@ fn tight(random: &mut Random, destinations: usize) -> Policy {
     let (batch_linger, publish_timeout, flush_interval) = (ms(0, 10), ms(30, 600), ms(1, 80));
     let (lease, drain_timeout) = (ms(100, 1500), ms(50, 1500));
     let window = random.size(1, 40);
-    Policy {
-        order: if random.permille(120) { Order::None } else { Order::Key },
-        on_dead: if random.permille(150) { OnDead::Block } else { OnDead::Proceed },
-        several_destinations: destinations > 1,
-        batch_events_max: random.size(1, 12),
-        batch_bytes_max: if random.coin() { random.size(1, 60) } else { 1_000_000 },
-        batch_linger,
-        batches_in_flight_max: random.size(1, 4),
-        publish_timeout,
-        read_ahead_events_max: random.size(1, 60),
-        read_ahead_bytes_max: if random.coin() { random.size(10, 600) } else { 1_000_000 },
-        claim_events_max: random.size(1, 30),
-        window_events_max: window,
-        flush_interval,
-        flush_events: random.size(1, window),
-        max_attempts: random.between(1, 5) as u32,
-        backoff_min,
-        backoff_max,
-        parked_max: if random.permille(150) { random.size(1, 12) } else { 10_000 },
-        breaker_keys: random.size(2, 5),
-        probe_min,
-        probe_max,
-        lease,
-        poll_min,
-        poll_max,
-        drain_timeout,
-        trial_events: random.size(1, 8),
-        trial_deaths_max: random.between(1, 3) as u32,
-    }
+    Policy::default()
+        .order(if random.permille(120) { Order::None } else { Order::Key })
+        .on_dead(if random.permille(150) { OnDead::Block } else { OnDead::Proceed })
+        .several_destinations(destinations > 1)
+        .batch_events_max(random.size(1, 12))
+        .batch_bytes_max(if random.coin() { random.size(1, 60) } else { 1_000_000 })
+        .batch_linger(batch_linger)
+        .batches_in_flight_max(random.size(1, 4))
+        .publish_timeout(publish_timeout)
+        .read_ahead_events_max(random.size(1, 60))
+        .read_ahead_bytes_max(if random.coin() { random.size(10, 600) } else { 1_000_000 })
+        .claim_events_max(random.size(1, 30))
+        .window_events_max(window)
+        .flush_interval(flush_interval)
+        .flush_events(random.size(1, window))
+        .max_attempts(random.between(1, 5) as u32)
+        .backoff_min(backoff_min)
+        .backoff_max(backoff_max)
+        .parked_max(if random.permille(150) { random.size(1, 12) } else { 10_000 })
+        .breaker_keys(random.size(2, 5))
+        .probe_min(probe_min)
+        .probe_max(probe_max)
+        .lease(lease)
+        .poll_min(poll_min)
+        .poll_max(poll_max)
+        .drain_timeout(drain_timeout)
+        .trial_events(random.size(1, 8))
+        .trial_deaths_max(random.between(1, 3) as u32)
 }
 
 /// Limits that a healthy stream never touches, and retries so slow that waiting for one shows.
 fn roomy(random: &mut Random, destinations: usize) -> Policy {
-    Policy {
-        several_destinations: destinations > 1,
-        batch_events_max: random.size(8, 40),
-        publish_timeout: Duration::from_millis(500),
-        backoff_min: Duration::from_secs(20),
-        backoff_max: Duration::from_secs(60),
-        max_attempts: 3,
-        breaker_keys: 3,
-        probe_min: Duration::from_millis(200),
-        probe_max: Duration::from_secs(2),
-        lease: Duration::from_secs(2),
-        poll_max: Duration::from_millis(100),
-        ..Policy::default()
-    }
+    Policy::default()
+        .several_destinations(destinations > 1)
+        .batch_events_max(random.size(8, 40))
+        .publish_timeout(Duration::from_millis(500))
+        .backoff_min(Duration::from_secs(20))
+        .backoff_max(Duration::from_secs(60))
+        .max_attempts(3)
+        .breaker_keys(3)
+        .probe_min(Duration::from_millis(200))
+        .probe_max(Duration::from_secs(2))
+        .lease(Duration::from_secs(2))
+        .poll_max(Duration::from_millis(100))
 }

@@ -1,7 +1,7 @@
 //! What the checkers are told, as it happens.
 
 use postrider::Position;
-use postrider::relay::brain::{Routed, Snapshot, Term};
+use postrider::relay::brain::{Routed, SubscriptionState, Term};
 use postrider::sink::Outcome;
 use postrider::store::{Epoch, Settlement};
 
@@ -15,7 +15,7 @@ pub(crate) struct Owner {
 }
 
 /// What the sink said of one message, and whether the destination was down when it said so.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) fact: usize,
     pub(crate) outcome: Outcome,
@@ -30,7 +30,7 @@ pub(crate) enum Seen<'a> {
     /// Events reached a brain, from the log or from among the parked.
     Known { owner: Owner, events: &'a [Routed] },
     /// A brain took a step.
-    Stepped { owner: Owner, snapshot: &'a Snapshot },
+    Stepped { owner: Owner, snapshot: &'a SubscriptionState },
     /// A brain wants a batch published.
     Publishing { owner: Owner, messages: &'a [Routed] },
     /// A message became visible at its destination.

@@ -39,6 +39,7 @@ impl World {
                 subscription: plan.name.clone(),
                 policy,
                 prefix_safe: plan.prefix_safe,
+                in_flight_max: plan.in_flight_max,
                 seed: self.random.next(),
             };
             self.relays[relay].minds.push(Mind::new(Brain::new(setup)));
@@ -64,6 +65,11 @@ impl World {
     pub(crate) fn is_current(&self, owner: Owner) -> bool {
         self.is_alive(owner.seat)
             && self.relays[owner.seat.relay].minds[owner.seat.subscription].term == owner.term
+    }
+
+    /// Whether the relay is running, and this term is its current one.
+    pub(crate) fn is_up(&self, owner: Owner) -> bool {
+        self.is_current(owner) && self.relays[owner.seat.relay].state == State::Up
     }
 
     /// Whether the relay can take this in now. What cannot be taken in while it is frozen waits.
@@ -246,7 +252,7 @@ impl World {
                     self.saw(&Seen::Known { owner, events: &fetch.events });
                 }
                 (Reply::Published(..), Work::Publish(shipment)) if !shipment.answered => {
-                    self.answer(owner, &shipment.answers);
+                    self.answer(owner, &shipment.answers[shipment.early..]);
                 }
                 (Reply::Published(..), _) => return,
                 _ => {}
@@ -255,7 +261,8 @@ impl World {
         self.think(owner.seat, Input::Reply(owner.term, reply));
     }
 
-    fn answer(&mut self, owner: Owner, answers: &[Answer]) {
+    /// The relay hears these answers.
+    pub(crate) fn answer(&mut self, owner: Owner, answers: &[Answer]) {
         self.note(|world| {
             let one = |answer: &Answer| {
                 let text = format!("{:?}", answer.outcome);
@@ -286,12 +293,12 @@ impl World {
             .iter()
             .map(|m| Answer { fact: Facts::number(&m.event), outcome: ambiguous(), outage })
             .collect();
-        let batch = shipment.batch;
+        let (batch, early) = (shipment.batch, shipment.early);
         self.tally.count("publish timed out");
         if self.random.coin() {
             self.operations.remove(&id);
         }
-        self.answer(owner, &answers);
+        self.answer(owner, &answers[early..]);
         let outcomes = answers.into_iter().map(|answer| answer.outcome).collect();
         self.think(owner.seat, Input::Reply(owner.term, Reply::Published(batch, outcomes)));
     }

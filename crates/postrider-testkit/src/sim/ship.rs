@@ -1,6 +1,6 @@
 //! A batch arrives at the sink, message by message.
 
-use postrider::relay::brain::Reply;
+use postrider::relay::brain::{BatchId, Input, Reply};
 
 use super::agenda::Happening;
 use super::facts::Facts;
@@ -56,9 +56,29 @@ impl World {
             self.answer_after(id, operation);
         } else {
             let at = self.now + self.delay(true);
+            let early = self.reports_early(owner).then(|| (shipment.batch, shipment.report_early()));
             self.operations.insert(id, operation);
             self.agenda.plan(at, Happening::Perform(id));
+            if let Some((batch, answers)) = early {
+                self.answer_early(owner, batch, answers);
+            }
         }
+    }
+
+    /// Whether the sink reports outcomes now, before its batch is done, and the relay takes them.
+    fn reports_early(&mut self, owner: Owner) -> bool {
+        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+        plan.in_flight_max.is_some() && self.is_up(owner) && self.random.coin()
+    }
+
+    fn answer_early(&mut self, owner: Owner, batch: BatchId, answers: Vec<(usize, Answer)>) {
+        if answers.is_empty() {
+            return;
+        }
+        self.tally.count("outcomes reported early");
+        let outcomes = answers.iter().map(|(place, answer)| (*place, answer.outcome.clone())).collect();
+        self.answer(owner, &answers.into_iter().map(|(_, answer)| answer).collect::<Vec<_>>());
+        self.think(owner.seat, Input::Reply(owner.term, Reply::PublishedEarly(batch, outcomes)));
     }
 
     /// Offers the next message of a batch to its destination.

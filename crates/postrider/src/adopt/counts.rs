@@ -1,4 +1,4 @@
-//! What is in an outbox, by state.
+//! The events of an outbox, counted by state.
 
 use std::fmt;
 
@@ -6,48 +6,49 @@ use crate::ledger::ParkedState;
 use crate::store::Overview;
 use crate::{Code, Error, Result, Timestamp};
 
-/// Events of an outbox by what became of them for one subscription.
+/// The events of one subscription, counted by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Not tried yet, or held back behind others.
+    /// Not tried yet, or waiting behind another event with the same key.
     pub pending: u64,
     /// Marked as being published.
     pub in_flight: u64,
     /// Failed, and due again now or later.
     pub retrying: u64,
-    /// No route matched them; they wait for one.
+    /// No route matched; they wait for one.
     pub unrouted: u64,
-    /// Given up. They are not undelivered, and no adoption moves them.
+    /// Given up. They do not count as undelivered, and an adoption does not move them.
     pub given_up: u64,
-    /// Delivered, or handed over.
+    /// Delivered, or moved to another outbox.
     pub delivered: u64,
-    /// When the first of the undelivered ones happened.
+    /// When the first undelivered event happened.
     pub oldest: Option<Timestamp>,
-    /// When the last of them did.
+    /// When the last undelivered event happened.
     pub newest: Option<Timestamp>,
 }
 
 impl Counts {
-    /// How far an overview has to count to count everything.
+    /// A limit for an overview that no backlog reaches.
     pub(crate) const BACKLOG_MAX: u64 = i64::MAX as u64 / 2;
 
-    /// Of a subscription of the default layout, whose outbox has so many events in all.
+    /// The counts of a subscription of the default layout; `total` are all events of the outbox.
     ///
     /// # Errors
-    /// [`Code::SubscriptionUnknown`] if it is not there.
+    /// [`Code::SubscriptionUnknown`] if it does not exist.
     pub(crate) fn of(overview: &Overview, name: &str, total: u64) -> Result<Self> {
-        let of = overview.subscriptions.iter().find(|of| of.name == name).ok_or_else(|| {
+        let found = overview.subscriptions.iter().find(|subscription| subscription.name == name);
+        let subscription = found.ok_or_else(|| {
             Error::new(Code::SubscriptionUnknown, format!("there is no subscription {name:?}"))
         })?;
-        let parked = |state| of.parked.count(state);
+        let parked = |state| subscription.parked.count(state);
         let mut counts = Self {
-            pending: of.backlog.events + parked(ParkedState::Behind) + parked(ParkedState::Held),
+            pending: subscription.backlog.events + parked(ParkedState::Behind) + parked(ParkedState::Held),
             in_flight: 0,
             retrying: parked(ParkedState::Retry),
             unrouted: parked(ParkedState::Unrouted),
             given_up: parked(ParkedState::Dead) + parked(ParkedState::Expired),
             delivered: 0,
-            oldest: of.oldest(),
+            oldest: subscription.oldest(),
             newest: None,
         };
         counts.delivered = total.saturating_sub(counts.undelivered() + counts.given_up);
@@ -55,7 +56,7 @@ impl Counts {
         Ok(counts)
     }
 
-    /// Events that are still to be delivered.
+    /// Undelivered events.
     pub fn undelivered(&self) -> u64 {
         self.pending + self.in_flight + self.retrying + self.unrouted
     }

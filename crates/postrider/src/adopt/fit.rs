@@ -1,17 +1,17 @@
-//! Events that the other outbox cannot hold, collected before anything is changed.
+//! Events that do not fit the target, collected before anything is changed.
 
 use std::fmt;
 
-use super::carry::Field;
+use super::convert::Field;
 use crate::{Code, Error, Event, Outbox};
 
-/// Reasons told apart; what comes after them is counted.
+/// The most reasons in a message. Further reasons are only counted.
 const REASONS_MAX: usize = 8;
 
-/// Ids told of each.
+/// The most ids per reason in a message.
 const IDS_MAX: usize = 3;
 
-/// What did not fit so far.
+/// The events that did not fit so far.
 #[derive(Debug, Default)]
 pub(super) struct Unfit {
     events: u64,
@@ -33,26 +33,26 @@ impl Unfit {
         }
     }
 
-    /// Adds something that cannot be copied.
+    /// Adds an event that cannot be moved.
     pub(super) fn add(&mut self, why: &str, id: &str) {
         self.events += 1;
         let known = self.reasons.iter().position(|reason| reason.why == why);
-        let place = match known {
-            Some(place) => place,
+        let index = match known {
+            Some(index) => index,
             None if self.reasons.len() < REASONS_MAX => {
                 self.reasons.push(Reason { why: why.to_owned(), events: 0, first: Vec::new() });
                 self.reasons.len() - 1
             }
             None => return,
         };
-        let reason = &mut self.reasons[place];
+        let reason = &mut self.reasons[index];
         reason.events += 1;
         if reason.first.len() < IDS_MAX {
             reason.first.push(id.to_owned());
         }
     }
 
-    /// The refusal, if something did not fit.
+    /// The error, if an event did not fit.
     pub(super) fn refusal(&self, checked: u64) -> Option<Error> {
         if self.events == 0 {
             return None;
@@ -61,13 +61,14 @@ impl Unfit {
             Code::EventsUnfit,
             format!("{} of {checked} events cannot be copied: {self}", self.events),
         );
-        let lost: Vec<&str> =
+        let removable: Vec<&str> =
             Field::ALL.into_iter().map(Field::name).filter(|name| self.is_without_column(name)).collect();
-        Some(match lost.is_empty() {
+        Some(match removable.is_empty() {
             true => error,
-            false => {
-                error.with_hint(format!("to move the events without it, pass --leave-out {}", lost.join(",")))
-            }
+            false => error.with_hint(format!(
+                "to move the events without it, pass --leave-out {}",
+                removable.join(",")
+            )),
         })
     }
 
@@ -79,9 +80,9 @@ impl Unfit {
 
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, Reason { why, events, first }) in self.reasons.iter().enumerate() {
-            let comma = if place == 0 { "" } else { "; " };
-            write!(f, "{comma}{events} times {why} (first: {})", first.join(", "))?;
+        for (index, Reason { why, events, first }) in self.reasons.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{events} times {why} (first: {})", first.join(", "))?;
         }
         Ok(())
     }

@@ -1,20 +1,23 @@
-//! Adopting a table: the undelivered events of one outbox move into another of the same database, between a table with
-//! a state per row and the layout `postrider`, and back.
+//! Adoption: moves the undelivered events of one outbox to another in the same database, from a table with a state per row to
+//! the layout `postrider`, or back.
 //!
-//! Events move in batches, each in one transaction: it writes them there and settles them here. So at every moment an
-//! event is undelivered in exactly one of the two, and an adoption that was stopped anywhere begins again without a record of its
-//! own. What is settled here was handed over; it is not deleted. See adr/0032-adopting-in-one-transaction.md.
+//! Events move in batches. One transaction writes a batch to the target and settles it in the source, so an event is always
+//! undelivered in exactly one of the two. An interrupted adoption can therefore be started again, without a record of its
+//! progress. Rows that were moved stay in the source as delivered; they are not deleted. See
+//! adr/0032-adopting-in-one-transaction.md.
 
-mod carry;
-mod copying;
+mod convert;
 mod counts;
 mod fit;
 mod refuse;
+mod run;
+mod write;
 
-pub use carry::Field;
-pub use copying::{Adopted, Copying};
+pub use convert::Field;
 pub use counts::Counts;
-pub(crate) use refuse::taken;
+pub(crate) use refuse::rows_changed;
+pub use run::{Adopted, AdoptionRun};
+pub(crate) use write::{BatchTx, write_batch};
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -25,26 +28,26 @@ use crate::layout::RowTable;
 use crate::store::{Settlement, Start, Store};
 use crate::{BoxFuture, Event, Outbox, Result};
 
-/// What is to be adopted, and how.
+/// Which events are moved, and how.
 #[derive(Debug, Clone)]
 pub struct Adoption {
-    /// The subscription whose undelivered events move.
+    /// The subscription whose undelivered events are moved.
     pub subscription: String,
-    /// Which of them. It must be said where there are any: all from the beginning, those that happened at a time or
-    /// later, or none (`Now`). The others stay as they are.
+    /// Which of them: all (`Beginning`), those that happened at or after a time, or none (`Now`). Required if there are any.
+    /// Other events are not changed.
     pub start: Option<Start>,
-    /// What events lose where the other outbox has no place for it. Nothing is lost that is not named here.
+    /// Fields to remove if the target has no column for them. An event with any other such field is refused.
     pub leave_out: Vec<Field>,
-    /// Events of one transaction.
+    /// The most events of one transaction.
     pub batch_events_max: usize,
-    /// How long the lease is taken for; it is renewed with every batch.
+    /// The duration of the lease; it is renewed with every batch.
     pub lease: Duration,
-    /// Who holds it.
+    /// The holder of the lease.
     pub holder: String,
 }
 
 impl Adoption {
-    /// Of a subscription, with batches of 500 and a lease of 15 seconds.
+    /// An adoption of a subscription, with batches of 500 events and a lease of 15 seconds.
     pub fn of(subscription: impl Into<String>) -> Self {
         Self {
             subscription: subscription.into(),
@@ -56,7 +59,7 @@ impl Adoption {
         }
     }
 
-    /// Which events move.
+    /// Sets which events are moved.
     #[must_use]
     pub fn start(mut self, start: Start) -> Self {
         self.start = Some(start);
@@ -64,54 +67,56 @@ impl Adoption {
     }
 }
 
-/// An outbox that can hand events over to another of the same database.
+/// An outbox whose events can be moved to another one in the same database.
 ///
 /// THIS SEAM IS INTERNAL AND UNSTABLE, as [`Store`] is.
-pub trait HandsOver: Store {
-    /// The table with a state per row, if it is one.
-    fn table(&self) -> Option<RowTable>;
+pub trait AdoptSource: Store {
+    /// The table with a state per row; `None` for the layout `postrider`.
+    fn table(&self) -> Option<RowTable> {
+        None
+    }
 
-    /// What is there, by state, of a subscription. Reads all of the outbox, in one snapshot, and changes nothing.
+    /// The events of a subscription, counted by state. Reads the whole outbox in one snapshot; changes nothing.
     fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>>;
 
-    /// Writes events to another outbox and settles them here, in one transaction: all of it or nothing.
+    /// Writes events to the target and settles them here, in one transaction: all of it or nothing.
     ///
     /// # Errors
     /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if another process has changed one of the rows meanwhile,
-    /// or what the database says.
-    fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>>;
+    /// and errors of the database.
+    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>>;
 }
 
-/// Events on their way, and what becomes of them where they come from.
+/// Events that are moved in one transaction, and their settlement in the source.
 #[derive(Debug)]
-pub struct Parcel {
-    /// What is settled with them, fenced by its epoch.
+pub struct Batch {
+    /// Their settlement, fenced by its epoch.
     pub settlement: Settlement,
-    /// Where they go.
+    /// The target.
     pub to: Outbox,
-    /// The events, in the order to write them.
+    /// The events, in the order in which they are written.
     pub events: Vec<Event>,
-    /// How often each was tried and failed.
+    /// The failed attempts of each event.
     pub attempts: Vec<u32>,
 }
 
-/// Answer to [`HandsOver::hand_over`].
+/// The result of [`AdoptSource::move_batch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HandedOver {
-    /// They are there, and settled here.
+pub enum Moved {
+    /// The events are in the target, and settled in the source.
     Done,
-    /// The epoch is not ours any more; nothing happened.
+    /// Another relay has taken the lease; nothing was changed.
     Fenced,
 }
 
-impl Parcel {
-    /// The events as one call of the writer takes each: not too many, and no two with the same id.
-    pub(crate) fn calls(&mut self) -> Vec<Vec<Event>> {
-        let most = self.to.events_per_call_max();
+impl Batch {
+    /// Splits the events into calls of the writer: at most `events_per_call_max` each, and no two with the same id.
+    fn calls(&mut self) -> Vec<Vec<Event>> {
+        let events_max = self.to.events_per_call_max();
         let mut calls: Vec<Vec<Event>> = Vec::new();
         let mut ids = HashSet::new();
         for event in std::mem::take(&mut self.events) {
-            if ids.len() >= most || !ids.insert(event.id) || calls.is_empty() {
+            if ids.len() >= events_max || !ids.insert(event.id) || calls.is_empty() {
                 ids = HashSet::from([event.id]);
                 calls.push(Vec::new());
             }

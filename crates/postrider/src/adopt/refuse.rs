@@ -1,4 +1,4 @@
-//! When nothing is adopted.
+//! When an adoption is refused.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::layout::RowTable;
 use crate::store::Start;
 use crate::{Code, Error, Outbox, Result, Timestamp};
 
-/// Refuses outboxes between which nothing moves.
+/// Refuses a pair of outboxes between which events cannot be moved.
 pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
     let what = match (from, to.table()) {
         (None, Some(to)) if to.columns().is_some() => {
@@ -26,7 +26,7 @@ pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
     Err(Error::new(Code::AdoptionRefused, what))
 }
 
-/// Which events move, if that was said or there are none.
+/// Which events are moved. Required if there are undelivered events.
 pub(super) fn start(start: Option<Start>, counts: &Counts) -> Result<Start> {
     match start {
         Some(start @ (Start::Beginning | Start::Now | Start::Time(_))) => Ok(start),
@@ -41,7 +41,7 @@ pub(super) fn start(start: Option<Start>, counts: &Counts) -> Result<Start> {
     }
 }
 
-/// Whether an event that happened then moves.
+/// Whether an event that happened at this time is moved.
 pub(super) fn moves(start: Start, time: Timestamp) -> bool {
     match start {
         Start::Now => false,
@@ -50,7 +50,7 @@ pub(super) fn moves(start: Start, time: Timestamp) -> bool {
     }
 }
 
-/// The error of a lease that a relay has.
+/// The error if a relay holds the lease.
 pub(super) fn held(subscription: &str, holder: &str, remaining: Duration) -> Error {
     let what = format!(
         "{holder} holds the lease of subscription {subscription:?}, for at least {} more seconds",
@@ -59,13 +59,13 @@ pub(super) fn held(subscription: &str, holder: &str, remaining: Duration) -> Err
     Error::new(Code::LeaseHeld, what)
 }
 
-/// The error of rows that another process has changed while they were read.
-pub(crate) fn taken(rows: usize) -> Error {
-    strangers(format!("another process changed {rows} rows while they were read"), 0)
+/// The error if another process has changed rows while they were read.
+pub(crate) fn rows_changed(rows: usize) -> Error {
+    foreign_publisher(format!("another process changed {rows} rows while they were read"), 0)
 }
 
-/// The error of rows that another process works on. So many were copied before.
-pub(super) fn strangers(what: String, copied: u64) -> Error {
+/// The error if another publisher works on the rows. `copied` events were moved before.
+pub(super) fn foreign_publisher(what: String, copied: u64) -> Error {
     Error::new(Code::ForeignPublisher, what)
         .with_effect(match copied {
             0 => "nothing was copied; the other publisher's rows were not touched".to_owned(),
@@ -74,17 +74,19 @@ pub(super) fn strangers(what: String, copied: u64) -> Error {
         .with_hint("stop the other publisher, then run the command again: it continues where it stopped")
 }
 
-/// Refuses what was delivered, or is being delivered, by others since it was counted. All claims of ours are given
-/// back by now.
+/// Refuses an outbox in which another process delivers events, or has delivered some since they were counted. All marks of
+/// Postrider are removed by now.
 pub(super) fn progress(before: &Counts, now: &Counts) -> Result<()> {
     if now.in_flight > 0 {
         let what = format!("{} rows are marked as PUBLISHING by another publisher", now.in_flight);
-        return Err(strangers(what, 0).with_hint(
+        return Err(foreign_publisher(what, 0).with_hint(
             "stop the other publisher; if it no longer runs, set its rows back to PENDING, then run the command again",
         ));
     }
     match now.delivered.checked_sub(before.delivered) {
         None | Some(0) => Ok(()),
-        Some(more) => Err(strangers(format!("{more} events were delivered since they were counted"), 0)),
+        Some(more) => {
+            Err(foreign_publisher(format!("{more} events were delivered since they were counted"), 0))
+        }
     }
 }

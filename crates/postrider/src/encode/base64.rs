@@ -4,7 +4,7 @@ use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 
-/// Bytes that are written as base64 with padding, without a copy.
+/// Bytes that are serialised as base64 with padding, without a copy.
 pub(super) struct Base64<'a>(pub(super) &'a [u8]);
 
 impl Serialize for Base64<'_> {

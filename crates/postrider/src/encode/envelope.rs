@@ -1,4 +1,4 @@
-//! Everything known of an event as one JSON object.
+//! The event with all its fields as one JSON object.
 
 use std::fmt::Display;
 
@@ -9,18 +9,18 @@ use super::base64::Base64;
 use super::{Encoded, Encoder, JSON, Outgoing};
 use crate::{Code, Error, Event, Headers, Position, Result, event};
 
-/// Sends one JSON object with all that is known of the event.
+/// Sends one JSON object with all fields of the event.
 ///
-/// A payload that is JSON stands in it byte for byte (whitespace around it excepted): numbers, key order and escapes are
-/// not touched. Any other payload stands in it as base64. Destinations of JSON lines refuse a body with a
-/// line break, so a payload that was printed over several lines does not pass them.
+/// A JSON payload is embedded byte for byte, except for whitespace around it: numbers, key order and escapes do not
+/// change. Any other payload is embedded as base64. Destinations that expect JSON lines refuse a body with a line
+/// break, so they do not accept a JSON payload with line breaks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Envelope;
 
 impl Encoder for Envelope {
     fn encode(&self, outgoing: &Outgoing<'_>) -> Result<Encoded> {
         let Outgoing { position, event, .. } = *outgoing;
-        // Room for the fields around the payload, so that the common event needs one allocation.
+        // With room for the other fields, so that a usual event needs one allocation.
         let mut body = Vec::with_capacity(event.payload.len() + 512);
         serde_json::to_writer(&mut body, &Fields::of(position, event)).map_err(|e| {
             Error::new(Code::Encode, format!("event {} cannot be encoded as an envelope", event.id))
@@ -74,7 +74,7 @@ struct Action<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     params: Option<&'a RawValue>,
-    /// Only for rows that something other than our writer wrote: it refuses params that are not JSON.
+    /// Only for rows of other writers: ours refuses params that are not JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     params_text: Option<&'a str>,
     #[serde(serialize_with = "text")]
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn whitespace_around_the_payload_goes() {
+    fn whitespace_around_the_payload_is_removed() {
         assert!(encoded(" {} \n").ends_with(r#","payload":{}}"#));
     }
 
@@ -160,13 +160,13 @@ mod tests {
     }
 
     #[test]
-    fn a_deep_payload_is_no_danger() {
+    fn a_deeply_nested_payload_is_encoded() {
         let deep = "[".repeat(500_000) + &"]".repeat(500_000);
         assert!(encoded(deep.clone()).contains(&deep));
     }
 
     #[test]
-    fn what_is_unknown_is_left_out() {
+    fn fields_without_a_value_are_omitted() {
         let json: serde_json::Value = serde_json::from_str(&encoded("1")).unwrap();
         let mut names: Vec<_> = json.as_object().unwrap().keys().map(String::as_str).collect();
         names.sort_unstable();

@@ -1,4 +1,4 @@
-//! Event to bytes. The exact names on the wire are in `docs/src/wire.md`; they do not change.
+//! Encodes events to bytes. `docs/src/wire.md` lists the exact names on the wire; they do not change.
 
 mod base64;
 pub mod cloudevents;
@@ -18,55 +18,55 @@ use crate::{Event, Headers, Position, Result};
 /// Media type of JSON.
 pub const JSON: &str = "application/json";
 
-/// Turns an event into what is sent. Implement it to add a format.
+/// Encodes an event. Implement it to add a format.
 pub trait Encoder: Send + Sync + 'static {
-    /// Encodes one event. The same event at the same position with the same key always gives the same
-    /// bytes: a consumer may see it twice. Does no I/O and does not block.
+    /// Encodes one event. The same event at the same position with the same key must always give the same bytes: a
+    /// consumer may receive it twice. Must not do I/O or block.
     ///
     /// # Errors
-    /// [`Code::Encode`](crate::Code::Encode) if this event cannot be told in this format, now or ever. The
-    /// event is then dead for the subscription, as if the destination had rejected it.
+    /// [`Code::Encode`](crate::Code::Encode) if this event can never be encoded in this format. The event is
+    /// then dead for the subscription, as if the destination had rejected it.
     fn encode(&self, outgoing: &Outgoing<'_>) -> Result<Encoded>;
 
-    /// Headers to send beside the event's own and its rule's; one of the same name replaces theirs. Asked for only by
-    /// sinks that send headers.
+    /// Headers to send in addition to those of the event and of its rule; they replace headers of the same name. Called
+    /// only for sinks that send headers.
     fn headers(&self, _outgoing: &Outgoing<'_>) -> Headers {
         Headers::default()
     }
 }
 
-/// An event that is about to be sent: what an encoder knows of it.
+/// An event that is about to be sent: the input of an encoder.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Outgoing<'a> {
-    /// Where it stands in the outbox.
+    /// Its position in the outbox.
     pub position: Position,
     /// The event.
     pub event: &'a Event,
-    /// The key that goes with it: its own, else the id of its aggregate, unless a routing rule gave it another.
+    /// The key to send: that of the event, else the id of its aggregate, unless a routing rule sets another.
     pub key: Option<&'a str>,
 }
 
 impl<'a> Outgoing<'a> {
-    /// An event with its own key.
+    /// An event with its message key.
     pub fn new(position: Position, event: &'a Event) -> Self {
         Self { position, event, key: event.message_key() }
     }
 
-    /// The same with the key that a rule gave it.
+    /// The same with the key of a routing rule.
     #[must_use]
     pub fn with_key(self, key: Option<&'a str>) -> Self {
         Self { key, ..self }
     }
 
-    /// The media type that the writer gave the payload.
+    /// The media type of the payload, from the event's `content-type` header.
     pub fn own_content_type(&self) -> Option<&'a str> {
         let mut headers = self.event.headers.iter();
         headers.find(|(name, _)| name.eq_ignore_ascii_case("content-type")).map(|(_, value)| value)
     }
 }
 
-/// An event as bytes.
+/// An encoded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded {
     /// The bytes to send.

@@ -1,13 +1,13 @@
-//! The payload as it is; what else is known goes into headers.
+//! The unchanged payload, with the other fields in headers.
 
 use super::{Encoded, Encoder, JSON, Outgoing};
 use crate::{Event, Headers, Position, Result};
 
-/// Sends the payload byte for byte, without a copy, and tells the rest in headers that start with
-/// `postrider-`. For consumers that should not know of Postrider.
+/// Sends the payload byte for byte, without a copy, and the other fields in headers that start with `postrider-`. For
+/// consumers that do not know Postrider.
 ///
-/// The content type is that of the event's own `content-type` header, else `application/json`. The parameters of an
-/// action are not sent: they have no bound that fits a header.
+/// The content type is the event's `content-type` header, else `application/json`. The parameters of an action are not
+/// sent: they may be too large for a header.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plain;
 
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_events_own_content_type_goes_before_json() {
+    fn the_content_type_of_the_event_has_precedence_over_json() {
         let content_type =
             |event| Plain.encode(&Outgoing::new(Position::new(1), &event)).unwrap().content_type;
         assert_eq!(content_type(Event::new("a", "")), "application/json");

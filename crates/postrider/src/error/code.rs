@@ -6,11 +6,11 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recovery {
     /// Nothing happened; the call can be retried as it is.
-    Again,
+    Retry,
     /// The outcome is unknown, or the connection is lost: drop the state of the lease and load it again.
     Reload,
     /// An operator has to change something first.
-    Person,
+    Operator,
 }
 
 macro_rules! codes {
@@ -44,168 +44,176 @@ macro_rules! codes {
 
 codes! {
     /// The event has no type.
-    TypeEmpty = 101, Person, "nothing was written; the transaction is unchanged and still usable", "give the event a type such as \"order.placed\"";
+    TypeEmpty = 101, Operator, "nothing was written; the transaction is unchanged and still usable", "give the event a type such as \"order.placed\"";
     /// A text field of the event is longer than its limit.
-    TextTooLong = 102, Person, "nothing was written; the transaction is unchanged and still usable", "shorten it, or raise the limit in `Limits`";
+    TextTooLong = 102, Operator, "nothing was written; the transaction is unchanged and still usable", "shorten it, or raise the limit in `Limits`";
     /// A text field of the event contains a control character.
-    ControlCharacter = 103, Person, "nothing was written; the transaction is unchanged and still usable", "remove the character; free text belongs in the payload";
+    ControlCharacter = 103, Operator, "nothing was written; the transaction is unchanged and still usable", "remove the character; free text belongs in the payload";
     /// A header has no name, or a name that is not a token (letters, digits and `-_.`).
-    HeaderName = 104, Person, "nothing was written; the transaction is unchanged and still usable", "name the header with letters, digits, '-', '_' and '.'";
+    HeaderName = 104, Operator, "nothing was written; the transaction is unchanged and still usable", "name the header with letters, digits, '-', '_' and '.'";
     /// The event has more headers than allowed.
-    TooManyHeaders = 105, Person, "nothing was written; the transaction is unchanged and still usable", "move the data into the payload";
+    TooManyHeaders = 105, Operator, "nothing was written; the transaction is unchanged and still usable", "move the data into the payload";
     /// The payload is larger than the limit.
-    PayloadTooLarge = 106, Person, "nothing was written; the transaction is unchanged and still usable", "store the large part elsewhere and send a reference to it, or raise the limit in `Limits`";
+    PayloadTooLarge = 106, Operator, "nothing was written; the transaction is unchanged and still usable", "store the large part elsewhere and send a reference to it, or raise the limit in `Limits`";
     /// More events in one call than allowed.
-    TooManyEvents = 107, Person, "nothing was written; the transaction is unchanged and still usable", "write them in several calls; they may share one transaction";
+    TooManyEvents = 107, Operator, "nothing was written; the transaction is unchanged and still usable", "write them in several calls; they may share one transaction";
     /// Two events in one call have the same id.
-    DuplicateId = 108, Person, "nothing was written; the transaction is unchanged and still usable", "give each event a different id, or omit it: the writer then generates one";
+    DuplicateId = 108, Operator, "nothing was written; the transaction is unchanged and still usable", "give each event a different id, or omit it: the writer then generates one";
     /// A key, aggregate type or aggregate id is an empty text.
-    TextEmpty = 109, Person, "nothing was written; the transaction is unchanged and still usable", "omit it instead of passing an empty text";
+    TextEmpty = 109, Operator, "nothing was written; the transaction is unchanged and still usable", "omit it instead of passing an empty text";
     /// The payload could not be serialised.
-    PayloadSerialise = 110, Person, "nothing was written; the transaction is unchanged and still usable", "fix the Serialize implementation of the event's type";
+    PayloadSerialise = 110, Operator, "nothing was written; the transaction is unchanged and still usable", "fix the Serialize implementation of the event's type";
     /// `max_attempts` is zero, or a time is outside what the database can hold.
-    NumberOutOfRange = 111, Person, "nothing was written; the transaction is unchanged and still usable", "use a number within the range, or omit it";
+    NumberOutOfRange = 111, Operator, "nothing was written; the transaction is unchanged and still usable", "use a number within the range, or omit it";
     /// The parameters of an action are not valid JSON.
-    ParamsInvalid = 112, Person, "nothing was written; the transaction is unchanged and still usable", "pass the parameters as JSON text; use \"{}\" if there are none";
+    ParamsInvalid = 112, Operator, "nothing was written; the transaction is unchanged and still usable", "pass the parameters as JSON text; use \"{}\" if there are none";
     /// A header's name starts with `postrider-`, which is reserved for the relay.
-    HeaderReserved = 113, Person, "nothing was written; the transaction is unchanged and still usable", "rename the header";
+    HeaderReserved = 113, Operator, "nothing was written; the transaction is unchanged and still usable", "rename the header";
     /// A trace context does not follow the W3C Trace Context format.
-    TraceInvalid = 114, Person, "nothing was written; the event has no trace", "pass the value that your tracing library's W3C propagator produces";
+    TraceInvalid = 114, Operator, "nothing was written; the event has no trace", "pass the value that your tracing library's W3C propagator produces";
     /// An input line or field is not a valid event: not JSON, an unknown field, or a field of the wrong type.
-    EventUnreadable = 115, Person, "its batch was not written; earlier batches were", "correct it; `postrider write --help` lists the fields";
+    EventUnreadable = 115, Operator, "its batch was not written; earlier batches were", "correct it; `postrider write --help` lists the fields";
     /// There was no event to read: the input is empty, or the file is not readable.
-    InputMissing = 116, Person, "nothing was written", "pass an event with flags, or one event per line on standard input";
+    InputMissing = 116, Operator, "nothing was written", "pass an event with flags, or one event per line on standard input";
     /// The event does not fit the columns of the outbox layout.
-    LayoutUnfit = 120, Person, "nothing was written; the transaction is unchanged and still usable", "change the field the message names, or use the layout `postrider`, which can hold every event";
+    LayoutUnfit = 120, Operator, "nothing was written; the transaction is unchanged and still usable", "change the field the message names, or use the layout `postrider`, which can hold every event";
 
     /// No transaction is open on the connection: the inbox row would be committed before its effect.
-    TransactionMissing = 121, Person, "nothing was written", "begin a transaction, and pass it instead of the connection";
+    TransactionMissing = 121, Operator, "nothing was written", "begin a transaction, and pass it instead of the connection";
 
     /// The database has no Postrider tables, or their schema version is older than this program needs.
-    SchemaMissing = 201, Person, "nothing was read or changed", "run the migrations: `postrider migrate up`, or the store's `migrate`";
+    SchemaMissing = 201, Operator, "nothing was read or changed", "run the migrations: `postrider migrate up`, or the store's `migrate`";
     /// The database was migrated by a newer version of Postrider.
-    SchemaNewer = 202, Person, "nothing was read or changed", "upgrade this program";
+    SchemaNewer = 202, Operator, "nothing was read or changed", "upgrade this program";
     /// A row in Postrider's tables is not valid.
-    RowDamaged = 203, Person, "the row was left as it is", "inspect the row; it was not written by Postrider, or it was changed afterwards";
+    RowDamaged = 203, Operator, "the row was left as it is", "inspect the row; it was not written by Postrider, or it was changed afterwards";
     /// The name of a table, subscription, relay or consumer group is not valid.
-    NameInvalid = 204, Person, "nothing was read or changed", "use letters, digits, '_', '-' and '.', starting with a letter";
+    NameInvalid = 204, Operator, "nothing was read or changed", "use letters, digits, '_', '-' and '.', starting with a letter";
     /// Postrider's tables differ from what its migrations created, so order or completeness could not be guaranteed.
-    SchemaAltered = 205, Person, "nothing was read or changed", "undo the change that the message names";
+    SchemaAltered = 205, Operator, "nothing was read or changed", "undo the change that the message names";
 
     /// The table does not match the configured layout, or Postrider's own tables belong to another outbox.
-    LayoutDiffers = 220, Person, "nothing was read or changed", "configure the layout that the table has, or change what the message names; Postrider does not alter your tables";
+    LayoutDiffers = 220, Operator, "nothing was read or changed", "configure the layout that the table has, or change what the message names; Postrider does not alter your tables";
 
     /// The database is busy or locked.
-    StoreBusy = 301, Again, "nothing was changed", "the call is retried; if the error persists, look for a long-running transaction";
+    StoreBusy = 301, Retry, "nothing was changed", "the call is retried; if the error persists, look for a long-running transaction";
     /// The database is unreachable or returned an error.
     StoreFailed = 302, Reload, "work that was not confirmed is repeated after the relay has reloaded its progress", "see the database's message above: check that the server is running, the address is right and the file or network is accessible";
     /// The outcome of a commit is unknown.
     OutcomeUnknown = 303, Reload, "the relay reloads its progress before it does anything else", "nothing to do; the number of duplicates stays within its limit";
     /// The database is read-only or its disk is full.
-    StoreReadOnly = 304, Person, "nothing was changed", "free disk space or grant write access; the relay then continues without a restart";
+    StoreReadOnly = 304, Operator, "nothing was changed", "free disk space or grant write access; the relay then continues without a restart";
     /// The subscription does not exist.
-    SubscriptionUnknown = 305, Person, "nothing was changed", "check the name; a relay creates its subscriptions when it starts, so restart the relay if the tables were recreated while it ran";
-    /// The history of the database changed: it was restored from a backup, failed over to a replica, or its sequence was reset.
-    HistoryChanged = 306, Person, "the subscription stopped; nothing was skipped", "compare the outbox with what the consumers received, then run `postrider accept-history`";
+    SubscriptionUnknown = 305, Operator, "nothing was changed", "check the name; a relay creates its subscriptions when it starts, so restart the relay if the tables were recreated while it ran";
+    /// The history of the database changed: it was restored from a backup, failed over to a replica, or its sequence
+    /// was reset.
+    HistoryChanged = 306, Operator, "the subscription stopped; nothing was skipped", "compare the outbox with what the consumers received, then run `postrider accept-history`";
 
     /// The database user lacks a privilege that it needs.
-    PrivilegeMissing = 307, Person, "nothing was changed", "grant the privilege that the database's message names";
-    /// The server refused the login: wrong user or password, no such database, or the user may not connect from this host.
-    LoginRefused = 308, Person, "nothing was read or changed", "check user, password and database name, and the server's access rules (pg_hba.conf on PostgreSQL, the host part of the account on MySQL and MariaDB)";
+    PrivilegeMissing = 307, Operator, "nothing was changed", "grant the privilege that the database's message names";
+    /// The server refused the login: wrong user or password, no such database, or the user may not connect from this
+    /// host.
+    LoginRefused = 308, Operator, "nothing was read or changed", "check user, password and database name, and the server's access rules (pg_hba.conf on PostgreSQL, the host part of the account on MySQL and MariaDB)";
     /// The database server is too old.
-    ServerTooOld = 309, Person, "nothing was read or changed", "upgrade the server";
+    ServerTooOld = 309, Operator, "nothing was read or changed", "upgrade the server";
     /// The connection to the database could not be encrypted, or the server's certificate could not be verified.
-    TlsFailed = 311, Person, "only the TLS request was sent; no password or event left this host", "configure the server's root certificate, or sslmode=disable on a trusted network; see docs/src/postgres.md, section TLS";
+    TlsFailed = 311, Operator, "only the TLS request was sent; no password or event left this host", "configure the server's root certificate, or sslmode=disable on a trusted network; see docs/src/postgres.md, section TLS";
     /// A setting of the database server makes it impossible to guarantee that no event is lost.
-    ServerUnfit = 312, Person, "nothing was read or changed", "change the server setting that the message names";
+    ServerUnfit = 312, Operator, "nothing was read or changed", "change the server setting that the message names";
 
     /// Another publisher works on a table that is not configured as shared.
-    ForeignPublisher = 320, Person, "nothing was published; the other publisher's rows were not touched", "stop the other publisher, or set `shared = true` on the outbox";
+    ForeignPublisher = 320, Operator, "nothing was published; the other publisher's rows were not touched", "stop the other publisher, or set `shared = true` on the outbox";
     /// A table with a state per row supports one subscription only, and it already has one.
-    SecondSubscription = 321, Person, "nothing was changed", "use the existing subscription, or the layout `postrider`, which supports many";
+    SecondSubscription = 321, Operator, "nothing was changed", "use the existing subscription, or the layout `postrider`, which supports many";
     /// A table with a state per row contains undelivered rows that the configured start would skip.
-    StartRefused = 322, Person, "nothing was changed", "set `start = \"beginning\"`, or mark the old rows as delivered first";
+    StartRefused = 322, Operator, "nothing was changed", "set `start = \"beginning\"`, or mark the old rows as delivered first";
 
-    /// The table to adopt contains undelivered events, and no option says which of them to move.
-    AdoptionStart = 330, Person, "nothing was changed", "pass --start beginning (move all), --start time:RFC3339 (move events written at or after that time) or --start now (move none)";
+    /// The table to adopt contains undelivered events, and no option specifies which of them to move.
+    AdoptionStart = 330, Operator, "nothing was changed", "pass --start beginning (move all), --start time:RFC3339 (move events written at or after that time) or --start now (move none)";
     /// A relay or another adoption holds the lease of the subscription.
-    LeaseHeld = 331, Person, "nothing was changed", "stop it, or wait until its lease expires, then run this command again";
+    LeaseHeld = 331, Operator, "nothing was changed", "stop it, or wait until its lease expires, then run this command again";
     /// Some of the events to adopt do not fit the target layout, or are not readable.
-    EventsUnfit = 332, Person, "nothing was changed", "change what the message names, or deliver those events from the old table first";
-    /// Adoption works only between a table with a state per row and the layout `postrider`, in either direction and within one database.
-    AdoptionRefused = 333, Person, "nothing was changed", "adopt into an outbox with the layout `postrider` in the same database first, then from there";
+    EventsUnfit = 332, Operator, "nothing was changed", "change what the message names, or deliver those events from the old table first";
+    /// Adoption works only between a table with a state per row and the layout `postrider`, in either direction and
+    /// within one database.
+    AdoptionRefused = 333, Operator, "nothing was changed", "adopt into an outbox with the layout `postrider` in the same database first, then from there";
 
-    /// Row-level security would hide rows of the outbox from this user, and hidden events would be treated as rolled back.
-    RowsHidden = 340, Person, "nothing was read or changed", "run ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that the message names, or grant the user BYPASSRLS";
+    /// Row-level security would hide rows of the outbox from this user, and hidden events would be treated as rolled
+    /// back.
+    RowsHidden = 340, Operator, "nothing was read or changed", "run ALTER TABLE ... DISABLE ROW LEVEL SECURITY on the table that the message names, or grant the user BYPASSRLS";
     /// The encoding of the database is not UTF-8, so a single row could make all others unreadable.
-    EncodingUnfit = 341, Person, "nothing was read or changed", "use a database created with ENCODING 'UTF8' for the outbox";
+    EncodingUnfit = 341, Operator, "nothing was read or changed", "use a database created with ENCODING 'UTF8' for the outbox";
 
     /// The retention setting needs a column that the layout does not have.
-    RetentionUnfit = 350, Person, "nothing was read or changed", "use a duration such as \"7d\", or \"forever\"";
+    RetentionUnfit = 350, Operator, "nothing was read or changed", "use a duration such as \"7d\", or \"forever\"";
     /// No column defines the order of rows with the same key, so order per key cannot be guaranteed.
-    OrderUndefined = 351, Person, "nothing was read or changed", "name a column for `order` or `created_at` in `columns`, or set `order = \"none\"` on the subscription if order does not matter";
+    OrderUndefined = 351, Operator, "nothing was read or changed", "name a column for `order` or `created_at` in `columns`, or set `order = \"none\"` on the subscription if order does not matter";
 
-    /// The table rejects the update of a row, because of a CHECK constraint, a trigger, or a column that cannot hold the value.
+    /// The table rejects the update of a row, because of a CHECK constraint, a trigger, or a column that cannot hold
+    /// the value.
     RowRefused = 360, Reload, "the row is unchanged; it is parked and not sent again; the other rows were updated", "run `postrider status` to see the row and the reason; then set the row to its delivered state, or delete it";
 
     /// The table `processed_events` cannot serve this consumer group: its key has no consumer group and another group uses the table, or no unique key recognises a duplicate.
-    InboxUnfit = 370, Person, "nothing was written; the effect did not run", "change the key of processed_events to (consumer_group, event_id), or use the inbox of `postrider migrate up`";
+    InboxUnfit = 370, Operator, "nothing was written; the effect did not run", "change the key of processed_events to (consumer_group, event_id), or use the inbox of `postrider migrate up`";
 
     /// A received message has no event id, or its id is not a UUID.
-    EventIdMissing = 371, Person, "nothing was written; the message was not processed", "check that the message is from a relay; otherwise choose a UUID for it and pass that to the inbox";
+    EventIdMissing = 371, Operator, "nothing was written; the message was not processed", "check that the message is from a relay; otherwise choose a UUID for it and pass that to the inbox";
 
     /// A relay setting is out of range or contradicts another setting.
-    PolicyInvalid = 401, Person, "nothing was started", "change the setting that the message names";
+    PolicyInvalid = 401, Operator, "nothing was started", "change the setting that the message names";
     /// Two subscriptions on one outbox have the same name.
-    SubscriptionTwice = 402, Person, "nothing was started", "rename one of them";
+    SubscriptionTwice = 402, Operator, "nothing was started", "rename one of them";
     /// The relay's task ended unexpectedly.
-    RelayStopped = 403, Person, "events that were not settled are delivered again at the next start", "see the log for the cause, and please report it as a bug";
+    RelayStopped = 403, Operator, "events that were not settled are delivered again at the next start", "see the log for the cause, and please report it as a bug";
     /// Some events could not be delivered; they are parked until an operator acts.
-    Undelivered = 404, Person, "the parked events stay in the outbox; all other events were delivered", "run `postrider status` to see how many are parked and why";
+    Undelivered = 404, Operator, "the parked events stay in the outbox; all other events were delivered", "run `postrider status` to see how many are parked and why";
+    /// The functions of a handler contradict each other, or a setting of the handler is out of range.
+    HandlerInvalid = 405, Operator, "nothing was started", "change what the message names; events of one type go to one function of a handler, and to as many handlers as you like";
     /// A template names a field that no event has.
-    TemplateField = 412, Person, "nothing was started", "use one of the fields in docs/src/routing.md";
+    TemplateField = 412, Operator, "nothing was started", "use one of the fields in docs/src/routing.md";
     /// A template has a syntax error.
-    TemplateSyntax = 413, Person, "nothing was started", "correct the template at the column that the message names";
+    TemplateSyntax = 413, Operator, "nothing was started", "correct the template at the column that the message names";
     /// A routing rule is invalid.
-    RuleInvalid = 414, Person, "nothing was started", "change the rule that the message names";
+    RuleInvalid = 414, Operator, "nothing was started", "change the rule that the message names";
     /// The CloudEvents source is not a URI reference.
-    SourceInvalid = 415, Person, "nothing was started", "use a URI or a path such as \"/shop/checkout\"";
+    SourceInvalid = 415, Operator, "nothing was started", "use a URI or a path such as \"/shop/checkout\"";
 
     /// A sink could not be opened.
-    SinkOpen = 501, Person, "nothing was published", "see the destination's message";
+    SinkOpen = 501, Operator, "nothing was published", "see the destination's message";
     /// A sink failed to write.
-    SinkFailed = 502, Again, "the events stay in the outbox", "see the destination's message";
+    SinkFailed = 502, Retry, "the events stay in the outbox", "see the destination's message";
     /// An event could not be encoded.
-    Encode = 503, Person, "the event was parked", "choose an encoder that supports this payload";
+    Encode = 503, Operator, "the event was parked", "choose an encoder that supports this payload";
 
     /// The config file is not readable.
-    ConfigFile = 601, Person, "nothing was started or changed", "check the path and its permissions, or create a file with `postrider config init`";
+    ConfigFile = 601, Operator, "nothing was started or changed", "check the path and its permissions, or create a file with `postrider config init`";
     /// The config file is not valid TOML, or a `--set` option is not `section.key=value`.
-    ConfigSyntax = 602, Person, "nothing was started or changed", "correct the line that the message names; https://toml.io documents the format";
+    ConfigSyntax = 602, Operator, "nothing was started or changed", "correct the line that the message names; https://toml.io documents the format";
     /// The config file contains an unknown section or key.
-    ConfigKeyUnknown = 603, Person, "nothing was started or changed", "`postrider config schema --markdown` lists every key";
+    ConfigKeyUnknown = 603, Operator, "nothing was started or changed", "`postrider config schema --markdown` lists every key";
     /// The value of a key has the wrong type or is out of range.
-    ConfigValue = 604, Person, "nothing was started or changed", "`postrider config schema --markdown` shows an example of every key";
+    ConfigValue = 604, Operator, "nothing was started or changed", "`postrider config schema --markdown` shows an example of every key";
     /// A required key is missing.
-    ConfigKeyMissing = 605, Person, "nothing was started or changed", "add the key";
+    ConfigKeyMissing = 605, Operator, "nothing was started or changed", "add the key";
     /// A subscription refers to an outbox or sink that is not configured.
-    ConfigReference = 606, Person, "nothing was started or changed", "correct the name, or add the missing section";
-    /// A value given as `env:NAME` or `file:PATH` is not readable: the variable is not set or not UTF-8, or the file is missing, empty or not accessible.
-    ConfigSecret = 607, Person, "nothing was started or changed", "set the variable, or create the file and make it readable for this user";
+    ConfigReference = 606, Operator, "nothing was started or changed", "correct the name, or add the missing section";
+    /// A value given as `env:NAME` or `file:PATH` is not readable: the variable is not set or not UTF-8, or the file is
+    /// missing, empty or not accessible.
+    ConfigSecret = 607, Operator, "nothing was started or changed", "set the variable, or create the file and make it readable for this user";
     /// A password or other secret is on the command line, where every user of the machine can read it.
-    ConfigSecretOpen = 608, Person, "nothing was started or changed; the secret may be in the shell's history", "put it into an environment variable or a file, and use env:NAME or file:PATH";
+    ConfigSecretOpen = 608, Operator, "nothing was started or changed; the secret may be in the shell's history", "put it into an environment variable or a file, and use env:NAME or file:PATH";
     /// The file already exists and would be overwritten.
-    FileExists = 609, Person, "the file is unchanged", "choose another name, or pass --force to replace it";
+    FileExists = 609, Operator, "the file is unchanged", "choose another name, or pass --force to replace it";
     /// Output could not be written to the terminal, pipe or file.
-    OutputFailed = 610, Person, "the printed output is incomplete; the command itself completed", "free disk space or grant write access, then run it again";
+    OutputFailed = 610, Operator, "the printed output is incomplete; the command itself completed", "free disk space or grant write access, then run it again";
     /// A benchmark did not finish.
-    BenchFailed = 620, Person, "only the benchmark's own temporary files were changed", "see the message; a common cause is a full disk in the temporary folder";
+    BenchFailed = 620, Operator, "only the benchmark's own temporary files were changed", "see the message; a common cause is a full disk in the temporary folder";
     /// A destination of a webhook sink is not a valid URL.
-    DestinationUrl = 630, Person, "nothing was started", "use https://HOST/PATH; values of the event may be used after the host";
+    DestinationUrl = 630, Operator, "nothing was started", "use https://HOST/PATH; values of the event may be used after the host";
     /// An event could choose the host that receives the requests, including the token and the signature.
-    DestinationHost = 631, Person, "nothing was started", "write the host into the rule, or set `url`; or list the hosts that events may choose in `allow_hosts` of the sink";
+    DestinationHost = 631, Operator, "nothing was started", "write the host into the rule, or set `url`; or list the hosts that events may choose in `allow_hosts` of the sink";
     /// Routing rules set a destination, but the sink is configured to send every event to one destination.
-    DestinationUnused = 632, Person, "nothing was started", "remove `destination` from the rules, or `topic` (Kafka) or `url` (webhook) from the sink";
+    DestinationUnused = 632, Operator, "nothing was started", "remove `destination` from the rules, or `topic` (Kafka) or `url` (webhook) from the sink";
 }
 
 impl fmt::Display for Code {

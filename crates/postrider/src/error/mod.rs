@@ -23,7 +23,7 @@ type Source = Box<dyn std::error::Error + Send + Sync>;
 /// [PR-0102] event 0: the type has 300 bytes; the limit is 255
 /// ```
 ///
-/// [`report`](Self::report) is the text for people, [`one_line`](Self::one_line) the text for a log.
+/// [`report`](Self::report) is the text for a terminal, [`one_line`](Self::one_line) the text for a log.
 #[derive(Debug)]
 pub struct Error {
     code: Code,
@@ -84,39 +84,39 @@ impl Error {
         &self.message
     }
 
-    /// What it means for the data: what was said for this case, else what the code says in general.
+    /// What the error means for the data: the text for this case, otherwise that of the code.
     pub fn effect(&self) -> &str {
         self.effect.as_deref().unwrap_or(self.code.effect())
     }
 
-    /// What to do about it: the hint for this case, else the code's.
+    /// What to do next: the hint for this case, otherwise that of the code.
     pub fn hint(&self) -> &str {
         self.hint.as_deref().unwrap_or(self.code.hint())
     }
 
-    /// The message and its causes on one line, for logs. The code is not in it: give it a field of its own.
+    /// The message and its causes on one line, for logs. It does not contain the code: log that as a separate field.
     pub fn one_line(&self) -> String {
         let mut line = self.message.clone();
         let mut source = std::error::Error::source(self);
         while let Some(cause) = source {
-            // For an error of this crate the message is enough: its code would be noise.
-            let ours = cause.downcast_ref::<Self>();
-            let said = ours.map_or_else(|| cause.to_string(), |ours| ours.message.clone());
+            // For a nested error of this type, the message without its code is enough.
+            let nested = cause.downcast_ref::<Self>();
+            let text = nested.map_or_else(|| cause.to_string(), |nested| nested.message.clone());
             // Some errors repeat their causes, and tokio-postgres prints `db error` when only the cause has details.
-            if !line.contains(&said) && said != "db error" {
+            if !line.contains(&text) && text != "db error" {
                 line.push_str(": ");
-                line.push_str(&said);
+                line.push_str(&text);
             }
             source = cause.source();
         }
         line
     }
 
-    /// The text for people, in three lines: the message with its causes, what it means for the data, what to do.
+    /// The text for a terminal, in three lines: the message with its causes, what it means for the data, what to do.
     ///
     /// ```text
     /// error[PR-0102]: event 0: the type has 300 bytes; the limit is 255
-    ///   nothing was written; the transaction is as it was
+    ///   nothing was written; the transaction is unchanged and still usable
     ///   shorten it, or raise the limit in `Limits`
     /// ```
     pub fn report(&self) -> String {

@@ -1,4 +1,4 @@
-//! What an error prints, and how it looks to programs that follow causes.
+//! The output of errors, and their causes.
 
 use std::error::Error as _;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::{Code, Error};
 
 #[test]
-fn a_report_says_what_happened_what_it_means_and_what_to_do() {
+fn a_report_contains_the_message_the_effect_and_the_hint() {
     let error = Error::new(Code::TypeEmpty, "event 0 has an empty type");
     let report = error.report();
     let (effect, hint) = (Code::TypeEmpty.effect(), Code::TypeEmpty.hint());

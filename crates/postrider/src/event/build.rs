@@ -1,4 +1,4 @@
-//! Building an event, one fact at a time.
+//! Builds events.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -8,18 +8,23 @@ use super::{Action, Aggregate, Event, Headers};
 use crate::{Clock, Code, Error, Result, SystemClock, Timestamp};
 
 impl Event {
-    /// An event that happens now, with a new UUIDv7 as its id. Ids made by one process grow.
+    /// An event that happens now, with a new UUIDv7 as its id. The ids of one process increase.
     ///
-    /// Nothing is checked here; the writer checks the whole event before it runs any SQL.
+    /// Nothing is checked here; the writer checks the event before it runs any SQL.
     pub fn new(event_type: impl Into<String>, payload: impl Into<Bytes>) -> Self {
+        Self::bare(Uuid::now_v7(), event_type.into(), payload.into(), SystemClock::new().now().wall)
+    }
+
+    /// An event with only the fields that every event has.
+    pub(crate) fn bare(id: Uuid, event_type: String, payload: Bytes, time: Timestamp) -> Self {
         Self {
-            id: Uuid::now_v7(),
-            event_type: event_type.into(),
+            id,
+            event_type,
             aggregate: None,
             key: None,
-            payload: payload.into(),
+            payload,
             headers: Headers::default(),
-            time: SystemClock::new().now().wall,
+            time,
             topic: None,
             max_attempts: None,
             expires_at: None,
@@ -32,7 +37,7 @@ impl Event {
     /// An event whose payload is `payload` as JSON.
     ///
     /// # Errors
-    /// [`Code::PayloadSerialise`] if `payload` refuses to be serialised.
+    /// [`Code::PayloadSerialise`] if `payload` cannot be serialised.
     pub fn json(event_type: impl Into<String>, payload: &impl Serialize) -> Result<Self> {
         let event_type = event_type.into();
         match serde_json::to_vec(payload) {
@@ -45,78 +50,78 @@ impl Event {
         }
     }
 
-    /// Takes an id made elsewhere. Writing the same id twice makes two events; the inbox sees one.
+    /// Sets the id. Writing the same id twice creates two events, which a deduplicating consumer handles as one.
     #[must_use]
     pub fn with_id(mut self, id: Uuid) -> Self {
         self.id = id;
         self
     }
 
-    /// Says what the event is about, for example `("Order", "42")`. Its id orders the event unless a key does.
+    /// Sets the aggregate that the event is about, for example `("Order", "42")`. Without a key, it orders the event.
     #[must_use]
     pub fn with_aggregate(mut self, kind: impl Into<String>, id: impl Into<String>) -> Self {
         self.aggregate = Some(Aggregate { kind: kind.into(), id: id.into() });
         self
     }
 
-    /// Orders the event among those of the same key.
+    /// Sets the key: events of one key are delivered in order.
     #[must_use]
     pub fn with_key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Sets a header; an earlier value of the name is replaced.
+    /// Sets a header, replacing an earlier value.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.set(name, value);
         self
     }
 
-    /// Says when it happened.
+    /// Sets the time at which it happened.
     #[must_use]
     pub fn with_time(mut self, time: Timestamp) -> Self {
         self.time = time;
         self
     }
 
-    /// Says where to send it, whatever the router would say.
+    /// Sets the topic to send it to. Routing rules, if there are any, decide instead.
     #[must_use]
     pub fn with_topic(mut self, topic: impl Into<String>) -> Self {
         self.topic = Some(topic.into());
         self
     }
 
-    /// Says how many attempts it has, whatever the relay's policy says. At least 1. A failure that may be the destination's
-    /// is tried once more before an attempt counts, so even 1 does not mean that it is sent once only.
+    /// Sets the number of attempts, at least 1, instead of the relay's policy. A failure that may be the destination's
+    /// fault is retried once before it counts, so even with 1 the event may be sent more than once.
     #[must_use]
     pub fn with_max_attempts(mut self, max_attempts: u32) -> Self {
         self.max_attempts = Some(max_attempts);
         self
     }
 
-    /// Forbids delivery after this moment.
+    /// Sets the time after which it is not delivered.
     #[must_use]
     pub fn with_expires_at(mut self, expires_at: Timestamp) -> Self {
         self.expires_at = Some(expires_at);
         self
     }
 
-    /// Names the action it came from.
+    /// Sets the action that caused it.
     #[must_use]
     pub fn with_action(mut self, action: Action) -> Self {
         self.action = Some(action);
         self
     }
 
-    /// Names the service it came from.
+    /// Sets the service it comes from.
     #[must_use]
     pub fn with_namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Names the machine or process it came from.
+    /// Sets the machine or process it comes from.
     #[must_use]
     pub fn with_producer(mut self, producer: impl Into<String>) -> Self {
         self.producer = Some(producer.into());
@@ -131,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_one_process_grow() {
+    fn ids_of_one_process_increase() {
         let ids: Vec<Uuid> = (0..1000).map(|_| Event::new("a", "").id).collect();
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!(ids[0].get_version_num(), 7);
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_orders_before_the_aggregate() {
+    fn the_key_has_precedence_over_the_aggregate() {
         let event = Event::new("a", "").with_aggregate("Order", "42");
         assert_eq!((event.message_key(), event.ordering_key().as_deref()), (Some("42"), Some("Order/42")));
         let event = event.with_key("k");

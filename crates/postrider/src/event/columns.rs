@@ -1,4 +1,4 @@
-//! Headers and action of an event as the JSON their columns hold.
+//! Headers and action of an event as the JSON of their columns.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Action, Headers};
 use crate::{Code, Error, Result};
 
-/// The column `headers`: an object of strings, or nothing if there are none.
+/// The column `headers`: an object of strings, or `None` if there are no headers.
 pub(crate) fn headers_to_json(headers: &Headers) -> Result<Option<String>> {
     if headers.is_empty() {
         return Ok(None);
@@ -18,8 +18,7 @@ pub(crate) fn headers_to_json(headers: &Headers) -> Result<Option<String>> {
     serde_json::to_string(&object).map(Some).map_err(|e| refused("the headers", e))
 }
 
-/// Reads the column `headers`. A value that is not a string, as only other writers make it, is carried as
-/// its JSON text.
+/// Reads the column `headers`. A value that is not a string, which only other writers can write, becomes its JSON text.
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub(crate) fn headers_from_json(text: &str) -> Result<Headers> {
     let object: BTreeMap<String, serde_json::Value> =
@@ -31,7 +30,7 @@ pub(crate) fn headers_from_json(text: &str) -> Result<Headers> {
     Ok(object.into_iter().map(|(name, json)| (name, value(json))).collect())
 }
 
-/// The JSON of an action. Its params stand inside as they are, not as a quoted text.
+/// The JSON of an action. Its params are embedded as JSON, not as a string.
 #[derive(Serialize, Deserialize)]
 struct ActionColumn {
     id: Uuid,

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-/// Names and values that travel beside the payload, each name once.
+/// Names and values that are sent with the payload, each name once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Headers(BTreeMap<String, String>);
 
 impl Headers {
-    /// Sets a header; an earlier value of the name is replaced.
+    /// Sets a header, replacing an earlier value.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }
 
-    /// Takes a header away, if it is there.
+    /// Removes a header, if it exists.
     pub fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
@@ -22,12 +22,12 @@ impl Headers {
         self.0.get(name).map(String::as_str)
     }
 
-    /// All headers by name.
+    /// All headers, sorted by name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// How many there are.
+    /// The number of headers.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -45,7 +45,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
 }
 
 impl Extend<(String, String)> for Headers {
-    /// Sets each; later values replace earlier ones of the name.
+    /// Sets each header; later values replace earlier ones.
     fn extend<I: IntoIterator<Item = (String, String)>>(&mut self, headers: I) {
         self.0.extend(headers);
     }

@@ -4,11 +4,13 @@ mod build;
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(crate) mod columns;
 mod headers;
+mod text_fields;
 mod trace;
 mod typed;
 mod validate;
 
 pub use headers::Headers;
+pub(crate) use text_fields::{TEXT_FIELDS, TextField};
 pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
 #[cfg(feature = "relay")]
@@ -23,52 +25,51 @@ use uuid::Uuid;
 
 use crate::{Position, Timestamp};
 
-/// A fact to publish. Built with [`Event::new`] and the `with_` methods, or from a type that
-/// derives `Event`.
+/// An event to publish. Built with [`Event::new`] and the `with_` methods, or from a type that derives `Event`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Event {
-    /// Which event this is, everywhere and forever. UUIDv7 from us; any UUID is accepted.
+    /// Its globally unique id. [`Event::new`] creates a UUIDv7; any UUID is accepted.
     pub id: Uuid,
-    /// What kind of fact, for example `order.placed`. Outlives the name of the Rust type.
+    /// Its type, for example `order.placed`. Independent of the name of the Rust type.
     pub event_type: String,
-    /// What the fact is about.
+    /// What it is about.
     pub aggregate: Option<Aggregate>,
-    /// Events of one key are delivered in order, and the key goes with the message. `None`: events of one aggregate,
-    /// by type and id, are delivered in order and its id goes with the message; without one there is no order.
+    /// Events of one key are delivered in order, and the key is sent with the message. `None`: events of one aggregate
+    /// (type and id) are delivered in order, and its id is sent as the key; without an aggregate there is no order.
     pub key: Option<String>,
-    /// The content, carried byte for byte.
+    /// The content, delivered byte for byte.
     pub payload: Bytes,
-    /// Names and values that travel beside the payload.
+    /// Names and values that are sent with the payload.
     pub headers: Headers,
     /// When it happened.
     pub time: Timestamp,
-    /// Where to send it, if the writer decides that and no routing rule says otherwise.
+    /// The topic to send it to, set by the writer. Routing rules, if there are any, decide instead.
     pub topic: Option<String>,
-    /// Attempts before it is given up; overrides the relay's policy. A failure that may be the destination's is tried once
-    /// more before an attempt counts.
+    /// The number of attempts before it is given up; overrides the relay's policy. A failure that may be the
+    /// destination's fault is retried once before it counts.
     pub max_attempts: Option<u32>,
-    /// Not to be delivered after this.
+    /// It is not delivered after this time.
     pub expires_at: Option<Timestamp>,
-    /// The action it came from.
+    /// The action that caused it.
     pub action: Option<Action>,
-    /// The service it came from.
+    /// The service it comes from.
     pub namespace: Option<String>,
-    /// The machine or process it came from.
+    /// The machine or process it comes from.
     pub producer: Option<String>,
 }
 
-/// The thing an event is about.
+/// The entity that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aggregate {
-    /// Its kind, for example `Order`.
+    /// Its type, for example `Order`.
     pub kind: String,
-    /// Which one.
+    /// Its id.
     pub id: String,
 }
 
 impl Aggregate {
-    /// Type and id as one text, in which the first slash stands between them: those of the type are written `%2F`.
+    /// Type and id as one text, separated by the first slash. Slashes in the type are written as `%2F`.
     fn ordering_key(&self) -> String {
         match self.kind.contains(['/', '%']) {
             true => format!("{}/{}", self.kind.replace('%', "%25").replace('/', "%2F"), self.id),
@@ -84,43 +85,42 @@ pub struct Action {
     pub id: Uuid,
     /// For example `PlaceOrder`.
     pub name: String,
-    /// What it was called with, as JSON.
+    /// Its parameters, as JSON.
     pub params: String,
-    /// When it began.
+    /// When it started.
     pub started: Timestamp,
-    /// When it was done.
+    /// When it completed.
     pub completed: Timestamp,
 }
 
 impl Event {
-    /// Bytes of all its texts, its payload, headers and action included: what it takes in memory, besides a constant.
+    /// The size of its texts, payload, headers and action in bytes: its memory use, except for a constant.
     pub fn size_bytes(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let action = self.action.as_ref().map_or(0, |action| action.name.len() + action.params.len());
         let about = self.aggregate.as_ref().map_or(0, |about| about.kind.len() + about.id.len());
-        let texts = [&self.key, &self.topic, &self.namespace, &self.producer];
-        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let texts: usize = TEXT_FIELDS.iter().filter_map(|field| field.of(self)).map(str::len).sum();
         self.payload.len() + headers + action + about + texts + self.event_type.len()
     }
 
-    /// The key that its message carries, if there is one: its own, else the id of its aggregate.
+    /// The key of its message, if there is one: its key, else the id of its aggregate.
     pub fn message_key(&self) -> Option<&str> {
         self.key.as_deref().or_else(|| self.aggregate.as_ref().map(|aggregate| aggregate.id.as_str()))
     }
 
-    /// What orders this event, if something does: its own key, else type and id of its aggregate, as `type/id`. So
-    /// `User` 2 does not wait for `Order` 2, though their messages carry the same key.
+    /// The key that orders this event, if there is one: its key, else type and id of its aggregate as `type/id`. So
+    /// `User` 2 does not wait for `Order` 2, although their messages have the same key.
     pub fn ordering_key(&self) -> Option<Cow<'_, str>> {
         let of_aggregate = |aggregate: &Aggregate| Cow::Owned(aggregate.ordering_key());
         self.key.as_deref().map(Cow::Borrowed).or_else(|| self.aggregate.as_ref().map(of_aggregate))
     }
 }
 
-/// An event as it stands in the outbox.
+/// An event in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Where it stands.
+    /// Its position.
     pub position: Position,
-    /// What was written. Shared from here on: events are not copied.
+    /// The event, shared so that it is not copied.
     pub event: Arc<Event>,
 }

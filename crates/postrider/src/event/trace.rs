@@ -1,16 +1,15 @@
-//! W3C trace context: how a trace crosses the outbox.
+//! W3C trace context: how a trace continues through the outbox.
 //!
-//! The context of the request that wrote an event travels as the headers `traceparent` and `tracestate`. A writer
-//! that was given a [`TraceSource`] sets them itself. The library knows no tracing system: an OpenTelemetry
-//! source is a closure that injects the current span's context with its own propagator and hands the two
-//! texts to [`TraceContext::parse`].
+//! The trace context of an event is in its headers `traceparent` and `tracestate`. A writer with a [`TraceSource`] sets
+//! them. The library depends on no tracing system: a source for OpenTelemetry is a closure that injects the current
+//! span's context with its propagator and passes the two texts to [`TraceContext::parse`].
 
 use super::{Event, Headers};
 use crate::{Code, Error, Result};
 
 /// Name of the header with the trace and span.
 pub const TRACEPARENT: &str = "traceparent";
-/// Name of the header with what tracing vendors added.
+/// Name of the header with vendor-specific trace data.
 pub const TRACESTATE: &str = "tracestate";
 
 /// A valid trace context.
@@ -24,7 +23,7 @@ impl TraceContext {
     /// Checks both texts by the rules of the W3C recommendation.
     ///
     /// # Errors
-    /// [`Code::TraceInvalid`] says which rule was broken.
+    /// [`Code::TraceInvalid`], with the rule that was broken.
     pub fn parse(traceparent: &str, tracestate: Option<&str>) -> Result<Self> {
         check_parent(traceparent).map_err(|rule| invalid(TRACEPARENT, rule))?;
         let tracestate = tracestate.filter(|state| !state.trim_matches([' ', '\t']).is_empty());
@@ -34,8 +33,8 @@ impl TraceContext {
         Ok(Self { traceparent: traceparent.to_owned(), tracestate: tracestate.map(str::to_owned) })
     }
 
-    /// The context in an event's headers, if there is a valid one. As W3C asks, a bad `traceparent` means
-    /// no context, and a bad `tracestate` is left behind while its `traceparent` goes on.
+    /// The context in an event's headers, if it is valid. As W3C requires, an invalid `traceparent` means no context,
+    /// and an invalid `tracestate` is dropped while its `traceparent` is kept.
     pub fn from_headers(headers: &Headers) -> Option<Self> {
         let parent = headers.get(TRACEPARENT)?;
         Self::parse(parent, headers.get(TRACESTATE)).or_else(|_| Self::parse(parent, None)).ok()
@@ -46,13 +45,13 @@ impl TraceContext {
         &self.traceparent
     }
 
-    /// What tracing vendors added.
+    /// Vendor-specific trace data.
     pub fn tracestate(&self) -> Option<&str> {
         self.tracestate.as_deref()
     }
 }
 
-/// Where a writer learns the trace it is called in. Any `Fn() -> Option<TraceContext>` is one.
+/// Provides a writer with the caller's trace. Any `Fn() -> Option<TraceContext>` is a source.
 pub trait TraceSource: Send + Sync + 'static {
     /// The context of the caller, if it is traced. Called once per write, on the caller's task.
     fn current(&self) -> Option<TraceContext>;
@@ -70,7 +69,7 @@ impl Event {
     pub fn with_trace(mut self, context: &TraceContext) -> Self {
         if self.headers.get(TRACEPARENT).is_none() {
             self.headers.set(TRACEPARENT, context.traceparent());
-            // The two belong together: a state left from another trace would be a lie.
+            // The two belong together: the state must not be that of another trace.
             match context.tracestate() {
                 Some(state) => self.headers.set(TRACESTATE, state),
                 None => self.headers.remove(TRACESTATE),
@@ -156,13 +155,13 @@ mod tests {
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn a_traceparent_is_taken_or_refused_by_the_rules_of_w3c() {
+    fn a_traceparent_is_accepted_or_refused_by_the_rules_of_w3c() {
         let parent = |t: &str| TraceContext::parse(t, None).is_ok();
         for good in [
             PARENT.to_owned(),
             PARENT.replace("-01", "-ff"),
             PARENT.replacen("00-", "01-", 1),
-            PARENT.replacen("00-", "cc-", 1) + "-what-the-future-brings",
+            PARENT.replacen("00-", "cc-", 1) + "-later-versions",
         ] {
             assert!(parent(&good), "{good}");
         }
@@ -186,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracestate_is_taken_or_refused_by_the_rules_of_w3c() {
+    fn a_tracestate_is_accepted_or_refused_by_the_rules_of_w3c() {
         let state = |s: &str| TraceContext::parse(PARENT, Some(s)).is_ok();
         let many = |n: usize| (0..n).map(|i| format!("k{i}=v")).collect::<Vec<_>>().join(",");
         for good in ["", "congo=t61rcWkgMzE", "a=1, b=2 ,\tc=3,,", "tenant@system=x", "1a=a b", &many(32)] {
@@ -199,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_context_comes_back_from_the_headers_it_was_stored_in() {
+    fn a_context_is_read_from_the_headers_it_was_stored_in() {
         let context = TraceContext::parse(PARENT, Some("congo=t61")).unwrap();
         let event = Event::new("a", "").with_trace(&context);
         assert_eq!(TraceContext::from_headers(&event.headers), Some(context));
     }
 
     #[test]
-    fn a_traceparent_the_caller_set_stays() {
+    fn a_traceparent_that_the_caller_set_is_kept() {
         let ours = TraceContext::parse(&PARENT.replace("4bf", "abc"), Some("a=1")).unwrap();
         let event = Event::new("a", "").with_header(TRACEPARENT, PARENT).with_trace(&ours);
         assert_eq!(event.headers.get(TRACEPARENT), Some(PARENT));
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_tracestate_does_not_cost_the_traceparent() {
+    fn an_invalid_tracestate_does_not_affect_the_traceparent() {
         let headers = Headers::from_iter([(TRACEPARENT, PARENT), (TRACESTATE, "===")]);
         let context = TraceContext::from_headers(&headers).unwrap();
         assert_eq!((context.traceparent(), context.tracestate()), (PARENT, None));

@@ -1,11 +1,11 @@
-//! Events from the application's own types.
+//! Events from the application's types.
 
 use serde::Serialize;
 
 use super::Event;
 use crate::Result;
 
-/// A type of the application that is an event. Implemented by `#[derive(Event)]` (feature `derive`), or by hand:
+/// A type of the application that is an event. Implemented by `#[derive(Event)]` (feature `derive`), or manually:
 ///
 /// ```
 /// use postrider::event::{IntoEvent, TypedEvent};
@@ -24,29 +24,29 @@ use crate::Result;
 /// # Ok::<(), postrider::Error>(())
 /// ```
 pub trait TypedEvent: Serialize {
-    /// The event's type on the wire. Not taken from the Rust name, so that a rename changes nothing.
+    /// The event's type on the wire. Independent of the Rust name, so that a rename does not change it.
     const TYPE: &'static str;
 
-    /// The kind of thing the event is about.
+    /// The type of the aggregate that the event is about.
     const AGGREGATE: Option<&'static str> = None;
 
-    /// Which thing it is about. Used only together with [`Self::AGGREGATE`].
+    /// The id of the aggregate. Used only together with [`Self::AGGREGATE`].
     fn aggregate_id(&self) -> Option<String> {
         None
     }
 
-    /// What orders it and goes with the message, if that is not the aggregate.
+    /// The key that orders it and is sent with the message, instead of the aggregate.
     fn key(&self) -> Option<String> {
         None
     }
 }
 
-/// What a writer takes: an [`Event`], a borrowed one, or a reference to a [`TypedEvent`].
+/// The argument of a writer: an [`Event`], a reference to one, or a reference to a [`TypedEvent`].
 pub trait IntoEvent {
-    /// Makes the event. A typed event gets its id and time here.
+    /// Converts to an event. A typed event gets its id and time here.
     ///
     /// # Errors
-    /// [`Code::PayloadSerialise`](crate::Code::PayloadSerialise) if the payload cannot become JSON.
+    /// [`Code::PayloadSerialise`](crate::Code::PayloadSerialise) if the payload cannot be serialised as JSON.
     fn into_event(self) -> Result<Event>;
 }
 

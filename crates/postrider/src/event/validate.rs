@@ -1,18 +1,17 @@
-//! What a writer refuses, before any SQL runs. Messages name the event by its place in the call and never
-//! show its payload.
+//! Checks events before any SQL runs. Messages name an event by its index in the call and never contain its payload.
 
 use std::collections::HashSet;
 use std::fmt::{Arguments, Display};
 
 use serde_json::value::RawValue;
 
-use super::{Action, Event, Headers};
+use super::{Action, Event, Headers, TEXT_FIELDS};
 use crate::{Code, Error, Limits, Result, Timestamp};
 
-/// Headers with this prefix say what the relay knows of an event; no other process may set them.
+/// The prefix of the headers that the relay sets; writers may not set them.
 pub(crate) const RESERVED_PREFIX: &str = "postrider-";
 
-/// Checks all events of one call. Either all may be written or none.
+/// Checks all events of one call. If one is refused, none is written.
 ///
 /// # Errors
 /// The first rule that an event breaks, with its code.
@@ -34,7 +33,7 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-/// Checks one event, which messages call `place`.
+/// Checks one event. Messages call it `place`.
 ///
 /// # Errors
 /// The first rule that it breaks, with its code.
@@ -56,10 +55,7 @@ impl Check<'_> {
         self.text("type", Some(&event.event_type))?;
         self.text("aggregate type", event.aggregate.as_ref().map(|a| a.kind.as_str()))?;
         self.text("aggregate id", event.aggregate.as_ref().map(|a| a.id.as_str()))?;
-        self.text("key", event.key.as_deref())?;
-        self.text("topic", event.topic.as_deref())?;
-        self.text("namespace", event.namespace.as_deref())?;
-        self.text("producer", event.producer.as_deref())?;
+        TEXT_FIELDS.iter().try_for_each(|field| self.text(field.name, field.of(event)))?;
         self.size("payload", event.payload.len())?;
         self.headers(&event.headers)?;
         self.time("time", event.time)?;
@@ -93,7 +89,7 @@ impl Check<'_> {
         self.size("action's params", action.params.len())?;
         match serde_json::from_str::<&RawValue>(&action.params) {
             Ok(_) => Ok(()),
-            // serde_json's message tells the place, never the content.
+            // serde_json's message contains the place of the error, but no content.
             Err(e) => Err(self.error(Code::ParamsInvalid, "the action's params are not JSON").with_source(e)),
         }
     }
@@ -142,7 +138,7 @@ impl Check<'_> {
     }
 }
 
-/// Refuses a header name that not every destination can carry, or that is the relay's own.
+/// Refuses a header name that some destinations do not support, or that is reserved for the relay.
 ///
 /// # Errors
 /// [`Code::HeaderName`] or [`Code::HeaderReserved`].

@@ -2,7 +2,7 @@ use uuid::Uuid;
 
 use super::*;
 
-/// A change to a good event, the code it must be refused with, and words the message must hold.
+/// A name, a change to a valid event, the expected code, and words that the message must contain.
 type Case = (&'static str, fn(Event) -> Event, Code, &'static str);
 
 #[rustfmt::skip] // One row per rule.
@@ -123,7 +123,7 @@ fn each_broken_rule_has_its_code_and_a_message_that_names_the_event_and_not_its_
 }
 
 #[test]
-fn an_event_at_every_limit_is_taken() {
+fn an_event_at_every_limit_is_accepted() {
     let full = "f".repeat(255);
     let event = Event::new(full.clone(), vec![0; 1024 * 1024])
         .with_aggregate(full.clone(), full.clone())
@@ -148,7 +148,7 @@ fn two_events_of_one_call_may_not_share_an_id() {
 }
 
 #[test]
-fn a_call_takes_a_limited_number_of_events() {
+fn a_call_accepts_a_limited_number_of_events() {
     let limits = Limits { events_per_call_max: 2, ..Limits::default() };
     let error = validate(&[good(), good(), good()], &limits).unwrap_err();
     assert_eq!(error.code(), Code::TooManyEvents);

@@ -1,17 +1,28 @@
-//! An existing table beside the shape it should have.
+//! Compares an existing table with the shape of its layout.
 
-use super::{Column, RowTable, Shape};
+use super::shape::is_compatible;
+use super::{Column, Dialect, RowTable, Shape};
 
-/// Something about an existing table that is not as its layout has it. Never altered, only told.
+/// How an existing table differs from its layout. Differences are reported; the table is never altered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// In a sentence that names the column or index.
+    /// A sentence that names the column or index.
     pub what: String,
-    /// The table cannot be worked on with it.
+    /// The store cannot use the table.
     pub is_harmful: bool,
 }
 
-/// A column as the database has it.
+impl Difference {
+    pub(crate) fn harmful(what: String) -> Self {
+        Self { what, is_harmful: true }
+    }
+
+    pub(crate) fn harmless(what: String) -> Self {
+        Self { what, is_harmful: false }
+    }
+}
+
+/// A column of an existing table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundColumn {
     /// Its name.
@@ -20,44 +31,44 @@ pub struct FoundColumn {
     pub sql_type: String,
     /// Whether it may be NULL.
     pub is_nullable: bool,
-    /// Whether an INSERT may leave it out.
+    /// Whether an INSERT may omit it.
     pub has_default: bool,
 }
 
-/// An index as the database has it.
+/// An index of an existing table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundIndex {
     /// Its name.
     pub name: String,
-    /// What it is over, as the database prints it after `USING`.
+    /// Its method and columns, as the database prints them after `USING`.
     pub definition: String,
 }
 
-/// All that is different, harmful things first.
+/// All differences, the harmful ones first.
 pub fn compare(
     table: &RowTable,
     shape: &Shape,
+    dialect: Dialect,
     columns: &[FoundColumn],
     indexes: &[FoundIndex],
 ) -> Vec<Difference> {
-    let called = shape.table.replace("{name}", table.name.as_str());
+    let name = shape.table.replace("{name}", table.name.as_str());
     let mut all = Vec::new();
     for column in shape.columns {
         match columns.iter().find(|found| found.name == column.name) {
-            Some(found) => of_column(&called, column, found, &mut all),
-            None => all.push(harmful(format!("table {called:?} has no column {:?}", column.name))),
+            Some(found) => compare_column(&name, column.sql_type(dialect), column, found, &mut all),
+            None => all.push(Difference::harmful(format!("table {name:?} has no column {:?}", column.name))),
         }
     }
     for found in columns.iter().filter(|found| !found.is_nullable && !found.has_default) {
         if !shape.columns.iter().any(|column| column.name == found.name) {
-            let what =
-                format!("column {called}.{} is required, but it is not part of the layout", found.name);
-            all.push(harmless(format!("{what}: Postrider cannot write to this table")));
+            let what = format!("column {name}.{} is required, but it is not part of the layout", found.name);
+            all.push(Difference::harmless(format!("{what}: Postrider cannot write to this table")));
         }
     }
     for index in shape.indexes.iter().filter(|index| !index.is_optional) {
         let name = index.name.replace("{name}", table.name.as_str());
-        // The primary key may have any name; without one no row is found again.
+        // The primary key may have any name. Without one, rows cannot be settled.
         let is_key = name.ends_with("_pkey") || name == "PRIMARY";
         let found =
             indexes.iter().find(|found| found.name == name || is_key && found.definition == index.definition);
@@ -73,7 +84,7 @@ pub fn compare(
             }),
         }
     }
-    // The relay works on the outbox alone: a table of the consumers' may be as they like it.
+    // The relay needs only the outbox itself: the inbox belongs to the consumers.
     if shape.table != "{name}" {
         all.iter_mut().for_each(|difference| difference.is_harmful = false);
     }
@@ -81,30 +92,28 @@ pub fn compare(
     all
 }
 
-fn of_column(table: &str, column: &Column, found: &FoundColumn, all: &mut Vec<Difference>) {
+fn compare_column(
+    table: &str,
+    sql_type: &str,
+    column: &Column,
+    found: &FoundColumn,
+    all: &mut Vec<Difference>,
+) {
     let name = format!("column {table}.{}", column.name);
-    if !column.takes(&found.sql_type) {
-        all.push(harmful(format!("{name} is {}, not {}", found.sql_type, column.sql_type)));
-    } else if found.sql_type != column.sql_type {
-        all.push(harmless(format!("{name} is {}, not {}", found.sql_type, column.sql_type)));
+    if !is_compatible(sql_type, &found.sql_type) {
+        all.push(Difference::harmful(format!("{name} is {}, not {sql_type}", found.sql_type)));
+    } else if found.sql_type != sql_type {
+        all.push(Difference::harmless(format!("{name} is {}, not {sql_type}", found.sql_type)));
     }
     if found.is_nullable != column.is_nullable {
         let (is, should) = if found.is_nullable { ("may", "must not") } else { ("must not", "may") };
         let what = format!("{name} {is} be NULL, but {should}");
-        // A time that cannot be emptied, or a state that can be nothing, breaks the way a row goes.
+        // The relay could not write NULL to the column.
         all.push(Difference { what, is_harmful: !found.is_nullable });
     }
     if column.has_default && !found.has_default {
-        all.push(harmless(format!("{name} has no default")));
+        all.push(Difference::harmless(format!("{name} has no default")));
     }
-}
-
-fn harmful(what: String) -> Difference {
-    Difference { what, is_harmful: true }
-}
-
-fn harmless(what: String) -> Difference {
-    Difference { what, is_harmful: false }
 }
 
 #[cfg(test)]
@@ -116,7 +125,7 @@ mod tests {
         let (table, shape) = (RowTable::new(layout).unwrap(), &layout.shapes()[0]);
         let columns = shape.columns.iter().map(|column| FoundColumn {
             name: column.name.to_owned(),
-            sql_type: column.sql_type.to_owned(),
+            sql_type: column.sql_type(Dialect::Postgres).to_owned(),
             is_nullable: column.is_nullable,
             has_default: column.has_default,
         });
@@ -131,19 +140,19 @@ mod tests {
         (table, columns, indexes): (RowTable, Vec<FoundColumn>, Vec<FoundIndex>),
     ) -> Vec<(String, bool)> {
         let shape = &table.layout.shapes()[0];
-        let all = compare(&table, shape, &columns, &indexes);
+        let all = compare(&table, shape, Dialect::Postgres, &columns, &indexes);
         all.into_iter().map(|difference| (difference.what, difference.is_harmful)).collect()
     }
 
     #[test]
-    fn a_table_as_the_layout_has_it_differs_in_nothing() {
+    fn a_table_that_matches_its_layout_has_no_differences() {
         for layout in RowLayout::ALL {
             assert_eq!(reported(found(layout)), []);
         }
     }
 
     #[test]
-    fn what_is_missing_or_of_another_kind_is_named() {
+    fn missing_columns_and_other_types_are_reported() {
         let (table, mut columns, mut indexes) = found(RowLayout::OutboxEvents);
         columns.retain(|column| column.name != "attempt_count");
         columns.iter_mut().find(|column| column.name == "payload").unwrap().sql_type = "bytea".into();
@@ -166,31 +175,31 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_the_owner_matters_only_if_it_must_be_given() {
+    fn an_additional_column_is_reported_only_if_it_is_required() {
         let (table, mut columns, indexes) = found(RowLayout::EventOutbox);
-        let own = FoundColumn {
+        let additional = FoundColumn {
             name: "tenant".into(),
             sql_type: "text".into(),
             is_nullable: true,
             has_default: false,
         };
-        columns.push(own.clone());
+        columns.push(additional.clone());
         assert_eq!(reported((table.clone(), columns.clone(), indexes.clone())), []);
         columns.pop();
-        columns.push(FoundColumn { is_nullable: false, ..own });
+        columns.push(FoundColumn { is_nullable: false, ..additional });
         let [(what, false)] = &reported((table, columns, indexes))[..] else { panic!("one difference") };
         assert!(what.contains("event_outbox.tenant"), "{what}");
     }
 
     #[test]
-    fn nothing_about_a_table_of_the_consumers_is_harmful() {
+    fn no_difference_of_the_inbox_is_harmful() {
         let (table, shape) = (RowTable::new(RowLayout::Outbox).unwrap(), &RowLayout::Outbox.shapes()[1]);
         assert_eq!(shape.table, "processed_events");
         let key = FoundIndex {
             name: "processed_events_pkey".to_owned(),
             definition: "btree (consumer_group, event_id)".to_owned(),
         };
-        let different = compare(&table, shape, &[], &[key]);
+        let different = compare(&table, shape, Dialect::Postgres, &[], &[key]);
         assert!(
             !different.is_empty() && different.iter().all(|different| !different.is_harmful),
             "{different:?}"

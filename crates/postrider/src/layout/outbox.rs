@@ -1,4 +1,4 @@
-//! `outbox` and `processed_events`: pending, published, failed, with topic and a limit of retries per row.
+//! `outbox` and `processed_events`: pending, published, failed, with a topic and a limit of retries per row.
 
 use super::shape::{Column, Index, Shape};
 use super::spec::{Ability, EventField, Inserts, LayoutSpec, Tables, insert_postgres};
@@ -7,6 +7,7 @@ pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "outbox",
     tables: Tables { postgres: POSTGRES, ..Tables::NONE },
     states: &["pending", "published", "failed"],
+    attempts: "retry_count",
     columns: &[
         (EventField::Id, None),
         (EventField::AggregateType, Some(100)),
@@ -32,24 +33,28 @@ pub(super) const SPEC: LayoutSpec = LayoutSpec {
 const TIME: &str = "timestamp with time zone";
 const NAME: &str = "character varying(100)";
 
+const fn column(name: &'static str, sql_type: &'static str) -> Column {
+    Column::new(name, sql_type, "", "")
+}
+
 const POSTGRES: &[Shape] = &[
     Shape {
         table: "{name}",
         columns: &[
-            Column::new("id", "uuid").defaulted(),
-            Column::new("aggregate_type", NAME),
-            Column::new("aggregate_id", "uuid"),
-            Column::new("event_type", NAME),
-            Column::new("topic", NAME),
-            Column::new("partition_key", NAME).nullable(),
-            Column::new("payload", "jsonb"),
-            Column::new("headers", "jsonb").nullable().defaulted(),
-            Column::new("status", "character varying(20)").defaulted(),
-            Column::new("retry_count", "smallint").defaulted(),
-            Column::new("max_retries", "smallint").defaulted(),
-            Column::new("published_at", TIME).nullable(),
-            Column::new("expires_at", TIME).defaulted(),
-            Column::new("created_at", TIME).defaulted(),
+            column("id", "uuid").defaulted(),
+            column("aggregate_type", NAME),
+            column("aggregate_id", "uuid"),
+            column("event_type", NAME),
+            column("topic", NAME),
+            column("partition_key", NAME).nullable(),
+            column("payload", "jsonb"),
+            column("headers", "jsonb").nullable().defaulted(),
+            column("status", "character varying(20)").defaulted(),
+            column("retry_count", "smallint").defaulted(),
+            column("max_retries", "smallint").defaulted(),
+            column("published_at", TIME).nullable(),
+            column("expires_at", TIME).defaulted(),
+            column("created_at", TIME).defaulted(),
         ],
         indexes: &[
             Index::new("{name}_pkey", "btree (id)"),
@@ -64,10 +69,10 @@ const POSTGRES: &[Shape] = &[
     Shape {
         table: "processed_events",
         columns: &[
-            Column::new("event_id", "uuid"),
-            Column::new("consumer_group", NAME),
-            Column::new("processed_at", TIME).defaulted(),
-            Column::new("expires_at", TIME).defaulted(),
+            column("event_id", "uuid"),
+            column("consumer_group", NAME),
+            column("processed_at", TIME).defaulted(),
+            column("expires_at", TIME).defaulted(),
         ],
         indexes: &[
             Index::new("processed_events_pkey", "btree (event_id)"),

@@ -5,8 +5,28 @@ use super::spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables, i
 
 pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "outbox_events",
-    tables: Tables { postgres: POSTGRES, mysql: MYSQL, mariadb: MARIADB, sqlite: SQLITE },
+    tables: Tables {
+        postgres: &[Shape {
+            table: "{name}",
+            columns: COLUMNS,
+            indexes: &[Index::new("{name}_pkey", "btree (id)"), STATUS_CREATED_AT, AGGREGATE],
+        }],
+        mysql: &[Shape {
+            table: "{name}",
+            columns: COLUMNS,
+            indexes: &[Index::new("PRIMARY", "btree (id)"), STATUS_CREATED_AT, AGGREGATE],
+        }],
+        sqlite: &[Shape {
+            table: "{name}",
+            columns: COLUMNS,
+            indexes: &[
+                Index::new("PRIMARY", "btree (id)"),
+                Index::new("idx_{name}_status", "btree (status, created_at)"),
+            ],
+        }],
+    },
     states: &["PENDING", "PUBLISHING", "PUBLISHED", "FAILED"],
+    attempts: "attempt_count",
     columns: &[
         (EventField::AggregateType, None),
         (EventField::AggregateId, None),
@@ -37,71 +57,20 @@ pub(super) const SPEC: LayoutSpec = LayoutSpec {
     },
 };
 
-const TIME: &str = "timestamp with time zone";
+const PG_TIME: &str = "timestamp with time zone";
 
-const POSTGRES: &[Shape] = &[Shape {
-    table: "{name}",
-    columns: &[
-        Column::new("id", "bigint").defaulted(),
-        Column::new("aggregate_type", "text"),
-        Column::new("aggregate_id", "text"),
-        Column::new("event_type", "text"),
-        Column::new("payload", "jsonb"),
-        Column::new("status", "text").defaulted(),
-        Column::new("created_at", TIME).defaulted(),
-        Column::new("last_attempt_at", TIME).nullable(),
-        Column::new("attempt_count", "integer").defaulted(),
-    ],
-    indexes: &[
-        Index::new("{name}_pkey", "btree (id)"),
-        Index::new("idx_{name}_status_created_at", "btree (status, created_at)"),
-        Index::new("idx_{name}_aggregate", "btree (aggregate_type, aggregate_id)").optional(),
-    ],
-}];
+const COLUMNS: &[Column] = &[
+    Column::new("id", "bigint", "bigint", "integer").defaulted(),
+    Column::new("aggregate_type", "text", "varchar(255)", "text"),
+    Column::new("aggregate_id", "text", "varchar(255)", "text"),
+    Column::new("event_type", "text", "varchar(255)", "text"),
+    Column::new("payload", "jsonb", "json", "text"),
+    Column::new("status", "text", "varchar(50)", "text").defaulted(),
+    Column::new("created_at", PG_TIME, "timestamp", "timestamp").defaulted(),
+    Column::new("last_attempt_at", PG_TIME, "timestamp", "timestamp").nullable(),
+    Column::new("attempt_count", "integer", "int", "integer").defaulted(),
+];
 
-/// As MySQL prints it; MariaDB's JSON is a text.
-macro_rules! on_mysql {
-    ($json:literal) => {
-        &[Shape {
-            table: "{name}",
-            columns: &[
-                Column::new("id", "bigint").defaulted(),
-                Column::new("aggregate_type", "varchar(255)"),
-                Column::new("aggregate_id", "varchar(255)"),
-                Column::new("event_type", "varchar(255)"),
-                Column::new("payload", $json),
-                Column::new("status", "varchar(50)").defaulted(),
-                Column::new("created_at", "timestamp").defaulted(),
-                Column::new("last_attempt_at", "timestamp").nullable(),
-                Column::new("attempt_count", "int").defaulted(),
-            ],
-            indexes: &[
-                Index::new("PRIMARY", "btree (id)"),
-                Index::new("idx_{name}_status_created_at", "btree (status, created_at)"),
-                Index::new("idx_{name}_aggregate", "btree (aggregate_type, aggregate_id)").optional(),
-            ],
-        }]
-    };
-}
-
-const MYSQL: &[Shape] = on_mysql!("json");
-const MARIADB: &[Shape] = on_mysql!("longtext");
-
-const SQLITE: &[Shape] = &[Shape {
-    table: "{name}",
-    columns: &[
-        Column::new("id", "integer").defaulted(),
-        Column::new("aggregate_type", "text"),
-        Column::new("aggregate_id", "text"),
-        Column::new("event_type", "text"),
-        Column::new("payload", "text"),
-        Column::new("status", "text").defaulted(),
-        Column::new("created_at", "timestamp").defaulted(),
-        Column::new("last_attempt_at", "timestamp").nullable(),
-        Column::new("attempt_count", "integer").defaulted(),
-    ],
-    indexes: &[
-        Index::new("PRIMARY", "btree (id)"),
-        Index::new("idx_{name}_status", "btree (status, created_at)"),
-    ],
-}];
+const STATUS_CREATED_AT: Index = Index::new("idx_{name}_status_created_at", "btree (status, created_at)");
+const AGGREGATE: Index =
+    Index::new("idx_{name}_aggregate", "btree (aggregate_type, aggregate_id)").optional();

@@ -1,13 +1,15 @@
-//! What a table looks like.
+//! The shape of a table: its columns and indexes on each database.
 
-/// A table of a layout. In names, `{name}` stands for the name the outbox has.
+use super::Dialect;
+
+/// A table of a layout. In names, `{name}` is replaced by the name of the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Its name.
     pub table: &'static str,
     /// Its columns.
     pub columns: &'static [Column],
-    /// Its indexes, keys included.
+    /// Its indexes and keys.
     pub indexes: &'static [Index],
 }
 
@@ -16,24 +18,24 @@ pub struct Shape {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// Its type, as the database prints it.
-    pub sql_type: &'static str,
+    /// Its type on PostgreSQL, MySQL and SQLite; empty if the layout does not exist there.
+    types: [&'static str; 3],
     /// Whether it may be NULL.
     pub is_nullable: bool,
-    /// Whether an INSERT may leave it out.
+    /// Whether an INSERT may omit it.
     pub has_default: bool,
 }
 
-/// Types that hold the same kind of thing: another of the same family is reported and works.
+/// Types that store the same kind of value. A column of another type of the same family works; the difference is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// A whole number.
     Number,
-    /// A text of some length.
+    /// A text, with or without a limit of its length.
     Text,
-    /// JSON, or a text with a payload in it.
+    /// JSON, or a text with a payload.
     Document,
-    /// A moment.
+    /// A point in time.
     Time,
     /// A UUID.
     Uuid,
@@ -44,17 +46,23 @@ pub enum Family {
 /// An index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Index {
-    /// Its name; the primary key is called what the database calls it.
+    /// Its name; for the primary key, the name that the database gives it.
     pub name: &'static str,
-    /// What it is over, as the database prints it after `USING`.
+    /// Its method and columns, as the database prints them after `USING`.
     pub definition: &'static str,
-    /// Whether it is made only when asked for.
+    /// Whether it is created only on request.
     pub is_optional: bool,
 }
 
 impl Column {
-    pub(super) const fn new(name: &'static str, sql_type: &'static str) -> Self {
-        Self { name, sql_type, is_nullable: false, has_default: false }
+    /// A column with its type on each database, as the database prints it.
+    pub(super) const fn new(
+        name: &'static str,
+        postgres: &'static str,
+        mysql: &'static str,
+        sqlite: &'static str,
+    ) -> Self {
+        Self { name, types: [postgres, mysql, sqlite], is_nullable: false, has_default: false }
     }
 
     pub(super) const fn nullable(mut self) -> Self {
@@ -67,12 +75,15 @@ impl Column {
         self
     }
 
-    /// Whether a value of this other type can be read and written in the column's place.
-    pub fn takes(&self, other: &str) -> bool {
-        match (Family::of(self.sql_type), Family::of(other)) {
-            (Some(Family::Document), Some(Family::Text)) => true,
-            (Some(own), Some(other)) => own == other,
-            _ => false,
+    /// Its type, as the database prints it.
+    pub fn sql_type(&self, dialect: Dialect) -> &'static str {
+        let [postgres, mysql, sqlite] = self.types;
+        match dialect {
+            Dialect::Postgres => postgres,
+            // MariaDB stores JSON as text, and prints it so.
+            Dialect::MariaDb if mysql == "json" => "longtext",
+            Dialect::MySql | Dialect::MariaDb => mysql,
+            Dialect::Sqlite => sqlite,
         }
     }
 }
@@ -88,11 +99,20 @@ impl Family {
             "json" | "jsonb" => Self::Document,
             "uuid" => Self::Uuid,
             "bytea" | "blob" | "tinyblob" | "mediumblob" | "longblob" | "varbinary" => Self::Bytes,
-            // Only PostgreSQL has one without a zone of its own, and says so.
+            // Only PostgreSQL has a timestamp without a time zone, and prints it as such.
             "timestamp" if !sql_type.contains("without") => Self::Time,
             "timestamp with time zone" | "datetime" => Self::Time,
             _ => return None,
         })
+    }
+}
+
+/// Whether a column of type `found` can be used where a layout has type `expected`.
+pub(super) fn is_compatible(expected: &str, found: &str) -> bool {
+    match (Family::of(expected), Family::of(found)) {
+        (Some(Family::Document), Some(Family::Text)) => true,
+        (Some(expected), Some(found)) => expected == found,
+        _ => false,
     }
 }
 
@@ -112,17 +132,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_of_the_same_family_will_do_and_another_will_not() {
-        let text = Column::new("event_type", "text");
-        assert!(text.takes("character varying(255)") && !text.takes("bigint") && !text.takes("bytea"));
-        let payload = Column::new("payload", "jsonb");
-        assert!(payload.takes("text") && payload.takes("json") && !payload.takes("bytea"));
-        let time = Column::new("created_at", "timestamp with time zone");
-        assert!(time.takes("timestamp(6) with time zone") && !time.takes("timestamp without time zone"));
-        assert!(!time.takes("timestamp(3) without time zone"));
-        let mysql = Column::new("created_at", "datetime(6)");
-        assert!(mysql.takes("timestamp") && mysql.takes("datetime") && !mysql.takes("varchar(30)"));
-        let count = Column::new("attempts", "int");
-        assert!(count.takes("int unsigned") && count.takes("bigint(20)") && !count.takes("decimal(10,0)"));
+    fn only_a_type_of_the_same_family_is_compatible() {
+        let text = |found| is_compatible("text", found);
+        assert!(text("character varying(255)") && !text("bigint") && !text("bytea"));
+        let payload = |found| is_compatible("jsonb", found);
+        assert!(payload("text") && payload("json") && !payload("bytea"));
+        let time = |found| is_compatible("timestamp with time zone", found);
+        assert!(time("timestamp(6) with time zone") && !time("timestamp without time zone"));
+        assert!(!time("timestamp(3) without time zone"));
+        let mysql_time = |found| is_compatible("datetime(6)", found);
+        assert!(mysql_time("timestamp") && mysql_time("datetime") && !mysql_time("varchar(30)"));
+        let count = |found| is_compatible("int", found);
+        assert!(count("int unsigned") && count("bigint(20)") && !count("decimal(10,0)"));
     }
 }

@@ -1,54 +1,54 @@
-//! One descriptor per layout: all that is particular to it and needs no statement of a store.
+//! One descriptor per layout: everything about it except the statements of the stores.
 
 use super::Dialect;
 use super::shape::Shape;
 
-/// What is particular to a layout. A layout is added by writing one; see CONTRIBUTING.md.
+/// The descriptor of a layout. See "Add a layout" in CONTRIBUTING.md.
 #[derive(Debug, Clone, Copy)]
 pub struct LayoutSpec {
-    /// Its name, which is also that of its table unless another is given.
+    /// Its name. The default name of its table.
     pub name: &'static str,
-    /// What its tables look like on each database.
+    /// The shape of its tables on each database.
     pub tables: Tables,
-    /// The words for the states of a row, the first ones first.
+    /// The states of a row: pending first, then being published if the layout has it, delivered, and failed last.
     pub states: &'static [&'static str],
-    /// What of an event has a column, and how many characters fit where that is limited. Only that may be written.
+    /// The column with the number of failed attempts.
+    pub attempts: &'static str,
+    /// The fields of an event that have a column, and the most characters of each, if limited. An event with other fields
+    /// cannot be written.
     pub columns: &'static [(EventField, Option<usize>)],
-    /// What it can do that not every layout can.
+    /// Its optional abilities.
     pub abilities: &'static [Ability],
-    /// The INSERT of events on each database; `None` where Postrider does not write the table.
+    /// The INSERT of events on each database; `None` if Postrider does not write to the table.
     pub inserts: Inserts,
 }
 
-/// The tables of a layout, the outbox first. None where the layout does not exist.
+/// The tables of a layout, the outbox first. Empty if the layout does not exist on a database.
 #[derive(Debug, Clone, Copy)]
 pub struct Tables {
     /// On PostgreSQL.
     pub postgres: &'static [Shape],
-    /// On MySQL.
+    /// On MySQL and MariaDB.
     pub mysql: &'static [Shape],
-    /// On MariaDB, where JSON is a text.
-    pub mariadb: &'static [Shape],
     /// On SQLite.
     pub sqlite: &'static [Shape],
 }
 
 impl Tables {
-    /// On no database: a table by a map looks as its map says.
-    pub(super) const NONE: Self = Self { postgres: &[], mysql: &[], mariadb: &[], sqlite: &[] };
+    /// On no database.
+    pub(super) const NONE: Self = Self { postgres: &[], mysql: &[], sqlite: &[] };
 
-    /// Those on one database.
+    /// The tables on one database.
     pub const fn on(&self, dialect: Dialect) -> &'static [Shape] {
         match dialect {
             Dialect::Postgres => self.postgres,
-            Dialect::MySql => self.mysql,
-            Dialect::MariaDb => self.mariadb,
+            Dialect::MySql | Dialect::MariaDb => self.mysql,
             Dialect::Sqlite => self.sqlite,
         }
     }
 }
 
-/// A part of an event that a table may have a column for.
+/// A field of an event that a table may have a column for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventField {
     /// The id.
@@ -73,44 +73,45 @@ pub enum EventField {
     Producer,
 }
 
-/// What a layout can do that not every layout can.
+/// An ability that some layouts have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ability {
-    /// Views that come with the table.
+    /// Views that are created with the table.
     Views,
     /// An optional index over aggregate type and id.
     AggregateIndex,
-    /// A state that says that a row is being published, so that other publishers leave it alone.
+    /// A state for rows that are being published, so that other publishers skip them.
     PublishingState,
-    /// An inbox beside the outbox, whose rows expire.
+    /// An inbox table whose rows expire.
     Inbox,
-    /// A column that says when a published row is deleted.
+    /// A column with the time at which a published row may be deleted.
     Expiry,
-    /// A column that says when a row was delivered.
+    /// A column with the time at which a row was delivered.
     DeliveryTime,
-    /// A limit of attempts in every row.
+    /// A column with the limit of attempts of each row.
     RowLimit,
-    /// A column `max_attempts`, if the owner of the table added one.
+    /// An optional column `max_attempts`, which the owner of the table may add.
     RowLimitColumn,
-    /// Rows are numbered by UUIDs, and so are aggregates.
+    /// Ids of rows and aggregates are UUIDs.
     Uuids,
 }
 
 /// The INSERT of events on each database.
 #[derive(Debug, Clone, Copy)]
 pub struct Inserts {
-    /// One array of texts per field, see `write/rows_postgres.rs`.
+    /// Takes one array of texts per field; see `write/rows_postgres.rs`.
     pub postgres: Option<&'static str>,
-    /// Any number of rows.
+    /// Inserts any number of rows.
     pub mysql: Option<RowInsert>,
-    /// One row: aggregate type, aggregate id, type, payload. Answers its number and the microsecond of its creation.
+    /// Inserts one row: aggregate type, aggregate id, type, payload. Returns its number and its creation time in
+    /// microseconds.
     pub sqlite: Option<&'static str>,
 }
 
 /// An INSERT of any number of rows.
 #[derive(Debug, Clone, Copy)]
 pub struct RowInsert {
-    /// What stands before the rows.
+    /// The statement up to the rows.
     pub before: &'static str,
     /// One row.
     pub row: &'static str,
@@ -119,30 +120,30 @@ pub struct RowInsert {
 }
 
 impl Inserts {
-    /// Only the owner's program writes the table.
+    /// Only the application writes to the table.
     pub(super) const NONE: Self = Self { postgres: None, mysql: None, sqlite: None };
 }
 
 impl LayoutSpec {
-    /// Whether it can do this.
+    /// Whether the layout has this ability.
     pub fn has(&self, ability: Ability) -> bool {
         self.abilities.contains(&ability)
     }
 
-    /// Whether there is a column for a part of an event.
+    /// Whether there is a column for this field.
     pub fn has_column(&self, field: EventField) -> bool {
         self.columns.iter().any(|(column, _)| *column == field)
     }
 
-    /// How many characters fit, if that is limited.
+    /// The most characters of this field, if limited.
     pub fn chars_max(&self, field: EventField) -> Option<usize> {
         self.columns.iter().find(|(column, _)| *column == field)?.1
     }
 }
 
-/// The INSERT of a batch on PostgreSQL: every value as text, one array per field, so that all drivers send the same. The
-/// creation is the time of the INSERT, not of the transaction's begin: written under the lock of the key's row, it keeps the
-/// key's order. Uses no index except to maintain them.
+/// The INSERT of a batch on PostgreSQL. Every value is a text, in one array per field, so that all drivers send the same. The
+/// creation time is that of the INSERT, not of the beginning of the transaction: applications that lock a row per key before
+/// they write keep the order of the key.
 macro_rules! insert_postgres {
     ($columns:literal, $values:literal) => {
         concat!(

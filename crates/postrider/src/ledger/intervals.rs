@@ -35,7 +35,7 @@ impl Intervals {
         self.ranges.iter().map(|(start, end)| (*start, *end))
     }
 
-    /// How many ranges lie above the floor.
+    /// The number of ranges above the floor.
     pub fn range_count(&self) -> usize {
         self.ranges.len()
     }
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_what_is_missing_up_to_a_position() {
+    fn gaps_are_the_missing_positions_up_to_a_limit() {
         let gaps = |text: &str, up_to| {
             let ranges = set(text).gaps(Position::new(up_to));
             ranges.iter().map(|(a, b)| (a.get(), b.get())).collect::<Vec<_>>()
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_position_there_can_be_is_one_like_any_other() {
+    fn the_highest_possible_position_is_handled_like_any_other() {
         const LAST: i64 = i64::MAX;
         let gaps = |text: &str| {
             let ranges = set(text).gaps(Position::LAST);

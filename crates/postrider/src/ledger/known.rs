@@ -39,7 +39,7 @@ impl KnownRows {
         self.epoch == epoch
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn count(&self) -> usize {
         self.rows.len()
     }
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_is_not_as_it_was_known_differs() {
+    fn a_row_that_another_process_changed_differs() {
         let (ours, other) = (Epoch(3), Epoch(4));
         let mut known = KnownRows::loaded(ours, &[row(1, 0), row(2, 5)]);
         let found = |rows: &[ParkedRow]| rows.iter().map(|row| (row.position, seal(row))).collect::<Vec<_>>();

@@ -14,11 +14,11 @@ pub struct ParkedRow {
     pub destination: Option<String>,
     /// Why it is here.
     pub state: ParkedState,
-    /// Attempts that counted.
+    /// The attempts that counted.
     pub attempts: u32,
-    /// Not before this, for `retry`.
+    /// The earliest time of the next attempt, for `retry`.
     pub next_attempt_at: Option<Timestamp>,
-    /// What the last failure said.
+    /// The last error.
     pub last_error: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl ParkedState {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
     }
 
-    /// Nothing more will happen to it without an operator.
+    /// Whether only an operator can change it.
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Dead | Self::Expired)
     }

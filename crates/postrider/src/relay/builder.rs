@@ -8,23 +8,23 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::driver::{Driver, DriverHandle};
-use super::handle::{RelayHandle, Served};
-use super::health_log::{HealthLog, Verb};
+use super::driver::{Driver, DriverHandle, forward_wakes};
+use super::handle::{RelayHandle, ServedSubscription};
+use super::health_log::{HealthLog, Operation};
 use super::inbox_cleanup::InboxCleaner;
 use super::pace::Pace;
 use super::retention::Cleaner;
-use super::{Order, Relay, Retention, Subscription, waker};
+use super::{Order, Relay, Retention, Subscription};
 use crate::store::{Backlog, IntoStore, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
 
-/// First delay before an unreachable database is tried again; doubles with each try.
+/// First delay before an unreachable database is tried again; doubles with each attempt.
 const WAIT_MIN: Duration = Duration::from_millis(100);
 
-/// Longest wait between two tries.
+/// Longest wait between two attempts.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Events counted at most when a new subscription reports what it begins with.
+/// Maximum number of events that are counted for the log line about a new subscription.
 const BACKLOG_COUNTED_MAX: u64 = 10_000;
 /// Longest name of a relay. The column for holders has 255 characters on MySQL.
 const NAME_CHARS_MAX: usize = 200;
@@ -34,6 +34,7 @@ pub(super) const UNIQUE_MARK: char = '#';
 
 /// Configures a relay: which outboxes, and which subscriptions of each.
 #[derive(Default)]
+#[must_use = "a relay starts with `spawn`"]
 pub struct RelayBuilder {
     name: Option<String>,
     clock: Option<Arc<dyn Clock>>,
@@ -60,18 +61,16 @@ impl RelayBuilder {
         Self::default()
     }
 
-    /// Names this relay among those that share its subscriptions, for people who read status and logs. It holds
-    /// leases as `NAME#` and a random number, so that two relays of one name do not take each other's lease; the one
-    /// that stands by logs the clash. The default is a random name. At most 200 characters.
-    #[must_use]
+    /// The name of this relay in `status` and logs. The relay holds leases as `NAME#` plus a random number, so that two
+    /// relays with the same name do not take each other's lease; the one that stands by logs the conflict. The default
+    /// is a random name. At most 200 characters.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the
-    /// layout `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
-    #[must_use]
+    /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the layout
+    /// `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
     pub fn outbox(
         mut self,
         store: impl IntoStore,
@@ -83,8 +82,7 @@ impl RelayBuilder {
     }
 
     /// As [`outbox`](Self::outbox), and sets how long its delivered events are kept.
-    #[must_use]
-    pub fn outbox_keeping(
+    pub fn outbox_with_retention(
         mut self,
         store: impl IntoStore,
         subscriptions: impl IntoIterator<Item = Subscription>,
@@ -99,15 +97,13 @@ impl RelayBuilder {
         self
     }
 
-    /// Another clock, for tests.
-    #[must_use]
+    /// Replaces the system clock, for tests.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
     }
 
     /// Returns an error when a database is not reachable at startup, instead of waiting for it.
-    #[must_use]
     pub fn fail_fast(mut self) -> Self {
         self.fail_fast = true;
         self
@@ -155,12 +151,12 @@ impl RelayBuilder {
                 let handle = Arc::new(DriverHandle::new(&subscription.name));
                 handles.push(handle.clone());
                 let name = subscription.name.clone();
-                served.push(Served { name, store: store.clone(), driver: handle.clone() });
+                served.push(ServedSubscription { name, store: store.clone(), driver: handle.clone() });
                 let driver = Driver::new(&holder, clock.clone(), store.clone(), subscription, handle);
                 tasks.spawn(driver.run(stopped.clone()));
             }
             if let Some(wakes) = store.wakes() {
-                tasks.spawn(waker::run(wakes, handles.clone(), stopped.clone()));
+                tasks.spawn(forward_wakes(wakes, handles.clone(), stopped.clone()));
             }
             let pace = Pace(handles);
             let inbox = InboxCleaner::new(store.clone(), clock.clone(), pace.clone(), &retention);
@@ -222,10 +218,10 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
     let mut wait = WAIT_MIN;
     loop {
         let answer = store.subscribe(&subscription.name, subscription.start).await;
-        if answer.as_ref().is_err_and(|error| fail_fast || !helps_waiting(error.code())) {
+        if answer.as_ref().is_err_and(|error| fail_fast || !may_recover_by_itself(error.code())) {
             return answer.map(|_| ());
         }
-        if let Ok(is_new) = health.record(Verb::Subscribe, answer) {
+        if let Ok(is_new) = health.record(Operation::Subscribe, answer) {
             if is_new {
                 log_created(store, subscription).await;
             }
@@ -237,8 +233,8 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
 }
 
 /// Whether the same call may succeed later without a change of this program's settings.
-fn helps_waiting(code: Code) -> bool {
-    code.recovery() != Recovery::Person || code == Code::StoreReadOnly
+fn may_recover_by_itself(code: Code) -> bool {
+    code.recovery() != Recovery::Operator || code == Code::StoreReadOnly
 }
 
 /// Rejects a subscription that needs an order if no column defines one.
@@ -260,7 +256,10 @@ fn check_order(outbox: &ServedOutbox) -> Result<()> {
 /// Rejects invalid settings before anything is changed, and fits each router to its sink.
 fn check(subscriptions: &mut [Subscription]) -> Result<()> {
     let mut names = HashSet::new();
-    for Subscription { name, policy, router, sink, .. } in subscriptions {
+    for Subscription { name, policy, router, sink, invalid, .. } in subscriptions {
+        if let Some(error) = invalid.take() {
+            return Err(error);
+        }
         let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > 100 || !name.chars().all(valid) {
             let what = format!("subscription name {:?}", name.chars().take(120).collect::<String>());

@@ -1,25 +1,30 @@
 //! Runs a brain: waits for the next input, steps the brain, performs the effects. Makes no decisions itself.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
 use super::Subscription;
-use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Snapshot, Step, Term};
-use super::effects::{Done, Effects};
+use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Step, SubscriptionState, Term};
+use super::effects::{CallResult, Effects};
 use super::health_log::HealthLog;
 use super::publish::Publisher;
-use super::report::{Reports, shown};
+use super::report::{Reports, display_destination};
 use super::routing::Routing;
-use crate::store::{Claimer, RelayReport, Store};
+use crate::store::{Claimer, RelayReport, Store, Wakes};
 use crate::{Clock, Code};
 
 /// How long a relay that stops waits for its last report.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(1);
+
+/// How much later than a sink's own time limit the relay gives up waiting for it.
+const SINK_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
 
 /// The status of one subscription in one relay.
 #[derive(Debug, Clone, Default)]
@@ -27,16 +32,17 @@ const LAST_REPORT_MAX: Duration = Duration::from_secs(1);
 pub struct SubscriptionStatus {
     /// Its name.
     pub subscription: String,
-    /// The state of its brain.
-    pub brain: Snapshot,
+    /// Its state in this relay.
+    pub state: SubscriptionState,
     /// Events since the relay started that no rule matched and that the router is configured to skip
     /// ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). An event that is read again after a takeover counts again.
     pub skipped: u64,
     /// The current error of the database, or of the takeover at the destination, if there is one. The operation is
     /// retried until it succeeds.
-    pub trouble: Option<String>,
-    /// The code of that error. With [`Recovery::Person`](crate::Recovery::Person) it does not end without an operator.
-    pub trouble_code: Option<Code>,
+    pub error: Option<String>,
+    /// The code of that error. With [`Recovery::Operator`](crate::Recovery::Operator) it does not end without an
+    /// operator.
+    pub error_code: Option<Code>,
 }
 
 /// What other tasks use to reach a driver.
@@ -78,6 +84,21 @@ impl DriverHandle {
     }
 }
 
+/// Wakes the drivers at every wake-up of the store of their outbox, until the relay stops.
+pub(super) async fn forward_wakes(
+    mut wakes: Box<dyn Wakes>,
+    drivers: Vec<Arc<DriverHandle>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            biased;
+            _ = stop.changed() => return,
+            () = wakes.next() => drivers.iter().for_each(|driver| driver.wake()),
+        }
+    }
+}
+
 /// Runs one subscription's brain.
 pub(super) struct Driver {
     brain: Brain,
@@ -88,9 +109,11 @@ pub(super) struct Driver {
     claimer: Option<Box<dyn Claimer>>,
     term: Term,
     /// Calls in progress.
-    calls: JoinSet<Done>,
+    calls: JoinSet<CallResult>,
+    /// Outcomes that are known before the rest of their batch.
+    early: mpsc::UnboundedReceiver<(Term, Reply)>,
     /// The reply that the brain gets if a call panics, for each call in progress.
-    if_it_panics: HashMap<Id, (AbortHandle, Term, Reply)>,
+    panic_replies: HashMap<Id, (AbortHandle, Term, Reply)>,
     /// The report in progress, if there is one. Reports are for operators; the brain never waits for one.
     reporting: JoinSet<()>,
     /// Something happened that a report should contain, or the last report is about to expire.
@@ -107,7 +130,7 @@ impl Driver {
         subscription: Subscription,
         handle: Arc<DriverHandle>,
     ) -> Self {
-        let Subscription { name, start: _, mut policy, router, encoder, sink } = subscription;
+        let Subscription { name, start: _, mut policy, router, encoder, sink, invalid: _ } = subscription;
         policy.several_destinations |= router.has_several_destinations();
         let capabilities = sink.capabilities();
         if let Some(probe_max) = capabilities.probe_max {
@@ -117,6 +140,7 @@ impl Driver {
             subscription: name.clone(),
             policy: policy.clone(),
             prefix_safe: capabilities.prefix_safe,
+            in_flight_max: capabilities.in_flight_max.map(NonZeroUsize::get),
             seed: Uuid::now_v7().as_u64_pair().1,
         };
         let health = HealthLog::new(&name);
@@ -124,16 +148,23 @@ impl Driver {
             subscription: name.as_str().into(),
             sink,
             encoder,
-            timeout: policy.publish_timeout,
+            // A sink with its own time limit returns an outcome before this one.
+            timeout: policy.publish_timeout.max(
+                capabilities
+                    .message_timeout
+                    .map_or(Duration::ZERO, |own| own.saturating_add(SINK_TIMEOUT_MARGIN)),
+            ),
             fanout: Arc::default(),
         };
         let reports = Reports::new(&name, holder);
+        let (early_sender, early) = mpsc::unbounded_channel();
         let effects = Effects {
             subscription: name,
             holder: holder.to_owned(),
             store,
             routing: Arc::new(Routing::new(router, policy.order)),
             publisher,
+            early: early_sender,
             policy,
             health: Arc::new(health),
         };
@@ -145,7 +176,8 @@ impl Driver {
             claimer: None,
             term: Term::default(),
             calls: JoinSet::new(),
-            if_it_panics: HashMap::new(),
+            early,
+            panic_replies: HashMap::new(),
             reporting: JoinSet::new(),
             report_due: false,
             stopped: false,
@@ -162,10 +194,10 @@ impl Driver {
             self.reports.log_suppressed(now.elapsed);
             self.perform(step);
             self.handle.with(|shared| {
-                shared.status.brain = self.brain.snapshot();
+                shared.status.state = self.brain.snapshot();
                 shared.status.skipped = self.effects.routing.skipped();
-                shared.status.trouble = self.effects.health.message();
-                shared.status.trouble_code = self.effects.health.code();
+                shared.status.error = self.effects.health.message();
+                shared.status.error_code = self.effects.health.code();
             });
             self.report();
             if self.stopped {
@@ -184,34 +216,36 @@ impl Driver {
 
     async fn next_input(&mut self, stop: &mut watch::Receiver<bool>) -> Input {
         let handle = self.handle.clone();
-        let wait = self.brain.due().map(|due| due.saturating_sub(self.clock.now().elapsed));
+        // Created once: a call that ends without a reply must not postpone the tick.
+        let mut tick = pin!(sleep(self.brain.due().map(|due| due.saturating_sub(self.clock.now().elapsed))));
         loop {
             tokio::select! {
                 biased;
                 Ok(()) = stop.changed() => return Input::Shutdown,
+                Some((term, reply)) = self.early.recv() => return Input::Reply(term, reply),
                 Some(ended) = self.calls.join_next_with_id() => {
-                    if let Some(input) = self.ended(ended) {
+                    if let Some(input) = self.call_ended(ended) {
                         return input;
                     }
                 }
                 () = handle.pause.notified() => return Input::Pause(handle.with(|shared| shared.paused.clone())),
                 () = handle.wake.notified() => return Input::Wake,
-                () = sleep(wait) => return Input::Tick,
+                () = &mut tick => return Input::Tick,
             }
         }
     }
 
-    fn ended(&mut self, ended: Result<(Id, Done), JoinError>) -> Option<Input> {
+    fn call_ended(&mut self, ended: Result<(Id, CallResult), JoinError>) -> Option<Input> {
         match ended {
-            Ok((id, Done { term, reply, claimer })) => {
-                self.if_it_panics.remove(&id);
+            Ok((id, CallResult { term, reply, claimer })) => {
+                self.panic_replies.remove(&id);
                 if term == self.term && claimer.is_some() {
                     self.claimer = claimer;
                 }
                 Some(Input::Reply(term, reply))
             }
             Err(error) => {
-                let (_, term, reply) = self.if_it_panics.remove(&error.id())?;
+                let (_, term, reply) = self.panic_replies.remove(&error.id())?;
                 error.is_panic().then_some(Input::Reply(term, reply))
             }
         }
@@ -225,7 +259,7 @@ impl Driver {
         }
         self.report_due = false;
         let mut down = self.brain.snapshot().down;
-        down.iter_mut().for_each(|of| of.destination = shown(&of.destination).into_owned());
+        down.iter_mut().for_each(|of| of.destination = display_destination(&of.destination).into_owned());
         let report = RelayReport {
             subscription: self.effects.subscription.clone(),
             relay: self.effects.holder.clone(),
@@ -243,16 +277,16 @@ impl Driver {
 
     fn perform(&mut self, step: Step) {
         if step.term != self.term {
-            self.enter(step.term);
+            self.start_term(step.term);
         }
         for effect in step.effects {
-            self.report_due |= is_worth_a_report(&effect);
+            self.report_due |= makes_report_due(&effect);
             match &effect {
                 Effect::Report(report) => self.reports.log(report),
                 Effect::Stop => self.stopped = true,
                 Effect::Release { .. } => {
                     // The time to drain is over, and nothing may be published without the lease.
-                    self.drop_calls();
+                    self.abort_calls();
                     self.call(effect);
                 }
                 _ => self.call(effect),
@@ -261,15 +295,15 @@ impl Driver {
     }
 
     /// Starts another term: cancels the calls of the last one and drops its claimer.
-    fn enter(&mut self, term: Term) {
+    fn start_term(&mut self, term: Term) {
         self.term = term;
         self.claimer = None;
-        self.drop_calls();
+        self.abort_calls();
     }
 
     /// Cancels all calls except releases and halts.
-    fn drop_calls(&self) {
-        for (call, _, reply) in self.if_it_panics.values() {
+    fn abort_calls(&self) {
+        for (call, _, reply) in self.panic_replies.values() {
             if !matches!(reply, Reply::Released) {
                 call.abort();
             }
@@ -277,17 +311,17 @@ impl Driver {
     }
 
     fn call(&mut self, effect: Effect) {
-        let if_it_panics = reply_to_panic(&effect);
+        let panic_reply = reply_to_panic(&effect);
         if let Some(call) = self.effects.perform(self.term, effect, &mut self.claimer) {
             let call = self.calls.spawn(call);
-            self.if_it_panics.insert(call.id(), (call, self.term, if_it_panics));
+            self.panic_replies.insert(call.id(), (call, self.term, panic_reply));
         }
     }
 }
 
 /// Whether a report is due after this effect. Renewals and requests for the lease are among them because they occur
 /// several times per lease, so that a report never expires while the relay runs.
-fn is_worth_a_report(effect: &Effect) -> bool {
+fn makes_report_due(effect: &Effect) -> bool {
     match effect {
         Effect::Renew(_) | Effect::Acquire | Effect::Stop => true,
         Effect::Report(report) => matches!(
@@ -320,5 +354,55 @@ async fn sleep(wait: Option<Duration>) {
     match wait {
         Some(wait) => tokio::time::sleep(wait).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+    use crate::SystemClock;
+    use crate::relay::Policy;
+    use crate::sink::{Message, Outcome, Sink};
+    use crate::store::sqlite::SqliteStore;
+    use crate::{BoxFuture, Result};
+
+    struct Unused;
+
+    impl Sink for Unused {
+        fn publish<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+            Box::pin(std::future::ready(Vec::new()))
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_that_are_cancelled_do_not_postpone_the_tick() -> Result<()> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("outbox.db");
+        SqliteStore::migrate(&file)?;
+        let policy = Policy::default().lease(Duration::from_millis(900));
+        let subscription = Subscription::new("mail", Unused).policy(policy);
+        let (clock, store) = (Arc::new(SystemClock::new()), Arc::new(SqliteStore::open(&file)?));
+        let handle = Arc::new(DriverHandle::new("mail"));
+        let mut driver = Driver::new("relay", clock.clone(), store, subscription, handle);
+        // A request for the lease that fails: the next one is due about 30 ms later.
+        let Step { term, .. } = driver.brain.step(clock.now(), Input::Tick);
+        let refused = Input::Reply(term, Reply::Acquired(Err(Code::StoreBusy)));
+        driver.brain.step(clock.now(), refused);
+
+        let calls: Vec<AbortHandle> =
+            (0..5_000).map(|_| driver.calls.spawn(std::future::pending())).collect();
+        let cancelled = calls.clone();
+        let cancelling = tokio::spawn(async move {
+            for call in cancelled {
+                call.abort();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let (_stop, mut stopped) = watch::channel(false);
+        let input = driver.next_input(&mut stopped).await;
+        assert!(matches!(input, Input::Tick), "{input:?}");
+        assert!(calls.iter().any(|call| !call.is_finished()), "the tick came after the last cancelled call");
+        cancelling.abort();
+        Ok(())
     }
 }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Policy;
 use super::brain::{Effect, Reply, RoutedFetch, Term};
-use super::health_log::{HealthLog, Verb};
+use super::health_log::{HealthLog, Operation};
 use super::publish::Publisher;
 use super::routing::Routing;
-use crate::sink::Sink;
+use crate::sink::{EarlyOutcomes, Sink};
 use crate::store::{Acquired, Claimer, LeaseRequest, Settled, Store};
 use crate::{BoxFuture, Code, Error};
 
@@ -21,13 +22,15 @@ pub(super) struct Effects {
     pub(super) store: Arc<dyn Store>,
     pub(super) routing: Arc<Routing>,
     pub(super) publisher: Publisher,
+    /// Where outcomes go that are known before the rest of their batch. Holds at most one per message in flight.
+    pub(super) early: mpsc::UnboundedSender<(Term, Reply)>,
     pub(super) policy: Policy,
     /// Logs errors of the database, and of the takeover at the destination.
     pub(super) health: Arc<HealthLog>,
 }
 
 /// The reply of a call, and the claimer if the call used it.
-pub(super) struct Done {
+pub(super) struct CallResult {
     pub(super) term: Term,
     pub(super) reply: Reply,
     pub(super) claimer: Option<Box<dyn Claimer>>,
@@ -40,16 +43,16 @@ impl Effects {
         term: Term,
         effect: Effect,
         claimer: &mut Option<Box<dyn Claimer>>,
-    ) -> Option<BoxFuture<'static, Done>> {
+    ) -> Option<BoxFuture<'static, CallResult>> {
         let (store, routing, subscription) =
             (self.store.clone(), self.routing.clone(), self.subscription.clone());
         let health = self.health.clone();
-        let done = move |reply| Done { term, reply, claimer: None };
+        let done = move |reply| CallResult { term, reply, claimer: None };
         Some(match effect {
             Effect::Acquire => {
                 let (lease, policy, sink) = (self.lease(), self.policy.clone(), self.publisher.sink.clone());
                 // Another relay may have held the lease in between, and its deliveries are unknown here.
-                self.publisher.fanout.forget();
+                self.publisher.fanout.clear();
                 Box::pin(async move {
                     let mut acquired = store.acquire(lease).await;
                     let mut claimer = None;
@@ -59,9 +62,9 @@ impl Effects {
                         let taken_over = take_over(&*sink, policy.lease).await;
                         if taken_over.is_err() {
                             // The lease was granted: an earlier error of the database is over.
-                            _ = health.record(Verb::Acquire, Ok(()));
+                            _ = health.record(Operation::Acquire, Ok(()));
                         }
-                        if let Err(code) = health.record(Verb::TakeOver, taken_over) {
+                        if let Err(code) = health.record(Operation::TakeOver, taken_over) {
                             return done(Reply::Acquired(Err(code)));
                         }
                         claimer = Some(store.claimer_of(&subscription, loaded));
@@ -70,34 +73,35 @@ impl Effects {
                         }
                     }
                     let stands_by = matches!(acquired, Ok(Acquired::Held { .. } | Acquired::Halted(_)));
-                    let acquired = health.record(Verb::Acquire, acquired).map(|a| routing.acquisition(a));
+                    let acquired =
+                        health.record(Operation::Acquire, acquired).map(|a| routing.acquisition(a));
                     if stands_by {
                         // An earlier error of a renewal no longer concerns this relay.
-                        _ = health.record(Verb::Renew, Ok(()));
+                        _ = health.record(Operation::Renew, Ok(()));
                     }
-                    Done { term, reply: Reply::Acquired(acquired), claimer }
+                    CallResult { term, reply: Reply::Acquired(acquired), claimer }
                 })
             }
             Effect::Renew(epoch) => {
                 let lease = self.lease();
                 Box::pin(async move {
-                    done(Reply::Renewed(health.record(Verb::Renew, store.renew(lease, epoch).await)))
+                    done(Reply::Renewed(health.record(Operation::Renew, store.renew(lease, epoch).await)))
                 })
             }
             Effect::Release { epoch, clean } => Box::pin(async move {
-                _ = health.record(Verb::Release, store.release(&subscription, epoch, clean).await);
+                _ = health.record(Operation::Release, store.release(&subscription, epoch, clean).await);
                 done(Reply::Released)
             }),
             Effect::Claim(budget) => {
                 let mut claimer = claimer.take()?;
                 Box::pin(async move {
-                    let claimed = health.record(Verb::Claim, claimer.claim(budget).await);
+                    let claimed = health.record(Operation::Claim, claimer.claim(budget).await);
                     let reply = Reply::Claimed(claimed.map(|claimed| routing.claim(claimed)));
-                    Done { term, reply, claimer: Some(claimer) }
+                    CallResult { term, reply, claimer: Some(claimer) }
                 })
             }
             Effect::Fetch(positions, bytes_max) => Box::pin(async move {
-                let fetched = health.record(Verb::Fetch, store.fetch(positions, bytes_max).await);
+                let fetched = health.record(Operation::Fetch, store.fetch(positions, bytes_max).await);
                 done(Reply::Fetched(fetched.map(|fetched| RoutedFetch {
                     events: fetched.events.into_iter().map(|event| routing.route(event)).collect(),
                     gone: fetched.gone,
@@ -106,25 +110,32 @@ impl Effects {
             }),
             Effect::Publish(batch, events) => {
                 let publisher = self.publisher.clone();
+                let early = self.early.clone();
+                let early = Arc::new(EarlyOutcomes::new(move |outcomes| {
+                    // The receiver ends only with the driver, which then needs no outcomes.
+                    _ = early.send((term, Reply::PublishedEarly(batch, outcomes)));
+                }));
                 Box::pin(async move {
                     let events = Arc::new(events);
                     // In a separate task, so that a panic of the sink does not end the relay.
                     let mut task = JoinSet::new();
-                    task.spawn(publisher.clone().publish(events.clone()));
+                    task.spawn(publisher.clone().publish(events.clone(), early.clone()));
                     let outcomes = match task.join_next().await {
                         Some(Ok(outcomes)) => outcomes,
+                        // Some messages have their outcome. The brain treats the missing ones as ambiguous.
+                        _ if early.has_reported() => Vec::new(),
                         _ => publisher.publish_apart(&events).await,
                     };
                     done(Reply::Published(batch, outcomes))
                 })
             }
             Effect::Settle(settlement) => Box::pin(async move {
-                done(Reply::Settled(health.record(Verb::Settle, store.settle(settlement).await)))
+                done(Reply::Settled(health.record(Operation::Settle, store.settle(settlement).await)))
             }),
             // Refused if another relay has become the owner: then the new owner must detect the change itself.
             Effect::Halt { epoch, reason } => Box::pin(async move {
                 if let Ok(Settled::Fenced) =
-                    health.record(Verb::Halt, store.halt(&subscription, epoch, &reason).await)
+                    health.record(Operation::Halt, store.halt(&subscription, epoch, &reason).await)
                 {
                     tracing::error!(
                         subscription,
@@ -137,7 +148,8 @@ impl Effects {
                 done(Reply::Released)
             }),
             Effect::Pause { epoch, reason } => Box::pin(async move {
-                _ = health.record(Verb::Pause, store.pause_as_owner(&subscription, epoch, &reason).await);
+                _ = health
+                    .record(Operation::Pause, store.pause_as_owner(&subscription, epoch, &reason).await);
                 // The brain does not wait for this reply: every renewal reads the pause again.
                 done(Reply::Paused)
             }),

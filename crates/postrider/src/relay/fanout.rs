@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
-use super::report::shown;
+use super::report::display_destination;
 use crate::route::Delivery;
 use crate::sink::{Failure, Message, Outcome, Receipt};
 use crate::{Event, Position};
@@ -16,24 +16,26 @@ const EVENTS_MAX: usize = 100_000;
 /// Remembers which copies of an event were acknowledged while others were not, so that a retry sends only the missing
 /// ones. In memory, for one term: after a crash or takeover, a retry sends all copies again.
 #[derive(Debug, Default)]
-pub(super) struct Fanout(Mutex<Taken>);
+pub(super) struct Fanout(Mutex<AcknowledgedCopies>);
 
 /// Destinations that have an event. By position and id: another history may hold another event in its place.
-type Taken = HashMap<(Position, Uuid), Vec<Arc<str>>>;
+type AcknowledgedCopies = HashMap<(Position, Uuid), Vec<Arc<str>>>;
 
 impl Fanout {
     /// Another term begins.
-    pub(super) fn forget(&self) {
+    pub(super) fn clear(&self) {
         self.lock().clear();
     }
 
     /// The numbers of the copies that must still be sent.
     pub(super) fn missing(&self, position: Position, event: &Event, delivery: &Delivery) -> Vec<usize> {
         let known = self.lock();
-        let taken = known.get(&(position, event.id)).map_or(&[][..], Vec::as_slice);
+        let acknowledged = known.get(&(position, event.id)).map_or(&[][..], Vec::as_slice);
         let copies = delivery.copies.iter().enumerate();
-        let missing: Vec<usize> =
-            copies.filter(|(_, p)| !taken.contains(&p.destination)).map(|(number, _)| number).collect();
+        let missing: Vec<usize> = copies
+            .filter(|(_, p)| !acknowledged.contains(&p.destination))
+            .map(|(number, _)| number)
+            .collect();
         // An event that all destinations have should be done already. To send it again is safe; to send nothing would
         // lose its outcome.
         if missing.is_empty() { (0..delivery.copies.len()).collect() } else { missing }
@@ -44,12 +46,12 @@ impl Fanout {
     pub(super) fn outcome(&self, messages: &[Message], outcomes: Vec<Outcome>) -> Outcome {
         let Some(first) = messages.first() else { return Outcome::Untried };
         let mut worst = Outcome::Acknowledged(Receipt::default());
-        let mut taken = Vec::new();
+        let mut acknowledged = Vec::new();
         for (message, outcome) in messages.iter().zip(outcomes) {
             if matches!(outcome, Outcome::Acknowledged(_)) {
-                taken.push(message.destination.clone());
+                acknowledged.push(message.destination.clone());
             }
-            let outcome = naming(&message.destination, outcome);
+            let outcome = with_destination(&message.destination, outcome);
             if rank(&outcome) > rank(&worst) {
                 worst = outcome;
             }
@@ -58,13 +60,13 @@ impl Fanout {
         let mut known = self.lock();
         if matches!(worst, Outcome::Acknowledged(_) | Outcome::Rejected(_)) {
             known.remove(&event);
-        } else if !taken.is_empty() && (known.len() < EVENTS_MAX || known.contains_key(&event)) {
-            known.entry(event).or_default().extend(taken);
+        } else if !acknowledged.is_empty() && (known.len() < EVENTS_MAX || known.contains_key(&event)) {
+            known.entry(event).or_default().extend(acknowledged);
         }
         worst
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, AcknowledgedCopies> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,8 +88,8 @@ fn rank(outcome: &Outcome) -> u8 {
 }
 
 /// Adds the destination to the message of a failure.
-fn naming(destination: &str, outcome: Outcome) -> Outcome {
-    let destination = shown(destination);
+fn with_destination(destination: &str, outcome: Outcome) -> Outcome {
+    let destination = display_destination(destination);
     let named =
         |failure: Failure| Failure { message: format!("{destination}: {}", failure.message), ..failure };
     match outcome {

@@ -1,4 +1,4 @@
-//! What the rest of a program does with a running relay.
+//! A handle with which other parts of a program use a running relay.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::driver::DriverHandle;
 use crate::store::Store;
 use crate::{Code, Error, Result};
 
-/// A handle to a running relay: wakes it, pauses it, asks how it is doing, shuts it down. Cheap to clone; give one
-/// to every part of the program that needs it.
+/// A handle to a running relay: wakes it, pauses subscriptions, reads the status, shuts it down. Cheap to clone; give
+/// one to every part of the program that needs it.
 ///
-/// A handle does not keep the relay running: that ends when the [`Relay`](super::Relay) is dropped or shut down.
-/// Afterwards `wake` does nothing and `status` shows the last state.
+/// A handle does not keep the relay running: the relay stops when the [`Relay`](super::Relay) is dropped or shut down.
+/// Afterwards `wake` does nothing and `status` returns the last state.
 ///
 /// ```
 /// # async fn shop(relay: postrider::Relay) -> postrider::Result<()> {
@@ -29,12 +29,12 @@ use crate::{Code, Error, Result};
 #[derive(Clone)]
 pub struct RelayHandle {
     name: Arc<str>,
-    subscriptions: Arc<[Served]>,
+    subscriptions: Arc<[ServedSubscription]>,
     stop: Arc<watch::Sender<bool>>,
 }
 
 /// A subscription that the relay serves.
-pub(super) struct Served {
+pub(super) struct ServedSubscription {
     pub(super) name: String,
     pub(super) store: Arc<dyn Store>,
     pub(super) driver: Arc<DriverHandle>,
@@ -42,34 +42,41 @@ pub(super) struct Served {
 
 impl RelayHandle {
     /// Every task of the relay holds a receiver of `stop` until it ends.
-    pub(super) fn new(name: String, subscriptions: Vec<Served>, stop: watch::Sender<bool>) -> Self {
+    pub(super) fn new(
+        name: String,
+        subscriptions: Vec<ServedSubscription>,
+        stop: watch::Sender<bool>,
+    ) -> Self {
         Self { name: name.into(), subscriptions: subscriptions.into(), stop: Arc::new(stop) }
     }
 
-    /// The name under which the relay holds leases: unique, and beginning with the name it was given.
+    /// The name under which the relay holds leases: unique, and beginning with the configured name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Says that events were committed, so that they go out at once instead of with the next poll. Cheap; call it
-    /// after every commit.
+    /// Makes the relay read new events immediately instead of at its next poll. Cheap; call it after every commit. It
+    /// is only a hint: without it, events are delivered after the next poll.
     pub fn wake(&self) {
         self.subscriptions.iter().for_each(|served| served.driver.wake());
     }
 
-    /// How each subscription is doing in this relay, in the order they were given.
+    /// The status of each subscription in this relay, in the order in which they were added to the builder.
     pub fn status(&self) -> Vec<SubscriptionStatus> {
         self.subscriptions.iter().map(|served| served.driver.status()).collect()
     }
 
-    /// Pauses a subscription. What is in flight is finished and settled; events stay in the outbox.
+    /// Pauses a subscription. Messages in flight are finished and settled; other events stay in the outbox.
     ///
-    /// The pause is stored in the database, as that of `postrider pause`: it holds for every relay that serves the
-    /// subscription, here at once and elsewhere within a third of the lease, and it survives restarts. Only
-    /// [`resume`](Self::resume) or `postrider resume` ends it.
+    /// The pause is stored in the database, like that of `postrider pause`: it applies to every relay that serves the
+    /// subscription, in this process immediately and in others within a third of the lease, and it survives restarts
+    /// and crashes. Only [`resume`](Self::resume) or `postrider resume` ends it.
     ///
     /// # Errors
-    /// [`Code::SubscriptionUnknown`] if this relay does not serve the subscription, or what the database says.
+    /// [`Code::SubscriptionUnknown`] if this relay does not serve the subscription, or an error of the database.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the pause may or may not have been stored.
     pub async fn pause(&self, subscription: &str, reason: &str) -> Result<()> {
         self.set_paused(Some(subscription), Some(reason)).await
     }
@@ -85,7 +92,7 @@ impl RelayHandle {
     /// Pauses every subscription that this relay serves, as [`pause`](Self::pause) does, one after the other.
     ///
     /// # Errors
-    /// What the database says. Those before the one that failed are paused.
+    /// An error of the database. The subscriptions before the one that failed are paused.
     pub async fn pause_all(&self, reason: &str) -> Result<()> {
         self.set_paused(None, Some(reason)).await
     }
@@ -114,11 +121,11 @@ impl RelayHandle {
         }
     }
 
-    /// Stops the relay cleanly, as [`Relay::shutdown`](super::Relay::shutdown) does, and returns when all of its tasks
-    /// have ended. May be called by several, and again.
+    /// Stops the relay cleanly, as [`Relay::shutdown`](super::Relay::shutdown) does, and returns when all its tasks
+    /// have ended. It may be called several times, also concurrently.
     ///
     /// # Cancel safety
-    /// Dropping the future only stops waiting: the shutdown goes on.
+    /// Dropping the future only stops waiting: the shutdown continues.
     pub async fn shutdown(&self) {
         self.begin_shutdown();
         self.stop.closed().await;

@@ -16,11 +16,11 @@ pub(super) struct InboxCleaner {
     clock: Arc<dyn Clock>,
     pace: Pace,
     purge: InboxPurge,
-    rest: Duration,
+    interval: Duration,
     /// Deleted since it was last logged.
     deleted: u64,
     /// What was reported already, so that it is reported once.
-    trouble: Option<Code>,
+    logged_error: Option<Code>,
 }
 
 impl InboxCleaner {
@@ -31,7 +31,7 @@ impl InboxCleaner {
         retention: &Retention,
     ) -> Self {
         let purge = retention.inbox_purge();
-        Self { store, clock, pace, purge, rest: retention.rest, deleted: 0, trouble: None }
+        Self { store, clock, pace, purge, interval: retention.interval, deleted: 0, logged_error: None }
     }
 
     /// Runs until it is stopped. A batch in progress then happens as a whole or not at all.
@@ -45,10 +45,10 @@ impl InboxCleaner {
     }
 
     async fn clean(&mut self) {
-        let mut wait = self.rest;
+        let mut wait = self.interval;
         loop {
             tokio::time::sleep(self.pace.at_least(wait)).await;
-            wait = if self.pace.leads() { self.batch().await } else { self.rest };
+            wait = if self.pace.leads() { self.batch().await } else { self.interval };
         }
     }
 
@@ -59,17 +59,17 @@ impl InboxCleaner {
             Ok(purged) => purged,
             Err(error) => {
                 self.log_deleted();
-                self.log_trouble(&error);
-                return self.rest;
+                self.log_error(&error);
+                return self.interval;
             }
         };
-        self.trouble = None;
+        self.logged_error = None;
         self.deleted += purged.deleted;
         if purged.more {
             return self.pace.after_batch(self.clock.now().elapsed.saturating_sub(begun));
         }
         self.log_deleted();
-        self.rest
+        self.interval
     }
 
     fn log_deleted(&mut self) {
@@ -79,14 +79,14 @@ impl InboxCleaner {
         }
     }
 
-    fn log_trouble(&mut self, error: &Error) {
+    fn log_error(&mut self, error: &Error) {
         let code = error.code();
         if code == Code::StoreBusy {
             tracing::debug!("the cleanup of the inbox is waiting: {}", error.one_line());
-        } else if self.trouble != Some(code) {
+        } else if self.logged_error != Some(code) {
             let (what, hint) = (error.one_line(), error.hint());
             tracing::warn!(%code, hint, "expired rows of the inbox are not deleted: {what}");
-            self.trouble = Some(code);
+            self.logged_error = Some(code);
         }
     }
 }

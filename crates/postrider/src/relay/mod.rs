@@ -20,10 +20,9 @@ mod subscription;
 mod handle;
 mod health_log;
 mod inbox_cleanup;
-mod waker;
 
 pub use crate::store::RetentionScope;
-pub use brain::Snapshot;
+pub use brain::SubscriptionState;
 pub use builder::RelayBuilder;
 pub use driver::SubscriptionStatus;
 pub use handle::RelayHandle;
@@ -41,13 +40,14 @@ use crate::{Code, Error, Result};
 /// another relay waits until the lease expires. [`Relay::shutdown`] stops it cleanly. To use it from other parts of a
 /// program, for example from request handlers, give them a [`handle`](Self::handle).
 #[derive(Debug)]
+#[must_use = "a relay stops when it is dropped"]
 pub struct Relay {
     handle: RelayHandle,
     tasks: JoinSet<()>,
 }
 
 impl Relay {
-    /// Starts describing a relay.
+    /// Configures a new relay.
     pub fn builder() -> RelayBuilder {
         RelayBuilder::new()
     }
@@ -83,39 +83,42 @@ impl Relay {
         self.handle.resume(subscription).await
     }
 
-    /// Waits until a task of the relay panics, and returns the error; never returns if none does. A panic is a bug,
-    /// and the subscription of that task is no longer served: shut down and start again.
+    /// Waits until a task of the relay panics, and returns the error; never returns if none does. A panic is a bug, and
+    /// the subscription of that task is no longer served by this process: shut down and start again.
     ///
     /// # Cancel safety
-    /// Dropping the future loses only the answer of this call.
-    pub async fn died(&mut self) -> Error {
+    /// Dropping the future has no effect on the relay.
+    pub async fn panicked(&mut self) -> Error {
         loop {
             match self.tasks.join_next().await {
-                Some(Err(error)) => return task_died(error),
+                Some(Err(error)) => return task_failed(error),
                 Some(Ok(())) => {}
                 None => std::future::pending().await,
             }
         }
     }
 
-    /// Stops cleanly: waits for messages in flight, settles them, releases the leases. Takes at most a little more
-    /// than the longest `drain_timeout`. If the future is dropped, the relay stops as if it were dropped.
+    /// Stops cleanly: waits for messages in flight, settles them, releases the leases. Takes at most a little more than
+    /// the longest `drain_timeout`.
     ///
     /// # Errors
-    /// [`Code::RelayStopped`] if a task of the relay had panicked.
+    /// [`Code::RelayStopped`] if a task of the relay has panicked. The other tasks have ended cleanly.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the relay stops immediately, as if it were dropped.
     pub async fn shutdown(mut self) -> Result<()> {
         self.handle.begin_shutdown();
-        let mut died = None;
+        let mut failed = None;
         while let Some(ended) = self.tasks.join_next().await {
-            died = died.or(ended.err());
+            failed = failed.or(ended.err());
         }
-        match died {
+        match failed {
             None => Ok(()),
-            Some(error) => Err(task_died(error)),
+            Some(error) => Err(task_failed(error)),
         }
     }
 }
 
-fn task_died(error: tokio::task::JoinError) -> Error {
+fn task_failed(error: tokio::task::JoinError) -> Error {
     Error::new(Code::RelayStopped, "a task of the relay panicked or was cancelled").with_source(error)
 }

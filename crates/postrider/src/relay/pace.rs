@@ -20,7 +20,7 @@ pub(super) struct Pace(pub(super) Vec<Arc<DriverHandle>>);
 impl Pace {
     /// Whether one of the subscriptions is led here. A relay on standby leaves the deleting to the leader.
     pub(super) fn leads(&self) -> bool {
-        self.0.iter().any(|handle| handle.status().brain.leading.is_some())
+        self.0.iter().any(|handle| handle.status().state.leading.is_some())
     }
 
     /// How long to wait after a full batch, which took this long.
@@ -42,8 +42,8 @@ impl Pace {
     /// Whether there is something to publish or to settle.
     fn is_busy(&self) -> bool {
         self.0.iter().any(|handle| {
-            let brain = handle.status().brain;
-            brain.events_in_memory > 0 || brain.in_flight > 0 || brain.unsettled > 0
+            let state = handle.status().state;
+            state.events_in_memory > 0 || state.in_flight > 0 || state.unsettled > 0
         })
     }
 }

@@ -4,16 +4,26 @@ use std::time::Duration;
 
 use crate::{Code, Error, Result};
 
-/// How one subscription is run. The defaults suit most; all of them are bounds, none grows with the backlog.
+/// Limits and times of one subscription. The defaults suit most subscriptions; none of them depends on the backlog.
+///
+/// Start from the default; each field has a method of the same name that sets it:
+///
+/// ```
+/// use postrider::relay::Policy;
+///
+/// let policy = Policy::default().max_attempts(5).window_events_max(1_000);
+/// assert_eq!(policy.max_attempts, 5);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
     /// Order of events.
     pub order: Order,
     /// What happens to later events with the key of a dead event.
     pub on_dead: OnDead,
-    /// The subscription sends to several destinations: events of one that is down are parked as held, so
-    /// that the others go on. With one destination they simply wait. Rules that name several destinations
-    /// set it by themselves.
+    /// The subscription sends to several destinations: events of one that is down are parked as held, so that events of
+    /// the others continue. With one destination they wait in memory. Set automatically if the routing rules name
+    /// several destinations.
     pub several_destinations: bool,
 
     /// Events in one batch to the sink.
@@ -73,6 +83,52 @@ pub struct Policy {
     pub trial_deaths_max: u32,
 }
 
+/// Generates one method per field, so that a policy can be built although the struct is not exhaustive.
+macro_rules! setters {
+    ($($field:ident: $type:ty,)+) => {
+        impl Policy {
+            $(
+                #[doc = concat!("Sets [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
+                #[must_use]
+                pub fn $field(mut self, $field: $type) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
+
+setters! {
+    order: Order,
+    on_dead: OnDead,
+    several_destinations: bool,
+    batch_events_max: usize,
+    batch_bytes_max: usize,
+    batch_linger: Duration,
+    batches_in_flight_max: usize,
+    publish_timeout: Duration,
+    read_ahead_events_max: usize,
+    read_ahead_bytes_max: usize,
+    claim_events_max: usize,
+    window_events_max: usize,
+    flush_interval: Duration,
+    flush_events: usize,
+    max_attempts: u32,
+    backoff_min: Duration,
+    backoff_max: Duration,
+    parked_max: usize,
+    breaker_keys: usize,
+    probe_min: Duration,
+    probe_max: Duration,
+    lease: Duration,
+    poll_min: Duration,
+    poll_max: Duration,
+    drain_timeout: Duration,
+    trial_events: usize,
+    trial_deaths_max: u32,
+}
+
 /// The order in which events are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -130,10 +186,10 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Refuses what cannot work.
+    /// Checks the settings. [`RelayBuilder::spawn`](super::RelayBuilder::spawn) does this too.
     ///
     /// # Errors
-    /// [`Code::PolicyInvalid`], naming the first setting that does not make sense.
+    /// [`Code::PolicyInvalid`] with the first setting that is out of range.
     pub fn check(&self) -> Result<()> {
         let positive = [
             ("batch_events_max", self.batch_events_max),

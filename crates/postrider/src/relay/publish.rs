@@ -14,7 +14,7 @@ use super::fanout::Fanout;
 use super::span;
 use crate::Result;
 use crate::encode::Encoder;
-use crate::sink::{Failure, Message, Outcome, Sink};
+use crate::sink::{EarlyOutcomes, Failure, Message, Outcome, Sink};
 
 /// Encodes and sends the batches of one subscription.
 #[derive(Clone)]
@@ -28,16 +28,19 @@ pub(super) struct Publisher {
 
 impl Publisher {
     /// Publishes a batch. One outcome per event, in order.
-    pub(super) async fn publish(self, batch: Arc<Vec<Routed>>) -> Vec<Outcome> {
+    pub(super) async fn publish(self, batch: Arc<Vec<Routed>>, early: Arc<EarlyOutcomes>) -> Vec<Outcome> {
         let span = span::of(&self.subscription, &batch);
-        let outcomes = self.publish_all(&batch).instrument(span.clone()).await;
+        let outcomes = self.publish_all(&batch, &early).instrument(span.clone()).await;
         span::record_outcomes(&span, &outcomes);
         outcomes
     }
 
-    async fn publish_all(&self, batch: &[Routed]) -> Vec<Outcome> {
+    async fn publish_all(&self, batch: &[Routed], early: &EarlyOutcomes) -> Vec<Outcome> {
         let Encoded { messages, special } = self.encode(batch);
-        let answers = if messages.is_empty() { Vec::new() } else { self.send(&messages).await };
+        // Only if every event is one message are the places of messages those of events.
+        let held_back = EarlyOutcomes::default();
+        let early = if special.is_empty() { early } else { &held_back };
+        let answers = if messages.is_empty() { Vec::new() } else { self.send(&messages, early).await };
         if special.is_empty() && answers.len() == batch.len() {
             return answers;
         }
@@ -45,7 +48,7 @@ impl Publisher {
         let mut answers = answers.into_iter().chain(std::iter::repeat_with(missing));
         let mut special = special.into_iter().peekable();
         let outcome = |at| match special.next_if(|(index, _)| *index == at) {
-            Some((_, Special::Refused(outcome))) => Some(outcome),
+            Some((_, Special::NotSent(outcome))) => Some(outcome),
             Some((_, Special::Copies(sent))) => {
                 let outcomes = answers.by_ref().take(sent.len()).collect();
                 Some(self.fanout.outcome(&messages[sent], outcomes))
@@ -55,8 +58,8 @@ impl Publisher {
         (0..batch.len()).filter_map(outcome).collect()
     }
 
-    async fn send(&self, messages: &[Message]) -> Vec<Outcome> {
-        match tokio::time::timeout(self.timeout, self.sink.publish(messages)).await {
+    async fn send(&self, messages: &[Message], early: &EarlyOutcomes) -> Vec<Outcome> {
+        match tokio::time::timeout(self.timeout, self.sink.publish_each(messages, early)).await {
             Ok(answers) => answers,
             Err(_) => {
                 let failure = Failure::new(format!("no answer from the sink within {:?}", self.timeout));
@@ -66,7 +69,8 @@ impl Publisher {
     }
 
     /// Publishes each event alone after the sink panicked on the batch, so that only the event that causes the panic
-    /// fails. Events that were written before the panic are written twice.
+    /// fails. Events that were written before the panic are written twice. The event that causes the panic may have
+    /// been written too, so its outcome is ambiguous.
     pub(super) async fn publish_apart(self, batch: &[Routed]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut failed = HashSet::new();
@@ -76,10 +80,10 @@ impl Publisher {
                 continue;
             }
             let mut task = JoinSet::new();
-            task.spawn(self.clone().publish(Arc::new(vec![event.clone()])));
+            task.spawn(self.clone().publish(Arc::new(vec![event.clone()]), Arc::default()));
             let outcome = match task.join_next().await {
                 Some(Ok(answers)) => answers.into_iter().next().unwrap_or(Outcome::Untried),
-                _ => Outcome::Failed(Failure::new("the sink panicked on this message")),
+                _ => Outcome::Ambiguous(Failure::new("the sink panicked on this message")),
             };
             if !matches!(outcome, Outcome::Acknowledged(_)) {
                 failed.insert(event.key);
@@ -96,11 +100,11 @@ impl Publisher {
         let mut rejected: Vec<KeyId> = Vec::new();
         for (at, routed) in batch.iter().enumerate() {
             if !rejected.is_empty() && rejected.contains(&routed.key) {
-                encoded.special.push((at, Special::Refused(Outcome::Untried)));
+                encoded.special.push((at, Special::NotSent(Outcome::Untried)));
             } else if let Err(error) = self.encode_one(at, routed, &mut encoded) {
                 rejected.push(routed.key);
                 let rejection = Outcome::Rejected(Failure::new(error.message()));
-                encoded.special.push((at, Special::Refused(rejection)));
+                encoded.special.push((at, Special::NotSent(rejection)));
             }
         }
         encoded
@@ -108,14 +112,17 @@ impl Publisher {
 
     fn encode_one(&self, at: usize, routed: &Routed, encoded: &mut Encoded) -> Result<()> {
         let Routed { position, event, .. } = routed;
+        let attempt = routed.attempts.saturating_add(1);
         let Disposition::Deliver { name, delivery, .. } = &routed.disposition else {
-            // The brain sends nothing else here. If it did, an event without an outcome would shift those of the others.
+            // The brain sends nothing else here. If it did, an event without an outcome would shift those of the
+            // others.
             let failure = Failure::new("the event has no destination");
-            encoded.special.push((at, Special::Refused(Outcome::Retryable(failure))));
+            encoded.special.push((at, Special::NotSent(Outcome::Retryable(failure))));
             return Ok(());
         };
         let Some(delivery) = delivery else {
-            encoded.messages.push(Message::encode(&self.encoder, *position, event.clone(), name.clone())?);
+            let message = Message::encode(&self.encoder, *position, event.clone(), name.clone())?;
+            encoded.messages.push(message.with_attempt(attempt));
             return Ok(());
         };
         let missing = match &delivery.copies[..] {
@@ -124,7 +131,7 @@ impl Publisher {
         };
         let messages = Message::encode_copies(&self.encoder, *position, event, delivery, &missing)?;
         let start = encoded.messages.len();
-        encoded.messages.extend(messages);
+        encoded.messages.extend(messages.into_iter().map(|message| message.with_attempt(attempt)));
         if delivery.copies.len() > 1 {
             encoded.special.push((at, Special::Copies(start..encoded.messages.len())));
         }
@@ -142,7 +149,7 @@ struct Encoded {
 /// An event that does not become exactly one message.
 enum Special {
     /// It is not sent; this is its outcome.
-    Refused(Outcome),
+    NotSent(Outcome),
     /// It becomes these messages, one per destination.
     Copies(Range<usize>),
 }

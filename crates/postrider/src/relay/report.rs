@@ -3,29 +3,29 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::brain::{About, Deposed, Report};
+use super::brain::{CapacityLimit, FailureDetails, Report, TermEnd};
 use super::builder::UNIQUE_MARK;
 use crate::Position;
 use crate::ledger::ParkedState;
 
-/// Lines about single events are bounded per window of this length.
+/// Lines about single events are limited per window of this length.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Lines about events that do not go on by themselves, per window. The others are counted.
+/// Maximum number of lines per window about events that need an operator. Further ones are counted.
 const GIVEN_UP_LINES_MAX: u64 = 20;
-/// Lines about events that failed for the first time, per window.
+/// Maximum number of lines per window about events that failed for the first time.
 const FAILING_LINES_MAX: u64 = 5;
-/// Characters of a text of an event, or of a reason, in a line.
+/// Maximum number of characters of an event's text or of a reason in a line.
 const TEXT_CHARS_MAX: usize = 300;
 
-/// Logs what one subscription's brain reports: what an operator should see without asking is a warning, the rest is for
-/// the curious. Thousands of events that fail at once are a few lines and a number.
+/// Logs the reports of one subscription's brain. What an operator should know is a warning or error. If thousands of
+/// events fail together, the log gets a few lines and a count.
 #[derive(Debug)]
 pub(super) struct Reports {
     subscription: String,
-    /// Who we are.
+    /// The name under which this relay holds leases.
     holder: String,
-    given_up: Lines,
-    failing: Lines,
+    given_up: LineLimit,
+    failing: LineLimit,
 }
 
 impl Reports {
@@ -33,12 +33,12 @@ impl Reports {
         Self {
             subscription: subscription.to_owned(),
             holder: holder.to_owned(),
-            given_up: Lines::at_most(GIVEN_UP_LINES_MAX),
-            failing: Lines::at_most(FAILING_LINES_MAX),
+            given_up: LineLimit::at_most(GIVEN_UP_LINES_MAX),
+            failing: LineLimit::at_most(FAILING_LINES_MAX),
         }
     }
 
-    /// Ends a window that is over, and says how many lines it had no room for.
+    /// Ends a window that is over, and logs how many lines it suppressed.
     pub(super) fn log_suppressed(&mut self, now: Duration) {
         let subscription = self.subscription.as_str();
         if let Some(events) = self.given_up.end_window(now) {
@@ -69,22 +69,22 @@ impl Reports {
             Report::StandingBy { holder } => {
                 tracing::info!(subscription, holder, "standby: another relay holds the lease");
             }
-            Report::Deposed(Deposed::Released) => tracing::info!(subscription, "lease released"),
-            Report::Deposed(Deposed::ParkedChanged) => {
+            Report::TermEnded(TermEnd::Released) => tracing::info!(subscription, "lease released"),
+            Report::TermEnded(TermEnd::ParkedChanged) => {
                 tracing::info!(subscription, "reloading all progress: parked rows were changed");
             }
             Report::ParkedChanged => {
                 let what = "another process changed parked rows; the new values are applied";
                 tracing::warn!(subscription, "{what}");
             }
-            Report::Deposed(why) => tracing::warn!(subscription, %why, "no longer leading"),
+            Report::TermEnded(why) => tracing::warn!(subscription, %why, "no longer leading"),
             Report::Halted(reason) => {
                 tracing::error!(subscription, reason, "halted until an operator acts");
             }
             Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),
             Report::Paused(None) => tracing::info!(subscription, "resumed"),
             Report::BreakerOpened { destination, error } => {
-                let destination = shown(destination);
+                let destination = display_destination(destination);
                 tracing::warn!(
                     subscription,
                     %destination,
@@ -93,24 +93,26 @@ impl Reports {
                 );
             }
             Report::BreakerClosed { destination } => {
-                let destination = shown(destination);
+                let destination = display_destination(destination);
                 tracing::info!(subscription, %destination, "destination is up again");
             }
-            Report::Parked { position, state, attempts, about: Some(about) } if self.given_up.has_room() => {
+            Report::Parked { position, state, attempts, details: Some(details) }
+                if self.given_up.has_room() =>
+            {
                 let what = match state {
                     ParkedState::Expired => "event expired before it was delivered",
                     ParkedState::Unrouted => "event held",
                     _ => "event dead",
                 };
-                warn(subscription, *position, Some(*attempts), about, what);
+                warn(subscription, *position, Some(*attempts), details, what);
             }
             Report::Parked { position, state, attempts, .. } => {
                 let state = state.as_str();
                 tracing::debug!(subscription, position = position.get(), state, attempts, "parked");
             }
-            Report::Failing { position, about } => {
+            Report::Failing { position, details } => {
                 if self.failing.has_room() {
-                    warn(subscription, *position, None, about, "event failed; it will be retried");
+                    warn(subscription, *position, None, details, "event failed; it will be retried");
                 }
             }
             Report::PossibleDuplicate(position) => {
@@ -124,29 +126,40 @@ impl Reports {
                     "the sink violated the prefix order that it declares"
                 );
             }
-            Report::Brake(Some(limit)) => {
-                tracing::warn!(subscription, ?limit, "reading stopped at a limit");
+            Report::CapacityLimit(Some(CapacityLimit::ParkedRows)) => tracing::warn!(
+                subscription,
+                "the maximum number of events is parked (parked_max); no new events are read until fewer are parked"
+            ),
+            Report::CapacityLimit(Some(CapacityLimit::DoneRanges)) => tracing::warn!(
+                subscription,
+                "the progress has very many gaps, because many events are not done; reading continues"
+            ),
+            Report::CapacityLimit(None) => {
+                tracing::info!(
+                    subscription,
+                    "the number of parked events and of gaps is below its limit again"
+                );
             }
-            Report::Brake(None) => tracing::info!(subscription, "reading continues"),
         }
     }
 }
 
-/// The name that a relay was given, if it was given one.
+/// The configured name of a relay, if it has one.
 fn name(holder: &str) -> Option<&str> {
     holder.rsplit_once(UNIQUE_MARK).map(|(name, _)| name)
 }
 
-/// A line about one event. Texts of events go into fields, where they are quoted: a line break in them ends no line.
-fn warn(subscription: &str, position: Position, attempts: Option<u32>, about: &About, what: &str) {
+/// Logs a line about one event. Texts of the event are fields, which are quoted, so a line break in them cannot forge a
+/// line.
+fn warn(subscription: &str, position: Position, attempts: Option<u32>, details: &FailureDetails, what: &str) {
     let position = position.get();
-    let id = about.event.as_ref().map(|event| event.id.to_string());
-    let event_type = about.event.as_ref().map(|event| cut(&event.event_type));
+    let id = details.event.as_ref().map(|event| event.id.to_string());
+    let event_type = details.event.as_ref().map(|event| truncated(&event.event_type));
     let (id, event_type) = (id.as_deref(), event_type.as_deref());
-    let key = about.key.as_deref().map(cut);
+    let key = details.key.as_deref().map(truncated);
     let key = key.as_deref();
-    let destination = about.destination.as_deref().map(shown);
-    let (destination, reason) = (destination.as_deref(), &*cut(&about.reason));
+    let destination = details.destination.as_deref().map(display_destination);
+    let (destination, reason) = (destination.as_deref(), &*truncated(&details.reason));
     tracing::warn!(
         subscription,
         position,
@@ -161,15 +174,15 @@ fn warn(subscription: &str, position: Position, attempts: Option<u32>, about: &A
 }
 
 /// The beginning of a text.
-fn cut(text: &str) -> Cow<'_, str> {
+fn truncated(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
     }
 }
 
-/// A destination for people: of a URL scheme, host and port, as its path may hold a token.
-pub(super) fn shown(destination: &str) -> Cow<'_, str> {
+/// A destination for logs and status. Of a URL only scheme, host and port, because its path may contain a token.
+pub(super) fn display_destination(destination: &str) -> Cow<'_, str> {
     let one = |name: &str| match name.split_once("://") {
         Some((scheme, rest)) => {
             let host = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -180,42 +193,42 @@ pub(super) fn shown(destination: &str) -> Cow<'_, str> {
     };
     match destination.contains("://") {
         true => destination.split(" + ").map(one).collect::<Vec<_>>().join(" + ").into(),
-        false => cut(destination),
+        false => truncated(destination),
     }
 }
 
-/// Bounds the lines of a kind.
+/// Limits the lines of one kind per window.
 #[derive(Debug)]
-struct Lines {
+struct LineLimit {
     max: u64,
-    reported: u64,
+    written: u64,
     left_out: u64,
     window_ends: Duration,
 }
 
-impl Lines {
+impl LineLimit {
     fn at_most(max: u64) -> Self {
-        Self { max, reported: 0, left_out: 0, window_ends: Duration::ZERO }
+        Self { max, written: 0, left_out: 0, window_ends: Duration::ZERO }
     }
 
     /// Whether one more line may be written; it then counts as written.
     fn has_room(&mut self) -> bool {
-        let room = self.reported < self.max;
+        let room = self.written < self.max;
         if room {
-            self.reported += 1
+            self.written += 1
         } else {
             self.left_out += 1
         }
         room
     }
 
-    /// Begins another window if this one is over. Answers how many lines were left out of it, if any.
+    /// Starts a new window if this one is over. Returns how many lines were suppressed, if any.
     fn end_window(&mut self, now: Duration) -> Option<u64> {
         if now < self.window_ends {
             return None;
         }
         self.window_ends = now.saturating_add(WINDOW);
-        self.reported = 0;
+        self.written = 0;
         Some(std::mem::take(&mut self.left_out)).filter(|left_out| *left_out > 0)
     }
 }

@@ -1,56 +1,17 @@
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Level, Metadata, Subscriber};
+use postrider_testkit::CapturedLog;
 
 use super::*;
 use crate::Event;
 
-/// Keeps what a person sees at the default level.
-#[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<String>>>);
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.push_str(&format!(" {field}={value:?}"));
-    }
-}
-
-impl Subscriber for Seen {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::INFO
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
 fn seen(act: impl FnOnce(&mut Reports)) -> Vec<String> {
-    let seen = Seen::default();
-    tracing::subscriber::with_default(seen.clone(), || act(&mut Reports::new("orders", "twin#00000001")));
-    seen.0.lock().unwrap().clone()
+    CapturedLog::of(|_| act(&mut Reports::new("orders", "twin#00000001")))
 }
 
-fn about(reason: &str) -> Option<Box<About>> {
+fn details(reason: &str) -> Option<Box<FailureDetails>> {
     let event = Event::new("order.placed", "P4YL0AD").with_key("42").with_header("token", "S3CRET");
-    Some(Box::new(About {
+    Some(Box::new(FailureDetails {
         event: Some(Arc::new(event)),
         key: Some("42\nforged line".into()),
         destination: Some("https://me:pw@h.example/T0KEN?key=T0KEN + orders".into()),
@@ -59,12 +20,12 @@ fn about(reason: &str) -> Option<Box<About>> {
 }
 
 fn dead(position: i64, reason: &str) -> Report {
-    let about = about(reason);
-    Report::Parked { position: Position::new(position), state: ParkedState::Dead, attempts: 3, about }
+    let details = details(reason);
+    Report::Parked { position: Position::new(position), state: ParkedState::Dead, attempts: 3, details }
 }
 
 #[test]
-fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secret() {
+fn a_dead_event_is_logged_with_its_identity_and_reason_and_without_secrets() {
     let lines = seen(|reports| reports.log(&dead(7, "topic orders does not exist")));
     let [line] = &lines[..] else { panic!("{lines:?}") };
     for part in [
@@ -86,15 +47,18 @@ fn an_event_that_is_given_up_is_a_line_that_says_which_and_why_and_nothing_secre
 }
 
 #[test]
-fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
+fn a_first_failure_a_damaged_row_and_an_unrouted_event_are_logged() {
     let lines = seen(|reports| {
-        reports.log(&Report::Failing { position: Position::new(1), about: about("404").unwrap() });
-        let about = Some(Box::new(About { reason: "its headers are no JSON".into(), ..About::default() }));
+        reports.log(&Report::Failing { position: Position::new(1), details: details("404").unwrap() });
+        let details = Some(Box::new(FailureDetails {
+            reason: "its headers are no JSON".into(),
+            ..FailureDetails::default()
+        }));
         let state = ParkedState::Dead;
-        reports.log(&Report::Parked { position: Position::new(2), state, attempts: 0, about });
+        reports.log(&Report::Parked { position: Position::new(2), state, attempts: 0, details });
         let state = ParkedState::Unrouted;
-        let about = self::about("no rule matches");
-        reports.log(&Report::Parked { position: Position::new(3), state, attempts: 0, about });
+        let details = self::details("no rule matches");
+        reports.log(&Report::Parked { position: Position::new(3), state, attempts: 0, details });
     });
     let expected = ["event failed; it will be retried", "headers are no JSON", "event held"];
     assert_eq!(lines.len(), 3, "{lines:?}");
@@ -104,7 +68,7 @@ fn a_first_failure_a_damaged_row_and_an_event_without_a_rule_are_told() {
 }
 
 #[test]
-fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
+fn thousands_of_dead_events_are_logged_as_a_few_lines_and_a_count() {
     let lines = seen(|reports| {
         reports.log_suppressed(Duration::from_secs(1));
         for position in 0..5_000 {
@@ -121,7 +85,7 @@ fn thousands_that_are_given_up_at_once_are_a_few_lines_and_a_number() {
 }
 
 #[test]
-fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
+fn a_standby_with_the_name_of_the_leader_logs_a_warning() {
     for (holder, is_clash) in [("twin#00000002", true), ("other#00000002", false), ("relay-1", false)] {
         let lines = seen(|reports| reports.log(&Report::StandingBy { holder: holder.into() }));
         assert_eq!(lines.len(), 1);
@@ -131,10 +95,10 @@ fn two_relays_of_one_name_are_told_to_whoever_stands_by() {
 }
 
 #[test]
-fn what_goes_on_by_itself_is_not_told() {
+fn events_that_are_retried_automatically_are_not_logged() {
     let lines = seen(|reports| {
         for state in [ParkedState::Retry, ParkedState::Behind, ParkedState::Held] {
-            reports.log(&Report::Parked { position: Position::new(1), state, attempts: 1, about: None });
+            reports.log(&Report::Parked { position: Position::new(1), state, attempts: 1, details: None });
         }
     });
     assert!(lines.is_empty(), "{lines:?}");
@@ -142,6 +106,6 @@ fn what_goes_on_by_itself_is_not_told() {
 
 #[test]
 fn a_text_is_cut_between_characters() {
-    assert_eq!(cut(&"é".repeat(1_000)).chars().count(), TEXT_CHARS_MAX + 1);
-    assert_eq!(shown("orders"), "orders");
+    assert_eq!(truncated(&"é".repeat(1_000)).chars().count(), TEXT_CHARS_MAX + 1);
+    assert_eq!(display_destination("orders"), "orders");
 }

@@ -10,24 +10,34 @@ use crate::layout::{Ability, ColumnMap, Field, RowTable};
 use crate::store::{InboxPurge, Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
 
-/// How long delivered events stay in an outbox, and how gently they are deleted.
+/// How long delivered events stay in an outbox, and how fast they are deleted.
 ///
-/// An event is deleted once every subscription of the outbox is done with it and it is old enough by its `time`
-/// and the database's clock. What is parked, dead included, stays. A subscription that no relay serves any more
-/// keeps everything above its progress; that is reported in the log and in `status`.
+/// An event is deleted when every subscription of the outbox has finished it and it is old enough according to its
+/// `time` and the database's clock. Parked events, including dead ones, are not deleted. A subscription that no relay
+/// serves any more keeps all events above its progress; the log and `status` report this.
 ///
-/// A table with a state per row belongs to its owner: unless a retention is given for it, nothing is deleted there.
-/// With one, [`scope`](Self::scope) says which rows; their age counts from their delivery.
+/// Nothing is deleted from a table with a state per row unless a retention is set for it. Then
+/// [`scope`](Self#structfield.scope) selects the rows, and their age counts from their delivery.
 ///
-/// The relay that leads a subscription of the outbox deletes. Several relays may do so at once: the database lets one
-/// at a time, and each batch decides again.
+/// Every relay that leads a subscription of the outbox deletes. Several may do so concurrently: the database admits one
+/// at a time, and each batch checks again what may be deleted.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use postrider::relay::{Retention, RetentionScope};
+///
+/// let retention = Retention::keep_for(Duration::from_secs(24 * 60 * 60)).scope(RetentionScope::All);
+/// assert_eq!(retention.scope, RetentionScope::All);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retention {
     /// Delivered events older than this are deleted; `None`: never.
     pub keep: Option<Duration>,
-    /// The row's own `expires_at` decides, instead of `keep`. Only the layout `outbox` has one.
+    /// Delete at the row's `expires_at` instead of after `keep`. Only the layout `outbox` has this column.
     pub at_expiry: bool,
-    /// Which rows of a table with a state per row may be deleted. Without meaning for the layout `postrider`.
+    /// Which rows of a table with a state per row may be deleted. Ignored for the layout `postrider`.
     pub scope: RetentionScope,
     /// Rows of the inbox beside the outbox stay at least this long, even if they have expired; `None`: as long as `keep`,
     /// so that the inbox remembers every event that this outbox can still deliver again. Not for `processed_events`, where
@@ -36,17 +46,17 @@ pub struct Retention {
     /// Which expired inbox rows are deleted: [`Own`](RetentionScope::Own), those of Postrider's own inbox;
     /// [`All`](RetentionScope::All), also those of `processed_events`, which belongs to the owner of layout `outbox`.
     pub inbox_scope: RetentionScope,
-    /// Events looked at in one batch, which is one short transaction.
+    /// Maximum number of events per batch, which is one short transaction.
     pub batch_events_max: usize,
-    /// Wait after nothing was left to delete, and before the first batch.
-    pub rest: Duration,
+    /// Delay before the first batch, and after all deletable events were deleted.
+    pub interval: Duration,
 }
 
 impl Retention {
-    /// No event is ever deleted. Expired rows of the inbox are.
+    /// Events are never deleted. Expired rows of the inbox are.
     pub const FOREVER: Self = Self { keep: None, ..Self::DEFAULT };
 
-    /// Published rows of the layout `outbox` are deleted once their own `expires_at` is past, as its document says.
+    /// Published rows of the layout `outbox` are deleted when their `expires_at` has passed.
     pub const EXPIRES_AT: Self = Self { keep: Some(Duration::ZERO), at_expiry: true, ..Self::DEFAULT };
 
     const DEFAULT: Self = Self {
@@ -56,12 +66,47 @@ impl Retention {
         inbox_keep: None,
         inbox_scope: RetentionScope::All,
         batch_events_max: 2_000,
-        rest: Duration::from_secs(60),
+        interval: Duration::from_secs(60),
     };
 
     /// Delivered events are kept for this long.
-    pub const fn of(keep: Duration) -> Self {
+    pub const fn keep_for(keep: Duration) -> Self {
         Self { keep: Some(keep), ..Self::DEFAULT }
+    }
+
+    /// Sets [`scope`](Self#structfield.scope).
+    #[must_use]
+    pub const fn scope(mut self, scope: RetentionScope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Sets [`batch_events_max`](Self#structfield.batch_events_max).
+    #[must_use]
+    pub const fn batch_events_max(mut self, events: usize) -> Self {
+        self.batch_events_max = events;
+        self
+    }
+
+    /// Sets [`interval`](Self#structfield.interval).
+    #[must_use]
+    pub const fn interval(mut self, interval: Duration) -> Self {
+        self.interval = interval;
+        self
+    }
+
+    /// Sets [`inbox_keep`](Self#structfield.inbox_keep).
+    #[must_use]
+    pub const fn inbox_keep_for(mut self, keep: Duration) -> Self {
+        self.inbox_keep = Some(keep);
+        self
+    }
+
+    /// Sets [`inbox_scope`](Self#structfield.inbox_scope).
+    #[must_use]
+    pub const fn inbox_scope(mut self, scope: RetentionScope) -> Self {
+        self.inbox_scope = scope;
+        self
     }
 
     /// The default: seven days in the layout `postrider`. From a table with a state per row, and from `processed_events`
@@ -84,7 +129,7 @@ impl Retention {
         self.inbox_keep.or(self.keep).unwrap_or_default()
     }
 
-    /// Refuses `at_expiry` where rows have no `expires_at`, and an inbox that forgets events which this outbox keeps: if
+    /// Rejects `at_expiry` if rows have no `expires_at`, and an inbox that forgets events which this outbox keeps: if
     /// one of them was delivered again, it would have its effect again.
     ///
     /// # Errors
@@ -95,8 +140,8 @@ impl Retention {
         {
             let what = format!(
                 "the inbox is kept for {}, but the events of this outbox for {}",
-                span(inbox),
-                span(keep)
+                duration_text(inbox),
+                duration_text(keep)
             );
             return Err(Error::new(Code::PolicyInvalid, what)
                 .with_hint("keep the inbox at least as long as the events: they may be delivered again"));
@@ -110,18 +155,19 @@ impl Retention {
         Err(Error::new(Code::RetentionUnfit, what))
     }
 
-    /// From which moment of a row on it is kept. Of rows that others delivered, only the table itself can tell one.
+    /// The time from which the age of a row counts. For rows delivered by other programs, only a column of the table
+    /// can contain the time of delivery.
     fn counts_from(&self, table: &RowTable) -> &'static str {
-        let tells_no_delivery = match (table.layout(), table.columns()) {
+        let lacks_delivery_time = match (table.layout(), table.columns()) {
             (_, Some(map)) => map.column(Field::DeliveredAt).is_none() && !map.only_notes_deliveries(),
             (layout, None) => !layout.has(Ability::DeliveryTime),
         };
-        if self.scope == RetentionScope::All && tells_no_delivery { "creation" } else { "delivery" }
+        if self.scope == RetentionScope::All && lacks_delivery_time { "creation" } else { "delivery" }
     }
 
-    /// What will be deleted and when, in a sentence; `None` if nothing ever is.
+    /// A sentence about what is deleted and when; `None` if nothing is ever deleted.
     pub fn deletes(&self, table: Option<&RowTable>) -> Option<String> {
-        let after = span(self.keep?);
+        let after = duration_text(self.keep?);
         let Some(table) = table else {
             return Some(format!(
                 "events that every subscription has finished are deleted {after} after their creation"
@@ -162,7 +208,7 @@ impl Retention {
         let tables = if processed { "the inbox and of processed_events" } else { "the inbox" };
         let age = match self.inbox_older_than() {
             Duration::ZERO => String::new(),
-            age => format!(", {} after they were processed at the earliest", span(age)),
+            age => format!(", {} after they were processed at the earliest", duration_text(age)),
         };
         format!("a relay deletes rows of {tables} when their expires_at has passed{age}")
     }
@@ -175,8 +221,8 @@ impl Default for Retention {
     }
 }
 
-/// A length of time in its largest whole unit.
-fn span(time: Duration) -> String {
+/// A duration in its largest whole unit.
+fn duration_text(time: Duration) -> String {
     let seconds = time.as_secs();
     let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
         .into_iter()
@@ -188,28 +234,29 @@ fn span(time: Duration) -> String {
     }
 }
 
-/// Sweeps after which the next begins at the first event again, for those that were needed when it passed them.
+/// Number of sweeps after which the next one starts at the first event again, for events that were still needed before.
 const SWEEPS_BEFORE_RESTART: u32 = 60;
 
-/// Deletions that are logged while more are under way.
-const TOLD_AFTER: u64 = 100_000;
+/// Number of deletions after which they are logged even if there are more to delete.
+const LOG_AFTER_DELETED: u64 = 100_000;
 
-/// Deletes delivered events of one outbox. Its errors are logged and never end it.
+/// Deletes delivered events of one outbox. Errors are logged and do not end it.
 pub(super) struct Cleaner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     pace: Pace,
-    /// What a batch is asked for with.
+    /// The request for a batch.
     purge: Purge,
-    rest: Duration,
-    /// Deleted since it was last logged.
+    interval: Duration,
+    /// Events deleted since the last log line.
     deleted: u64,
-    /// What lies at or below was looked at.
+    /// Events up to this position were checked.
     after: Position,
     sweeps: u32,
-    /// What was reported already, so that it is reported once.
-    trouble: Option<Code>,
-    held: Option<String>,
+    /// The error that was logged last, so that it is logged once.
+    logged_error: Option<Code>,
+    /// The subscription that was logged last as blocking the retention, so that it is logged once.
+    blocked_by: Option<String>,
 }
 
 impl Cleaner {
@@ -229,53 +276,53 @@ impl Cleaner {
                 at_expiry: retention.at_expiry,
                 ..Purge::new(retention.keep?, retention.batch_events_max.max(1))
             },
-            rest: retention.rest,
+            interval: retention.interval,
             deleted: 0,
             after: Position::ZERO,
             sweeps: 0,
-            trouble: None,
-            held: None,
+            logged_error: None,
+            blocked_by: None,
         })
     }
 
-    /// Runs until it is stopped. A batch under way then happens as a whole or not at all.
+    /// Runs until it is stopped. A batch in progress is then committed or rolled back as a whole.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             biased;
             _ = stop.changed() => {}
             () = self.clean() => {}
         }
-        self.tell_deleted();
+        self.log_deleted();
     }
 
     async fn clean(&mut self) {
-        let mut wait = self.rest;
+        let mut wait = self.interval;
         loop {
             tokio::time::sleep(wait).await;
-            wait = if self.pace.leads() { self.batch().await } else { self.pace.at_least(self.rest) };
+            wait = if self.pace.leads() { self.batch().await } else { self.pace.at_least(self.interval) };
         }
     }
 
-    /// Deletes one batch. Answers how long to wait before the next.
+    /// Deletes one batch. Returns how long to wait before the next.
     async fn batch(&mut self) -> Duration {
         let begun = self.clock.now().elapsed;
         let purge = Purge { after: self.after, ..self.purge };
         let purged = match self.store.purge(purge).await {
             Ok(purged) => purged,
             Err(error) => {
-                self.tell_deleted();
-                self.tell_trouble(&error);
-                return self.rest;
+                self.log_deleted();
+                self.log_error(&error);
+                return self.interval;
             }
         };
         let took = self.clock.now().elapsed.saturating_sub(begun);
         let Purged { deleted, reached, more, held } = purged;
-        self.trouble = None;
+        self.logged_error = None;
         self.after = reached;
-        self.tell_held(held);
+        self.log_blocked(held);
         self.deleted += deleted;
-        if !more || self.deleted >= TOLD_AFTER {
-            self.tell_deleted();
+        if !more || self.deleted >= LOG_AFTER_DELETED {
+            self.log_deleted();
         }
         if more {
             return self.pace.after_batch(took);
@@ -284,11 +331,11 @@ impl Cleaner {
         if self.sweeps >= SWEEPS_BEFORE_RESTART {
             (self.sweeps, self.after) = (0, Position::ZERO);
         }
-        self.rest
+        self.interval
     }
 
-    /// Logs how many events were deleted since it was last logged, if any were.
-    fn tell_deleted(&mut self) {
+    /// Logs how many events were deleted since the last log line, if any.
+    fn log_deleted(&mut self) {
         let deleted = std::mem::take(&mut self.deleted);
         if deleted > 0 {
             tracing::info!(
@@ -299,20 +346,20 @@ impl Cleaner {
         }
     }
 
-    fn tell_trouble(&mut self, error: &Error) {
+    fn log_error(&mut self, error: &Error) {
         let code = error.code();
         if code == Code::StoreBusy {
             tracing::debug!("retention is waiting: {}", error.one_line());
-        } else if self.trouble != Some(code) {
+        } else if self.logged_error != Some(code) {
             let (what, hint) = (error.one_line(), error.hint());
             tracing::warn!(%code, hint, "delivered events are not deleted: {what}");
-            self.trouble = Some(code);
+            self.logged_error = Some(code);
         }
     }
 
-    fn tell_held(&mut self, held: Option<RetentionHold>) {
+    fn log_blocked(&mut self, held: Option<RetentionHold>) {
         let name = held.as_ref().map(|held| held.subscription.clone());
-        if name == self.held {
+        if name == self.blocked_by {
             return;
         }
         match held {
@@ -324,7 +371,7 @@ impl Cleaner {
             ),
             None => tracing::info!("retention is no longer blocked"),
         }
-        self.held = name;
+        self.blocked_by = name;
     }
 }
 
@@ -334,7 +381,7 @@ mod tests {
     use crate::layout::RowLayout;
 
     #[test]
-    fn nothing_of_a_table_with_a_state_per_row_is_deleted_unless_asked_for() {
+    fn nothing_in_a_table_with_a_state_per_row_is_deleted_by_default() {
         for layout in RowLayout::ALL {
             let table = RowTable::new(layout).unwrap();
             assert_eq!(Retention::default_for(Some(&table)).deletes(Some(&table)), None, "{}", layout.name());
@@ -344,12 +391,12 @@ mod tests {
     }
 
     #[test]
-    fn what_will_be_deleted_is_said() {
+    fn the_description_names_what_is_deleted_and_when() {
         let table = RowTable::new(RowLayout::Outbox).unwrap();
         let own = Retention::EXPIRES_AT.deletes(Some(&table)).unwrap();
         assert!(own.contains("expires_at") && own.contains("processed_events"), "{own}");
         assert!(own.contains("rows delivered by other programs, adopted rows"), "{own}");
-        let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(5_400)) };
+        let all = Retention::keep_for(Duration::from_secs(5_400)).scope(RetentionScope::All);
         let all = all.deletes(Some(&table)).unwrap();
         assert!(all.contains("all delivered rows of") && all.contains("90m after"), "{all}");
     }
@@ -368,17 +415,17 @@ mod tests {
     #[test]
     fn an_inbox_that_forgets_events_which_the_outbox_keeps_is_refused() {
         let day = Duration::from_secs(86_400);
-        let short = Retention { inbox_keep: Some(6 * day), ..Retention::default() };
+        let short = Retention::default().inbox_keep_for(6 * day);
         let error = short.check(None).unwrap_err();
         assert_eq!(error.code(), Code::PolicyInvalid);
         assert!(error.message().contains("6d") && error.message().contains("7d"), "{error}");
-        assert!(Retention { inbox_keep: Some(7 * day), ..Retention::default() }.check(None).is_ok());
+        assert!(Retention::default().inbox_keep_for(7 * day).check(None).is_ok());
         // How long events that are kept forever may come back is not known.
-        assert!(Retention { inbox_keep: Some(day), ..Retention::FOREVER }.check(None).is_ok());
+        assert!(Retention::FOREVER.inbox_keep_for(day).check(None).is_ok());
     }
 
     #[test]
-    fn only_the_layout_outbox_has_a_time_of_its_own() {
+    fn only_the_layout_outbox_supports_deletion_at_expiry() {
         let table = |layout| RowTable::new(layout).unwrap();
         assert!(Retention::EXPIRES_AT.check(Some(&table(RowLayout::Outbox))).is_ok());
         for other in [None, Some(table(RowLayout::EventOutbox)), Some(table(RowLayout::OutboxEvents))] {

@@ -1,21 +1,21 @@
-//! Where events go and what orders them, for the brain.
+//! Routes events for the brain: destinations and ordering keys.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::brain::{Acquisition, Disposition, KeyId, Numbers, Routed, RoutedClaim};
+use super::brain::{Acquisition, Disposition, IdHasher, KeyId, Routed, RoutedClaim};
 use super::{OnDead, Order, Policy};
 use crate::ledger::ParkedRow;
 use crate::route::{Route, Router};
 use crate::store::{Acquired, Claimed, Loaded, Store};
 use crate::{Event, Position, Result, StoredEvent};
 
-/// Gives events their keys' numbers and their destinations.
+/// Adds the ids of key and destination to events and parked rows.
 #[derive(Default)]
 pub(super) struct Routing {
     router: Router,
-    numbers: Numbers,
+    ids: IdHasher,
     order: Order,
     skipped: AtomicU64,
 }
@@ -25,8 +25,8 @@ impl Routing {
         Self { router, order, ..Self::default() }
     }
 
-    /// Events that no rule matched and that therefore count as done, since the relay started. One that is
-    /// read again after a takeover counts again.
+    /// Number of events since the relay started that no rule matched and that were skipped. An event that is read again
+    /// after a takeover counts again.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }
@@ -37,7 +37,7 @@ impl Routing {
         let key = self.key(route.ordering_key(&event).as_deref(), position);
         let disposition = match route {
             Route::To { name, delivery } => {
-                Disposition::Deliver { id: self.numbers.destination(&name), name, delivery }
+                Disposition::Deliver { id: self.ids.destination(&name), name, delivery }
             }
             Route::Skipped => {
                 self.skipped.fetch_add(1, Ordering::Relaxed);
@@ -46,11 +46,11 @@ impl Routing {
             Route::Filtered => Disposition::Filtered,
             Route::Unrouted => Disposition::Unrouted,
         };
-        Routed { position, key, disposition, event }
+        Routed { position, key, disposition, attempts: 0, event }
     }
 
     fn key(&self, key: Option<&str>, position: Position) -> KeyId {
-        self.numbers.key(key.filter(|_| self.order == Order::Key), position)
+        self.ids.key(key.filter(|_| self.order == Order::Key), position)
     }
 
     pub(super) fn claim(&self, claimed: Claimed) -> RoutedClaim {
@@ -70,12 +70,12 @@ impl Routing {
         Acquisition::from_store(acquired, |row| self.key(row.key.as_deref(), row.position))
     }
 
-    /// Gives parked rows the keys that today's rules give their events.
+    /// Sets the keys of parked rows according to the current rules.
     ///
-    /// The rules may have changed since a row was written, or match an event only now. Its line must be the
-    /// one that newer events of its key join, or they would overtake it. Reads the parked events once per
-    /// takeover. Without rules keys are the events' own and never change; only rows that tell no key are read, and those
-    /// that an earlier version may have written, with the id of the aggregate alone.
+    /// The rules may have changed since a row was written. A parked event must be in the same queue as newer events of
+    /// its key, otherwise they would overtake it. Reads the parked events once per takeover. Without rules the keys
+    /// never change; then only rows without a key are read, and rows that an earlier version may have written with only
+    /// the aggregate's id.
     pub(super) async fn rekey(&self, store: &dyn Store, loaded: &mut Loaded, policy: &Policy) -> Result<()> {
         if self.order == Order::None {
             return Ok(());
@@ -90,13 +90,13 @@ impl Routing {
         while !rows.is_empty() {
             let wanted = rows.keys().copied().take(policy.claim_events_max).collect();
             let fetched = store.peek(wanted, policy.read_ahead_bytes_max).await?;
-            // A store that answers nothing breaks its contract; the rows then keep the keys they have.
+            // An empty answer violates the store's contract; the remaining rows keep their keys.
             if fetched.events.is_empty() && fetched.gone.is_empty() && fetched.taken.is_empty() {
                 break;
             }
             for StoredEvent { position, event } in fetched.events {
                 if let Some(row) = rows.remove(&position) {
-                    row.key = self.key_today(row.key.take(), &event);
+                    row.key = self.current_key(row.key.take(), &event);
                 }
             }
             fetched.gone.iter().chain(&fetched.taken).for_each(|position| _ = rows.remove(position));
@@ -104,10 +104,10 @@ impl Routing {
         Ok(())
     }
 
-    /// The key of a parked row whose event is this one. Without rules it is the one it has, so that a row of another
-    /// event is found out. A row that was damaged, or that an operator made, may have none; an earlier version wrote the id
-    /// of the aggregate without its type.
-    fn key_today(&self, known: Option<String>, event: &Event) -> Option<String> {
+    /// The key of a parked row, given its event. Without rules the row keeps its key, so that a row of another event is
+    /// detected later. A damaged row, or one that an operator created, may have no key; an earlier version wrote the
+    /// aggregate's id without its type.
+    fn current_key(&self, known: Option<String>, event: &Event) -> Option<String> {
         let today = || self.router.route(event).ordering_key(event).map(Cow::into_owned);
         let is_without_type = || event.key.is_none() && known.as_deref() == event.message_key();
         match self.router.has_rules() || known.is_none() || is_without_type() {
@@ -117,7 +117,7 @@ impl Routing {
     }
 }
 
-/// Whether a row may have no key though its event has one, or only the id of an aggregate without its type.
+/// Whether a row may lack the key of its event, or contain only the aggregate's id without its type.
 fn may_lack_its_key(row: &ParkedRow) -> bool {
     row.key.as_ref().is_none_or(|key| !key.contains('/'))
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Policy;
+use super::{Order, Policy};
 use crate::encode::{Encoder, Envelope};
+use crate::handler::{self, Context, FromEvent, Handlers, Unencoded};
 use crate::route::Router;
-use crate::sink::Sink;
+use crate::sink::{Message, Outcome, Sink};
 use crate::store::Start;
+use crate::{BoxFuture, Error};
 
 /// A durable, named consumer of an outbox: where its events go, how, and where it starts.
 ///
@@ -18,6 +20,8 @@ pub struct Subscription {
     pub(super) router: Router,
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) sink: Arc<dyn Sink>,
+    /// Why it cannot be started.
+    pub(super) invalid: Option<Error>,
 }
 
 impl Subscription {
@@ -31,8 +35,47 @@ impl Subscription {
             router: Router::to(name.as_str()),
             encoder: Arc::new(Envelope),
             sink: Arc::new(sink),
+            invalid: None,
             name,
         }
+    }
+
+    /// A subscription that calls a function of this program for every event of a type, or with `Arc<Event>` for every
+    /// event. See [`handler`](crate::handler) for what is guaranteed and an example, and
+    /// [`handlers`](Self::handlers) for several types, the number of calls at a time, and the timeout.
+    pub fn handler<E, F, R>(name: impl Into<String>, function: F) -> Self
+    where
+        E: FromEvent,
+        F: Fn(E, Context) -> R + Send + Sync + 'static,
+        R: Future<Output = handler::Result> + Send + 'static,
+    {
+        Self::handlers(name, Handlers::new().on(function))
+    }
+
+    /// A subscription that calls functions of this program. Events of other types are not for it, and count as done.
+    ///
+    /// What is wrong with the functions, such as two for one type, is returned when the relay is started:
+    /// [`Code::HandlerInvalid`](crate::Code::HandlerInvalid).
+    pub fn handlers(name: impl Into<String>, handlers: Handlers) -> Self {
+        let name = name.into();
+        match handlers.into_sink(&name) {
+            Ok((sink, types)) => {
+                let router = Router::to(name.as_str());
+                let router = match types {
+                    Some(types) => router.only(types),
+                    None => router,
+                };
+                Self::new(name, sink).router(router).encoder(Unencoded)
+            }
+            Err(error) => Self { invalid: Some(error), ..Self::new(name, NoSink) },
+        }
+    }
+
+    /// Delivers events in no particular order, so that no event waits for another one of its key.
+    #[must_use]
+    pub fn unordered(mut self) -> Self {
+        self.policy.order = Order::None;
+        self
     }
 
     /// Where a new subscription starts. Ignored once the subscription exists: it then continues where it left off.
@@ -72,5 +115,14 @@ impl std::fmt::Debug for Subscription {
             .field("router", &self.router)
             .field("policy", &self.policy)
             .finish_non_exhaustive()
+    }
+}
+
+/// Stands for the sink of a subscription that cannot be started.
+struct NoSink;
+
+impl Sink for NoSink {
+    fn publish<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(std::future::ready(Vec::new()))
     }
 }

@@ -1,17 +1,17 @@
-//! What a rule puts on an event besides the destination.
+//! What a rule sets for an event besides the destination.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::{Event, Headers};
 
-/// A key, and one copy per message, for an event whose messages are not simply the event.
+/// The key and the messages of an event that is not sent unchanged to one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Delivery {
-    /// Orders the event and goes with its messages, instead of the event's own key.
+    /// Replaces the event's key, for ordering and in its messages.
     pub key: Option<String>,
-    /// The messages to send, each to a destination of its own; at least one.
+    /// The messages to send, each to a different destination; at least one.
     pub copies: Vec<DeliveryCopy>,
 }
 
@@ -23,17 +23,17 @@ pub struct DeliveryCopy {
     pub destination: Arc<str>,
     /// Headers that the rule adds.
     pub headers: Headers,
-    /// Scheme, host and port of the destination, where it is a URL and the rule alone says them.
+    /// Scheme, host and port of the destination, if it is a URL and no value of the event can change them.
     pub origin: Option<Arc<str>>,
 }
 
 impl Delivery {
-    /// The key that messages of an event with this delivery carry, if there is one.
+    /// The key of the messages of an event with this delivery, if there is one.
     pub(crate) fn message_key<'a>(delivery: Option<&'a Self>, event: &'a Event) -> Option<&'a str> {
         delivery.and_then(|delivery| delivery.key.as_deref()).or_else(|| event.message_key())
     }
 
-    /// What orders an event with this delivery, if something does: a key that a rule gave orders as it is.
+    /// The key that orders an event with this delivery, if there is one: the rule's key, otherwise the event's.
     pub(crate) fn ordering_key<'a>(delivery: Option<&'a Self>, event: &'a Event) -> Option<Cow<'a, str>> {
         let of_rule = delivery.and_then(|delivery| delivery.key.as_deref()).map(Cow::Borrowed);
         of_rule.or_else(|| event.ordering_key())

@@ -1,4 +1,4 @@
-//! What a template can say of an event.
+//! The fields of an event that a template can use.
 
 use uuid::fmt::Hyphenated;
 
@@ -18,12 +18,12 @@ pub(super) enum Field {
     Header(String),
 }
 
-/// Names of the fields, as people write them.
+/// Names of the fields in templates.
 pub(super) const NAMES: [&str; 9] =
     ["type", "aggregate_type", "aggregate_id", "key", "topic", "namespace", "producer", "id", "header.NAME"];
 
-/// Names less alike than this have nothing to do with each other.
-const LIKENESS_MIN: f64 = 0.7;
+/// A name is suggested only if it is at least this similar.
+const SIMILARITY_MIN: f64 = 0.7;
 
 impl Field {
     /// The field of this name.
@@ -41,14 +41,14 @@ impl Field {
         })
     }
 
-    /// The name that was probably meant.
-    pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    /// The most similar name, to suggest it.
+    pub(super) fn closest(name: &str) -> Option<&'static str> {
         let rated = NAMES.map(|known| (strsim::jaro_winkler(name, known), known));
-        let alike = rated.into_iter().filter(|(likeness, _)| *likeness >= LIKENESS_MIN);
+        let alike = rated.into_iter().filter(|(similarity, _)| *similarity >= SIMILARITY_MIN);
         alike.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
     }
 
-    /// Adds the event's value to a text. `false` if the event has none, or an empty one.
+    /// Appends the event's value to a text. `false` if the event has no value, or an empty one.
     pub(super) fn write(&self, event: &Event, text: &mut String) -> bool {
         let value = match self {
             Self::Type => Some(event.event_type.as_str()),
@@ -75,12 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_a_field_and_a_slip_finds_it() {
+    fn every_name_is_a_field_and_is_suggested_for_a_typo() {
         for name in NAMES {
             assert!(Field::parse(name).is_some(), "{name}");
-            assert_eq!(Field::nearest(&name[..name.len() - 1]), Some(name), "{name}");
+            assert_eq!(Field::closest(&name[..name.len() - 1]), Some(name), "{name}");
         }
-        assert_eq!(Field::nearest("aggregateid"), Some("aggregate_id"));
-        assert_eq!(Field::nearest("qqq"), None);
+        assert_eq!(Field::closest("aggregateid"), Some("aggregate_id"));
+        assert_eq!(Field::closest("qqq"), None);
     }
 }

@@ -1,12 +1,12 @@
-//! Names with `*` in them.
+//! Name patterns with `*`.
 
 use std::collections::HashSet;
 
-/// A list of names and patterns. `*` stands for any text, dots and nothing included; every other character
-/// for itself. A list without members matches nothing.
+/// A list of names and patterns. `*` matches any text, including dots and the empty text; every other character matches
+/// itself. An empty list matches nothing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Globs {
-    /// Looked up at one go, however many there are.
+    /// Names without `*`, found with one lookup.
     exact: HashSet<String>,
     patterns: Vec<Pattern>,
 }
@@ -39,13 +39,13 @@ impl<T: Into<String>> FromIterator<T> for Globs {
 #[derive(Debug, Clone)]
 struct Pattern {
     start: String,
-    /// To be found in this order between start and end.
+    /// Must occur in this order between start and end.
     middle: Vec<String>,
     end: String,
 }
 
 impl Pattern {
-    /// `None` if the name holds no star.
+    /// `None` if the name contains no star.
     fn parse(name: &str) -> Option<Self> {
         let (start, rest) = name.split_once('*')?;
         let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -56,7 +56,7 @@ impl Pattern {
     fn matches(&self, name: &str) -> bool {
         let Some(rest) = name.strip_prefix(&*self.start) else { return false };
         let Some(mut rest) = rest.strip_suffix(&*self.end) else { return false };
-        // The first place a part is found leaves the most for the others.
+        // Matching each part at its first occurrence leaves the most text for the others.
         self.middle.iter().all(|part| match rest.split_once(&**part) {
             Some((_, after)) => {
                 rest = after;
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         for (glob, matching, other) in [
             ("order.*", vec!["order.placed", "order.", "order.item.added"], vec!["order", "orders.placed"]),
             ("*.placed", vec!["order.placed", ".placed"], vec!["placed", "order.placed.late"]),

@@ -1,4 +1,4 @@
-//! Event to destination name, key and headers. `docs/src/routing.md` explains the rules to their users.
+//! Routing: from an event to its destinations, key and headers. `docs/src/routing.md` documents the rules.
 
 mod field;
 mod glob;
@@ -16,20 +16,20 @@ use std::sync::Arc;
 use crate::sink::Destinations;
 use crate::{Code, Error, Event, Result};
 use glob::Globs;
-use names::Names;
-use rule::Parsed;
+use names::NameCache;
+use rule::ParsedRule;
 
-/// Rules of one router: each may be asked of every event.
+/// Maximum number of rules of a router: each may be evaluated for every event.
 const RULES_MAX: usize = 1_000;
-/// Rules of a router where every match counts: bounds the messages that one event becomes.
+/// Maximum number of rules of a router that sends to every match: limits the messages per event.
 const COPIES_MAX: usize = 16;
 /// Between the names of several destinations.
 const SEPARATOR: &str = " + ";
 
 /// Decides where the events of one subscription go.
 ///
-/// Without rules, an event goes to its own topic, else to the default. With rules, they alone decide: an
-/// event that none matches is unrouted, whatever its topic. Cheap to clone; clones share what they learnt.
+/// Without rules, an event goes to its topic, otherwise to the default. With rules, only the rules decide: an event
+/// that matches none is unrouted, whatever its topic. Cheap to clone.
 ///
 /// ```
 /// use postrider::Event;
@@ -50,13 +50,13 @@ const SEPARATOR: &str = " + ";
 pub struct Router {
     default: Option<Arc<str>>,
     only: Option<Arc<Globs>>,
-    rules: Arc<[Parsed]>,
+    rules: Arc<[ParsedRule]>,
     mode: Mode,
     unrouted: Unrouted,
-    names: Arc<Names>,
+    names: Arc<NameCache>,
 }
 
-/// Which of several matching rules count.
+/// Which of several matching rules apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Mode {
     #[default]
@@ -64,43 +64,43 @@ enum Mode {
     Every,
 }
 
-/// What becomes of an event that has nowhere to go.
+/// What happens to an event that has no destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Unrouted {
-    /// It is held back, visibly, until the rules know it.
+    /// It is parked and shown by `status` until a relay starts whose rules match it.
     #[default]
     Hold,
-    /// It counts as done. It is counted, and lost to this subscription.
+    /// It is done without delivery: this subscription never delivers it. Skipped events are counted.
     Skip,
 }
 
-/// What the router says of an event.
+/// The router's decision about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Route {
     /// Send it.
     To {
-        /// Name of the destination; of several, all their names.
+        /// The destination; if there are several, all their names.
         name: Arc<str>,
-        /// What else there is to say; `None` if the message is simply the event.
+        /// Key, headers and copies that rules set; `None` if the message is the event unchanged.
         delivery: Option<Arc<Delivery>>,
     },
     /// The subscription does not want it: it is done.
     Filtered,
-    /// No rule says where to, and the subscription does without: it is done.
+    /// No rule matched, and the subscription skips such events: it is done.
     Skipped,
-    /// The subscription wants it and no rule says where to: hold it back, visibly.
+    /// No rule matched: it is parked.
     Unrouted,
 }
 
 impl Route {
-    /// To one destination, as it is.
+    /// To one destination, unchanged.
     pub fn to(name: impl Into<Arc<str>>) -> Self {
         Self::To { name: name.into(), delivery: None }
     }
 
-    /// The key that messages of an event that goes this way carry, if there is one.
+    /// The key of the event's messages, if there is one.
     pub fn message_key<'a>(&'a self, event: &'a Event) -> Option<&'a str> {
         match self {
             Self::To { delivery, .. } => Delivery::message_key(delivery.as_deref(), event),
@@ -108,7 +108,7 @@ impl Route {
         }
     }
 
-    /// What orders an event that goes this way, if something does. Where no rule gives a key it is the event's.
+    /// The key that orders the event, if there is one: the rule's key, otherwise the event's.
     pub fn ordering_key<'a>(&'a self, event: &'a Event) -> Option<Cow<'a, str>> {
         match self {
             Self::To { delivery, .. } => Delivery::ordering_key(delivery.as_deref(), event),
@@ -118,32 +118,32 @@ impl Route {
 }
 
 impl Router {
-    /// Sends an event to its own topic, else to `default`.
+    /// Sends an event to its topic, otherwise to `default`.
     pub fn to(default: impl Into<Arc<str>>) -> Self {
         Self { default: Some(default.into()), ..Self::default() }
     }
 
-    /// Sends an event to its own topic; one without has nowhere to go.
+    /// Sends an event to its topic; an event without a topic is unrouted.
     pub fn by_topic() -> Self {
         Self::default()
     }
 
-    /// Takes only events of these types, in which `*` stands for any text; others are [`Route::Filtered`],
-    /// whatever their topic and the rules. Replaces an earlier list. An empty list takes nothing.
+    /// Delivers only events of these types; `*` matches any text. Other events are [`Route::Filtered`], whatever their
+    /// topic and the rules. Replaces an earlier list. An empty list matches nothing.
     #[must_use]
     pub fn only<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.only = Some(Arc::new(types.into_iter().collect()));
         self
     }
 
-    /// What becomes of an event that has nowhere to go.
+    /// What happens to an event that has no destination.
     #[must_use]
     pub fn unrouted(mut self, unrouted: Unrouted) -> Self {
         self.unrouted = unrouted;
         self
     }
 
-    /// Sends an event where the first rule that matches it says. Replaces earlier rules.
+    /// Sends an event to the destination of the first rule that matches it. Replaces earlier rules.
     ///
     /// # Errors
     /// Names the rule, counted from 1, and what is wrong with it: [`Code::TemplateField`],
@@ -152,19 +152,18 @@ impl Router {
         self.with_rules(Mode::First, RULES_MAX, rules)
     }
 
-    /// Sends an event where every rule that matches it says, once to each destination. Replaces earlier rules.
+    /// Sends an event to the destinations of all rules that match it, once to each destination. Replaces earlier rules.
     ///
-    /// The event is done when every destination has acknowledged it. If some have not, the others keep
-    /// theirs and only the missing are sent again; a relay that starts again does not know who had it and
-    /// sends all again. The destinations of an event share a fate: where that is not wanted, use one
-    /// subscription for each.
+    /// The event is done when every destination has acknowledged it. A retry sends only the missing copies; after a
+    /// restart or takeover the relay does not know which were acknowledged and sends all again. If one destination of
+    /// an event fails, the event waits for all of them: use a separate subscription for each destination to avoid that.
     ///
     /// # Errors
-    /// As [`Router::first_match`], and [`Code::RuleInvalid`] if the rules do not all give the same key: an
-    /// event has one place in one order.
+    /// As [`Router::first_match`], and [`Code::RuleInvalid`] if the rules do not all set the same key: an event has one
+    /// place in one order.
     pub fn every_match(self, rules: impl IntoIterator<Item = Rule>) -> Result<Self> {
         let router = self.with_rules(Mode::Every, COPIES_MAX, rules)?;
-        let mut keys = router.rules.iter().map(Parsed::key_template);
+        let mut keys = router.rules.iter().map(ParsedRule::key_template);
         let first = keys.next().flatten();
         if let Some(at) = keys.position(|key| key != first) {
             let what = format!(
@@ -184,7 +183,7 @@ impl Router {
         rules_max: usize,
         rules: impl IntoIterator<Item = Rule>,
     ) -> Result<Self> {
-        let read = |(at, rule)| Parsed::read(rule).map_err(|e| e.within(&format!("rule {}", at + 1)));
+        let read = |(at, rule)| ParsedRule::read(rule).map_err(|e| e.within(&format!("rule {}", at + 1)));
         self.rules = rules.into_iter().take(rules_max + 1).enumerate().map(read).collect::<Result<_>>()?;
         self.mode = mode;
         if self.rules.len() > rules_max {
@@ -194,21 +193,21 @@ impl Router {
         Ok(self)
     }
 
-    /// The same router for a sink that makes this of destinations. The relay calls it when it starts; a program calls
-    /// it to learn before then whether the rules fit the sink.
+    /// Adapts the router to a sink that uses destinations in this way. The relay calls it at startup; a program can
+    /// call it earlier to check whether the rules fit the sink.
     ///
     /// For [`Destinations::Urls`] every value of an event in a destination is percent-encoded as one path segment or
-    /// query value. A template that is one field alone, and an event's topic, are URLs that the event chooses.
+    /// query value. A template that consists of a single field, and an event's topic, are URLs chosen by the event.
     ///
     /// # Errors
-    /// [`Code::DestinationUnused`] if rules name destinations and the sink has its own; [`Code::DestinationUrl`] if a
-    /// destination cannot be a URL, [`Code::DestinationHost`] if events could choose the host and must not.
+    /// [`Code::DestinationUnused`] if rules name destinations but the sink has a fixed one; [`Code::DestinationUrl`] if
+    /// a destination cannot be a URL, [`Code::DestinationHost`] if events could choose the host but must not.
     pub fn for_destinations(mut self, destinations: Destinations) -> Result<Self> {
         let within = |at: usize| format!("rule {}", at + 1);
         match destinations {
             Destinations::Names => {}
             Destinations::Fixed => {
-                if let Some(at) = self.rules.iter().position(Parsed::names_destination) {
+                if let Some(at) = self.rules.iter().position(ParsedRule::names_destination) {
                     let what = "the destination is never used: the sink sends every event to one destination";
                     return Err(Error::new(Code::DestinationUnused, what).within(&within(at)));
                 }
@@ -217,7 +216,7 @@ impl Router {
                 if self.rules.is_empty() && !hosts_from_events {
                     return Err(rule::host_from_event().within("without rules"));
                 }
-                let read = |(at, rule): (usize, &Parsed)| {
+                let read = |(at, rule): (usize, &ParsedRule)| {
                     rule.for_urls(hosts_from_events).map_err(|e| e.within(&within(at)))
                 };
                 self.rules = self.rules.iter().enumerate().map(read).collect::<Result<_>>()?;
@@ -226,35 +225,36 @@ impl Router {
         Ok(self)
     }
 
-    /// Whether rules decide, and not the event's topic alone.
+    /// Whether there are rules.
     pub(crate) fn has_rules(&self) -> bool {
         !self.rules.is_empty()
     }
 
     /// Whether the rules name more than one destination, or one that depends on the event.
     pub(crate) fn has_several_destinations(&self) -> bool {
-        let first = self.rules.first().map(Parsed::fixed_destination);
+        let first = self.rules.first().map(ParsedRule::fixed_destination);
         first.is_some_and(|first| {
             first.is_none() || self.rules.iter().any(|rule| rule.fixed_destination() != first)
         })
     }
 
-    /// Decides for one event. The same event always goes the same way.
+    /// Routes one event. The same event always gets the same route.
     pub fn route(&self, event: &Event) -> Route {
         if self.only.as_ref().is_some_and(|types| !types.matches(&event.event_type)) {
             return Route::Filtered;
         }
         let own = || self.own_destination(event);
         if self.rules.is_empty() {
-            return own().map_or_else(|| self.nowhere(), Route::to);
+            return own().map_or_else(|| self.unrouted_route(), Route::to);
         }
         let mut matches = self.rules.iter().filter_map(|rule| rule.apply(event, &self.names, own));
-        let Some((first, key)) = matches.next() else { return self.nowhere() };
+        let Some((first, key)) = matches.next() else { return self.unrouted_route() };
         let others = match self.mode {
             Mode::First => Vec::new(),
             Mode::Every => matches.map(|(copy, _)| copy).collect(),
         };
-        // A key that changes nothing needs no delivery. That of an aggregate's id does: it orders whatever its type.
+        // A rule's key that equals the event's key changes nothing. One that equals the aggregate's id does: without a
+        // rule, the ordering key also contains the aggregate's type.
         let key = key.filter(|key| Some(key.as_str()) != event.key.as_deref());
         if others.is_empty() && key.is_none() && first.headers.is_empty() && first.origin.is_none() {
             return Route::to(first.destination);
@@ -277,7 +277,7 @@ impl Router {
         }
     }
 
-    fn nowhere(&self) -> Route {
+    fn unrouted_route(&self) -> Route {
         match self.unrouted {
             Unrouted::Hold => Route::Unrouted,
             Unrouted::Skip => Route::Skipped,

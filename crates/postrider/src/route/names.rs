@@ -1,36 +1,36 @@
-//! Names of destinations, each kept once.
+//! Interned names of destinations.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names kept. With more than these a new name costs an allocation, nothing else.
+/// Maximum number of names kept. Beyond it, new names only cost more allocations.
 const NAMES_MAX: usize = 1_000;
 
-/// Hands out one shared text per name, so that the many events of a destination need no copy of it.
+/// Returns one shared text per name, so that events with the same destination need no separate copies.
 #[derive(Debug, Default)]
-pub(super) struct Names(Mutex<Known>);
+pub(super) struct NameCache(Mutex<Interned>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct Interned {
     names: HashSet<Arc<str>>,
-    /// Where a name is put together before it is looked up.
+    /// Reused for building a name before the lookup.
     buffer: String,
 }
 
-impl Names {
-    /// The name made of these parts.
+impl NameCache {
+    /// The name that consists of these parts.
     pub(super) fn join(&self, parts: &[&str]) -> Arc<str> {
         let write = |name: &mut String| {
             name.extend(parts.iter().copied());
             true
         };
-        self.share(write).unwrap_or_default()
+        self.intern(write).unwrap_or_default()
     }
 
-    /// The name that `write` writes; `None` if it says that there is none.
-    pub(super) fn share(&self, write: impl FnOnce(&mut String) -> bool) -> Option<Arc<str>> {
+    /// The name that `write` writes; `None` if it returns `false`.
+    pub(super) fn intern(&self, write: impl FnOnce(&mut String) -> bool) -> Option<Arc<str>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Known { names, buffer } = &mut *known;
+        let Interned { names, buffer } = &mut *known;
         buffer.clear();
         if !write(buffer) {
             return None;
@@ -53,15 +53,15 @@ mod tests {
 
     #[test]
     fn a_name_is_kept_once() {
-        let names = Names::default();
+        let names = NameCache::default();
         let (first, second) = (names.join(&["a", "b"]), names.join(&["ab"]));
         assert!(Arc::ptr_eq(&first, &second));
-        assert_eq!(names.share(|_| false), None);
+        assert_eq!(names.intern(|_| false), None);
     }
 
     #[test]
-    fn no_more_names_are_kept_than_may_be() {
-        let names = Names::default();
+    fn the_number_of_names_kept_is_limited() {
+        let names = NameCache::default();
         for number in 0..3 * NAMES_MAX {
             assert_eq!(*names.join(&[&number.to_string()]), number.to_string());
             assert!(names.0.lock().unwrap().names.len() <= NAMES_MAX);

@@ -1,19 +1,18 @@
-//! One rule: which events, where to, and what to put on them.
+//! One rule: which events it matches, where they go, and the key and headers it sets.
 
 use std::sync::Arc;
 
 use super::delivery::DeliveryCopy;
 use super::glob::Globs;
-use super::names::Names;
+use super::names::NameCache;
 use super::template::Template;
 use crate::event::check_header_name;
 use crate::{Code, Error, Event, Headers, Result};
 
-/// A rule as a program or a config file describes it; [`Router::first_match`](super::Router::first_match)
-/// reads the templates.
+/// A routing rule; [`Router::first_match`](super::Router::first_match) parses its templates.
 ///
-/// A rule without conditions matches every event. `*` in a name stands for any text, dots included. An event
-/// that lacks a field which a template of the rule needs does not match the rule: it goes on to the next one.
+/// A rule without conditions matches every event. `*` in a name matches any text, including dots. An event that lacks a
+/// field that a template of the rule needs does not match the rule; the next rule is tried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rule {
     types: Option<Vec<String>>,
@@ -24,7 +23,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A rule for every event, to the event's topic, else to the router's default.
+    /// A rule for every event, to the event's topic, otherwise to the router's default.
     pub fn new() -> Self {
         Self::default()
     }
@@ -41,21 +40,21 @@ impl Rule {
         self
     }
 
-    /// Only for events about these types of aggregates; an event about none does not match.
+    /// Only for events with these aggregate types; an event without an aggregate does not match.
     #[must_use]
     pub fn aggregates<T: Into<String>>(mut self, kinds: impl IntoIterator<Item = T>) -> Self {
         self.aggregates = Some(kinds.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Template of the key. It orders delivery and goes with the message.
+    /// Template of the key, for ordering and in the message.
     #[must_use]
     pub fn key(mut self, template: impl Into<String>) -> Self {
         self.key = Some(template.into());
         self
     }
 
-    /// Template of a header. It replaces the event's own header of the name.
+    /// Template of a header. It replaces the event's header with the same name.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, template: impl Into<String>) -> Self {
         self.headers.push((name.into(), template.into()));
@@ -63,13 +62,13 @@ impl Rule {
     }
 }
 
-/// A rule whose templates were read.
+/// A rule with parsed templates.
 #[derive(Debug, Clone)]
-pub(super) struct Parsed {
+pub(super) struct ParsedRule {
     types: Option<Globs>,
     aggregates: Option<Globs>,
     destination: Destination,
-    /// Scheme, host and port of the destination, where it is a URL and no event can change them.
+    /// Scheme, host and port of the destination, if it is a URL and no value of the event can change them.
     origin: Option<Arc<str>>,
     key: Option<Template>,
     headers: Vec<(String, Template)>,
@@ -77,17 +76,18 @@ pub(super) struct Parsed {
 
 #[derive(Debug, Clone)]
 enum Destination {
-    /// The event's topic, else the router's default.
+    /// The event's topic, otherwise the router's default.
     Own,
     Fixed(Arc<str>),
     Template(Template),
 }
 
-impl Parsed {
-    /// Reads a rule.
+impl ParsedRule {
+    /// Parses a rule.
     ///
     /// # Errors
-    /// What is wrong with a template, [`Code::RuleInvalid`], [`Code::HeaderName`] or [`Code::HeaderReserved`].
+    /// [`Code::TemplateSyntax`], [`Code::TemplateField`], [`Code::RuleInvalid`], [`Code::HeaderName`] or
+    /// [`Code::HeaderReserved`].
     pub(super) fn read(rule: Rule) -> Result<Self> {
         let destination = match rule.destination {
             None => Destination::Own,
@@ -135,7 +135,7 @@ impl Parsed {
     /// The same rule for a sink whose destinations are URLs.
     ///
     /// # Errors
-    /// [`Code::DestinationUrl`], and [`Code::DestinationHost`] if an event could choose the host and must not.
+    /// [`Code::DestinationUrl`], and [`Code::DestinationHost`] if an event could choose the host but must not.
     pub(super) fn for_urls(&self, hosts_from_events: bool) -> Result<Self> {
         let (destination, origin) = match self.destination.clone() {
             Destination::Own => (Destination::Own, None),
@@ -154,11 +154,11 @@ impl Parsed {
         Ok(Self { destination, origin, ..self.clone() })
     }
 
-    /// The message this rule makes of an event and its key, if the rule has one; `None` if it does not match.
+    /// The message of an event and the rule's key for it, if the rule has one; `None` if the rule does not match.
     pub(super) fn apply(
         &self,
         event: &Event,
-        names: &Names,
+        names: &NameCache,
         own: impl FnOnce() -> Option<Arc<str>>,
     ) -> Option<(DeliveryCopy, Option<String>)> {
         let aggregate = event.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
@@ -183,13 +183,13 @@ impl Parsed {
         let destination = match &self.destination {
             Destination::Own => own()?,
             Destination::Fixed(name) => name.clone(),
-            Destination::Template(template) => names.share(|text| template.render(event, text))?,
+            Destination::Template(template) => names.intern(|text| template.render(event, text))?,
         };
         Some((DeliveryCopy { destination, headers, origin: self.origin.clone() }, key))
     }
 }
 
-/// An event could choose where the sink's token and signature go.
+/// The error for a rule with which an event could choose where the sink's token and signature are sent.
 pub(super) fn host_from_event() -> Error {
     let what = "the host of the destination is a value of the event, but the sink allows no such host";
     Error::new(Code::DestinationHost, what)

@@ -1,19 +1,19 @@
-//! Text with an event's fields in it.
+//! Templates: text with fields of an event.
 
 use std::sync::Arc;
 
 use super::field::{Field, NAMES};
 use crate::{Code, Error, Event, Result};
 
-/// Bounds what a template can make, together with the limits on an event's texts.
+/// Limits the length of a rendered template, together with the limits on an event's texts.
 const TEMPLATE_BYTES_MAX: usize = 1_000;
 
-/// A template, parsed. `{field}` is the event's value, `{field|text}` that or else the text, `{{` and `}}`
-/// are braces. An empty value counts as none.
+/// A parsed template. `{field}` is the event's value, `{field|text}` is the value or the text if there is none, `{{`
+/// and `}}` are braces. An empty value counts as none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     parts: Vec<Part>,
-    /// Values and defaults are percent-encoded, as parts of a URL.
+    /// Percent-encodes values and defaults, because they are parts of a URL.
     encoded: bool,
 }
 
@@ -24,7 +24,7 @@ enum Part {
 }
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     ///
     /// # Errors
     /// [`Code::TemplateSyntax`] and [`Code::TemplateField`], both with the column, counted in characters
@@ -45,7 +45,7 @@ impl Template {
         Ok(Self { parts: parser.parts, encoded: false })
     }
 
-    /// As [`Template::parse`], for a text that must not come out empty.
+    /// As [`Template::parse`], for a text that must not be empty.
     pub(super) fn parse_filled(text: &str) -> Result<Self> {
         let template = Self::parse(text)?;
         let filled = |part: &Part| match part {
@@ -60,7 +60,7 @@ impl Template {
             .with_hint("add a text, or a default such as {topic|orders}"))
     }
 
-    /// A template that is this text for every event.
+    /// A template that renders this text for every event.
     pub(super) fn of_literal(text: &str) -> Self {
         Self { parts: vec![Part::Literal(text.to_owned())], encoded: false }
     }
@@ -74,8 +74,8 @@ impl Template {
         }
     }
 
-    /// Adds the text for an event. `false` if the event lacks a field that has no default; what was added by
-    /// then means nothing.
+    /// Appends the text for an event. `false` if the event lacks a field that has no default; the text is then
+    /// incomplete.
     pub(super) fn render(&self, event: &Event, text: &mut String) -> bool {
         self.parts.iter().all(|part| match part {
             Part::Literal(literal) => {
@@ -97,8 +97,8 @@ impl Template {
         })
     }
 
-    /// The template of a URL: every value becomes one path segment or one query value. Also scheme, host and port, if
-    /// no event can change them. A template that is one field alone is a URL that the event gives as a whole.
+    /// The template of a URL: every value becomes one path segment or one query value. Also returns scheme, host and
+    /// port if no event can change them. A template that consists of a single field is a URL chosen by the event.
     ///
     /// # Errors
     /// [`Code::DestinationUrl`] if it cannot become the URL of an endpoint.
@@ -112,7 +112,7 @@ impl Template {
             .into_iter()
             .find(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
             .ok_or_else(|| not_url("it does not begin with https:// or http://"))?;
-        // The first character after scheme, host and port. A value before it is part of them.
+        // Where scheme, host and port end. A value before this point is part of them.
         let end = text[scheme.len()..].find(['/', '?', '#']).map(|end| scheme.len() + end);
         if self.parts.iter().any(|part| matches!(part, Part::Literal(text) if text.contains('\\'))) {
             return Err(not_url("it has a backslash"));
@@ -133,7 +133,7 @@ impl Template {
 }
 
 impl Part {
-    /// The text that still belongs to the host, in a part that does not begin the template.
+    /// The text that still belongs to the host, in a part that is not the first.
     fn authority(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => text.split(['/', '?', '#']).next(),
@@ -146,7 +146,7 @@ fn not_url(why: &str) -> Error {
     Error::new(Code::DestinationUrl, format!("the destination is not the URL of an endpoint: {why}"))
 }
 
-/// Percent-encodes a text from a byte on: all of its UTF-8 except letters, digits, `-`, `.`, `_` and `~`.
+/// Percent-encodes a text from a byte on, except letters, digits, `-`, `.`, `_` and `~`.
 fn percent_encode(text: &mut String, from: usize) {
     let stays = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~');
     if text[from..].chars().all(stays) {
@@ -161,7 +161,7 @@ fn percent_encode(text: &mut String, from: usize) {
     }
 }
 
-/// Reads one part after the other.
+/// Parses one part after the other.
 struct Parser<'a> {
     text: &'a str,
     /// Byte of the next part.
@@ -215,8 +215,8 @@ impl<'a> Parser<'a> {
 
     fn unknown(&self, name: &str) -> Error {
         let fields = format!("fields are {}", NAMES.join(", "));
-        let hint = match Field::nearest(name) {
-            Some(nearest) => format!("did you mean {{{nearest}}}? {fields}"),
+        let hint = match Field::closest(name) {
+            Some(closest) => format!("did you mean {{{closest}}}? {fields}"),
             None => fields,
         };
         self.error_of(Code::TemplateField, &format!("there is no field {name:?}")).with_hint(hint)

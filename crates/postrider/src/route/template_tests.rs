@@ -16,7 +16,7 @@ fn rendered(template: &str) -> Option<String> {
 }
 
 #[test]
-fn a_template_says_what_the_event_says() {
+fn a_template_renders_the_fields_of_the_event() {
     for (template, text) in [
         ("", Some("")),
         ("orders", Some("orders")),
@@ -43,7 +43,7 @@ fn a_template_says_what_the_event_says() {
 }
 
 #[test]
-fn a_template_that_cannot_be_read_says_where_and_what_to_do() {
+fn a_syntax_error_in_a_template_names_the_column_and_the_fix() {
     for (template, code, what, hint) in [
         ("orders.{type", "PR-0413", "column 8: the brace is not closed", "close it"),
         ("é{", "PR-0413", "column 2: the brace is not closed", "{{"),
@@ -68,7 +68,7 @@ fn a_template_that_cannot_be_read_says_where_and_what_to_do() {
 }
 
 #[test]
-fn a_name_that_can_come_out_empty_is_refused_before_any_event_comes() {
+fn a_template_that_can_render_an_empty_text_is_refused() {
     for template in ["", "{topic|}", "{topic|}{header.x|}"] {
         assert_eq!(Template::parse_filled(template).unwrap_err().code(), Code::TemplateSyntax, "{template}");
     }
@@ -89,7 +89,7 @@ fn url(template: &str) -> Result<(Template, Option<Arc<str>>)> {
 }
 
 #[test]
-fn a_value_in_a_url_is_one_path_segment_or_one_query_value_whatever_it_holds() {
+fn a_value_in_a_url_is_always_one_path_segment_or_one_query_value() {
     for (value, encoded) in [
         ("42", "42"),
         ("a-b_c.d~e", "a-b_c.d~e"),
@@ -116,7 +116,7 @@ fn a_value_in_a_url_is_one_path_segment_or_one_query_value_whatever_it_holds() {
 }
 
 #[test]
-fn the_host_is_the_rules_only_if_no_value_stands_in_it() {
+fn the_host_belongs_to_the_rule_only_if_it_contains_no_value() {
     for (template, origin) in [
         ("https://h.example", Some("https://h.example")),
         ("HTTP://h.example:8080?q={id}", Some("HTTP://h.example:8080")),
@@ -134,7 +134,7 @@ fn the_host_is_the_rules_only_if_no_value_stands_in_it() {
 }
 
 #[test]
-fn what_can_never_be_the_url_of_an_endpoint_is_refused_when_it_is_read() {
+fn a_template_that_cannot_be_a_url_is_refused() {
     for template in [
         "",
         "orders",

@@ -55,7 +55,7 @@ fn the_first_rule_that_matches_decides_and_not_the_topic() {
 }
 
 #[test]
-fn an_event_without_a_field_of_the_rule_goes_on_to_the_next() {
+fn an_event_that_lacks_a_field_of_the_rule_is_tried_with_the_next_rule() {
     let rules = [
         Rule::to("a.{header.region}"),
         Rule::to("b").key("{header.region}"),
@@ -79,7 +79,7 @@ fn a_rule_gives_key_and_headers() {
 }
 
 #[test]
-fn a_rule_that_only_names_the_destination_costs_no_copy_of_it() {
+fn events_with_the_same_fixed_destination_share_its_name() {
     let rules = [Rule::to("fixed").types(["order.*"]), Rule::to("{type}").key("{key|none}")];
     let router = Router::by_topic().first_match(rules).unwrap();
     let shared = |event: &Event| match (router.route(event), router.route(event)) {
@@ -108,7 +108,7 @@ fn every_match_sends_once_to_each_destination() {
 }
 
 #[test]
-fn what_has_nowhere_to_go_is_skipped_only_if_that_is_asked_for() {
+fn an_event_without_a_destination_is_skipped_only_if_configured() {
     let router = Router::by_topic().first_match([Rule::to("orders").types(["order.*"])]).unwrap();
     let user = Event::new("user.born", "{}");
     assert_eq!(router.route(&user), Route::Unrouted);
@@ -146,7 +146,7 @@ fn a_rule_that_cannot_work_is_refused_by_its_number() {
 }
 
 #[test]
-fn rules_know_whether_they_name_several_destinations() {
+fn a_router_reports_whether_it_has_several_destinations() {
     let several = |rules: Vec<Rule>| Router::to("d").first_match(rules).unwrap().has_several_destinations();
     assert!(!several(vec![]));
     assert!(!several(vec![Rule::to("a"), Rule::to("a").key("{id}")]));
@@ -185,7 +185,7 @@ fn an_event_chooses_the_host_only_where_the_sink_allows_it() {
     }
     let error = fit(vec![Rule::to("https://h.example/"), Rule::to("orders")], urls(true)).unwrap_err();
     assert!(error.report().contains("rule 2: the destination is not the URL"), "{error}");
-    // What an event chose has no origin, so the sink knows that it must look.
+    // A URL chosen by the event has no origin, so the sink checks it.
     let router = fit(vec![Rule::new()], urls(true)).unwrap();
     let route = router.route(&order().with_topic("https://h.example/"));
     assert_eq!(route, Route::to("https://h.example/"));

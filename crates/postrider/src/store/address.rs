@@ -1,4 +1,4 @@
-//! The address of a server, as far as encryption goes: every driver reads the rest itself.
+//! The TLS parameters of a server's URL. The drivers parse the rest.
 
 use std::net::IpAddr;
 #[cfg(any(feature = "postgres-tls", feature = "mysql-tls"))]
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 #[cfg(any(feature = "postgres-tls", feature = "mysql-tls"))]
 use crate::{Code, Error, Result};
 
-/// Files that say whom to believe and who we are, in PEM.
+/// PEM files for TLS.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Certificates {
-    /// The authorities to believe; those of the system if not given.
+    /// Root certificates to trust; those of the system if not given.
     pub(super) root: Option<PathBuf>,
-    /// What proves to the server who we are: the certificate, then those that vouch for it.
+    /// The client's certificate, followed by its intermediate certificates.
     pub(super) client: Option<PathBuf>,
-    /// The key of that certificate.
+    /// The key of the client's certificate.
     pub(super) client_key: Option<PathBuf>,
 }
 
@@ -37,7 +37,7 @@ impl Certificates {
     }
 }
 
-/// The error for a server whose certificate nothing vouches for.
+/// The error for a system without any root certificate.
 #[cfg(any(feature = "postgres-tls", feature = "mysql-tls"))]
 pub(super) fn roots_missing() -> Error {
     let what = "there is no root certificate to verify the server's certificate";
@@ -45,26 +45,26 @@ pub(super) fn roots_missing() -> Error {
         .with_hint("install the system's certificates (ca-certificates), or configure a file with the server's root certificate")
 }
 
-/// What a parameter of a URL means for encryption.
+/// The meaning of a TLS parameter.
 pub(super) enum TlsParameter {
     Mode,
     Root,
-    /// The authorities of the system, which are the default.
+    /// The root certificates of the system, which are the default.
     SystemRoot,
     Client,
     ClientKey,
 }
 
-/// A URL without its parameters about encryption, and what these say.
+/// A URL without its TLS parameters, and their values.
 pub(super) struct TlsUrl<'a> {
     pub(super) url: String,
     pub(super) certificates: Certificates,
-    /// The mode, as it is written.
+    /// The TLS mode, as it is written.
     pub(super) mode: Option<&'a str>,
 }
 
 impl<'a> TlsUrl<'a> {
-    /// `meaning` knows the parameters of a database, by name and value.
+    /// `meaning` maps the TLS parameters of a database, by name and value.
     pub(super) fn parse(text: &'a str, meaning: impl Fn(&str, &str) -> Option<TlsParameter>) -> Self {
         let (rest, parameters) = split(text);
         let mut certificates = Certificates::default();
@@ -87,13 +87,13 @@ impl<'a> TlsUrl<'a> {
     }
 }
 
-/// The parameters of a URL. What is no URL has none.
+/// Splits a URL before its parameters. A text that is not a URL has none.
 fn split(text: &str) -> (&str, Vec<&str>) {
     let is_scheme = |scheme: &str| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !text.split_once("://").is_some_and(|(scheme, _)| is_scheme(scheme)) {
         return (text, Vec::new());
     }
-    // A password may hold a question mark.
+    // A password may contain a question mark.
     let after_user = text.find('@').unwrap_or(0);
     match text[after_user..].find('?') {
         Some(at) => {
@@ -104,13 +104,13 @@ fn split(text: &str) -> (&str, Vec<&str>) {
     }
 }
 
-/// Whether what is sent to this host stays on this machine.
+/// Whether traffic to this host stays on this machine.
 pub(super) fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
-/// `%2F` is `/`. What is not such a code stands for itself.
+/// Decodes `%2F` to `/`. Any other text is kept.
 fn decoded(value: &str) -> String {
     let mut bytes = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certificates_are_taken_out_of_the_url_and_the_rest_is_left() {
+    fn certificates_are_removed_from_the_url_and_the_rest_stays() {
         let meaning = |name: &str, _: &str| match name {
             "mode" => Some(TlsParameter::Mode),
             "ca" => Some(TlsParameter::Root),

@@ -1,4 +1,4 @@
-//! The operations of a store as plain async functions, and the only place that boxes them.
+//! The operations of a store as plain async functions, and the only place that boxes their futures.
 //!
 //! A store implements [`AsyncStore`], a claimer [`AsyncClaimer`]. The relay works on `dyn Store`, whose futures are
 //! boxed and borrow nothing except the store: the blanket implementations below do both
@@ -12,7 +12,8 @@ use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::{BoxFuture, Inbox, Outbox, Position, Result};
 
-/// What a database implements to be a [`Store`]. Every verb keeps the contract of the verb with its name there.
+/// The trait that a database implements to be a [`Store`]. Each operation has the contract of the one with its name
+/// there.
 ///
 /// THIS SEAM IS INTERNAL AND UNSTABLE, as [`Store`] is.
 pub trait AsyncStore: Send + Sync + 'static {
@@ -127,7 +128,7 @@ pub trait AsyncStore: Send + Sync + 'static {
     }
 }
 
-/// What a store implements to read on: a [`Claimer`] whose verb is a plain async function.
+/// A [`Claimer`] whose operation is a plain async function.
 pub trait AsyncClaimer: Send {
     /// See [`Claimer::claim`].
     fn claim(&mut self, budget: Budget) -> impl Future<Output = Result<Claimed>> + Send;

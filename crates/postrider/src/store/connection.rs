@@ -1,4 +1,4 @@
-//! The connection to a server that several callers share, and what this process knows about the leases it took over it.
+//! The connections of a store on a server: shared by several callers, with a memory of the leases taken over them.
 //!
 //! A lease is not trusted after its connection is lost: the next connection may lead to another server, with another
 //! history and the same epochs. Leases taken over a lost connection are therefore refused, and the relay loads its
@@ -14,7 +14,7 @@ use super::{Acquired, Epoch, Settled, Settlement};
 use crate::ledger::{Change, KnownRows};
 use crate::{Code, Error, Position, Recovery, Result};
 
-/// Makes connections to one server.
+/// Opens connections to one server.
 pub(super) trait Connect: Clone + Send + Sync + 'static {
     type Session: ServerSession;
 
@@ -37,6 +37,37 @@ pub(super) trait ServerSession: Send {
 
 type Server<C> = <<C as Connect>::Session as ServerSession>::Server;
 
+/// The connections of a store of the default layout. Each claimer opens one more.
+pub(super) struct Connections<C: Connect> {
+    pub(super) config: C,
+    /// Settles, and takes and renews leases.
+    pub(super) settler: SharedConnection<C>,
+    /// Reads parked events again.
+    pub(super) reader: SharedConnection<C>,
+    /// Deletes delivered events, so that publishing does not wait for that.
+    pub(super) cleaner: SharedConnection<C>,
+}
+
+impl<C: Connect> Connections<C> {
+    /// Connections that are opened when they are needed.
+    pub(super) fn new(config: &C) -> Self {
+        let connection = || SharedConnection::new(config.clone());
+        Self { config: config.clone(), settler: connection(), reader: connection(), cleaner: connection() }
+    }
+
+    /// A connection for one operation that may take long, such as reading the whole outbox: renewals must not wait for
+    /// it. It is closed when the value is dropped.
+    pub(super) async fn dedicated(&self) -> Result<C::Session> {
+        self.settler.refuse_closed().await?;
+        self.config.connect().await
+    }
+
+    /// Closes all connections after the calls in progress. Later calls fail.
+    pub(super) async fn close(&self) {
+        _ = tokio::join!(self.settler.close(), self.reader.close(), self.cleaner.close());
+    }
+}
+
 /// One connection for many callers, one at a time. It is opened at the first use, and reopened after it was lost.
 pub(super) struct SharedConnection<C: Connect> {
     config: C,
@@ -49,7 +80,7 @@ struct Slot<C: Connect> {
     open: Option<Open<C::Session>>,
     /// The owner of the store has closed it.
     is_closed: bool,
-    /// Connections made so far.
+    /// Connections opened so far.
     connections: u64,
     /// What is known about each subscription, by name.
     memory: HashMap<String, Memory<Server<C>>>,

@@ -1,39 +1,74 @@
-//! Detects that the history of a database changed.
+//! Detects that the history of a database changed: it was replaced by an older copy of itself or by another database.
 
 use uuid::Uuid;
 
-use crate::Position;
-use crate::ledger::Mark;
+use crate::ledger::{Mark, Progress};
+use crate::{Position, StoredEvent};
 
-/// What is different about a database, in a sentence, if anything is: it ends before what was `seen` of it,
-/// or the highest event known is not where it was. `found` is the id of the event that stands there now.
-pub(super) fn change(
-    last: Position,
-    seen: Position,
+/// What a reader has seen of a database: enough to detect another history.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    /// The highest event known. If its position holds another event, the history changed.
     highest: Option<Mark>,
-    found: Option<Uuid>,
-) -> Option<String> {
-    if last < seen {
-        return Some(format!(
-            "position {seen} was seen before, but the outbox now ends at {last}: \
-             an older copy of the database is in place, or its sequence was reset"
-        ));
+    /// The outbox contained positions up to this one.
+    reached: Position,
+}
+
+impl Seen {
+    /// What a recorded progress proves.
+    pub(super) fn by(progress: &Progress) -> Self {
+        let highest = progress.highest;
+        let reached = progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position));
+        Self { highest, reached }
     }
-    let Mark { position, id } = highest?;
-    match found {
-        Some(found) if found == id => None,
-        Some(found) => Some(format!(
-            "position {position} held event {id} and now holds {found}: another copy of the database is in place"
-        )),
-        None => Some(format!(
-            "event {id} at position {position}, the last one seen, no longer exists: it was deleted, \
-             or an older copy of the database is in place"
-        )),
+
+    /// The highest event known.
+    pub(super) fn highest(&self) -> Option<Mark> {
+        self.highest
+    }
+
+    /// The highest position that was seen to be taken.
+    #[cfg(feature = "mysql")]
+    pub(super) fn reached(&self) -> Position {
+        self.reached
+    }
+
+    /// How the history changed, as a sentence for operators; `None` if it did not. `last` is the highest position taken
+    /// now, `found` the id of the event that now has the position of the highest one known.
+    pub(super) fn change(&self, last: Position, found: Option<Uuid>) -> Option<String> {
+        if last < self.reached {
+            return Some(format!(
+                "position {} was seen before, but the outbox now ends at {last}: \
+                 an older copy of the database is in place, or its sequence was reset",
+                self.reached
+            ));
+        }
+        let Mark { position, id } = self.highest?;
+        match found {
+            Some(found) if found == id => None,
+            Some(found) => Some(format!(
+                "position {position} held event {id} and now holds {found}: another copy of the database is in place"
+            )),
+            None => Some(format!(
+                "event {id} at position {position}, the last one seen, no longer exists: it was deleted, \
+                 or an older copy of the database is in place"
+            )),
+        }
+    }
+
+    /// Adds what one claim has read: events in ascending order, of an outbox that reaches to `last`.
+    pub(super) fn advance(&mut self, last: Position, events: &[StoredEvent]) {
+        self.reached = self.reached.max(last);
+        if let Some(event) = events.last()
+            && self.highest.is_none_or(|mark| mark.position < event.position)
+        {
+            self.highest = Some(Mark { position: event.position, id: event.event.id });
+        }
     }
 }
 
-/// What an operator may do where events and progress were put back together: the floor of the progress is then one of
-/// this history. Where only one of them was, it is not, and this is not said.
+/// The operator's choice to continue at the floor. Only offered if events and progress were restored together: only
+/// then does the floor belong to this history.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn floor_offer(floor: Position) -> String {
     format!(

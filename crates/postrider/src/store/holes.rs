@@ -1,21 +1,20 @@
-//! The book of holes: positions that were taken, hold no event yet, and may still get one.
+//! Tracks holes: positions that were taken, have no visible event yet, and may still get one.
 //!
-//! A writer takes its position before it commits, so a later position may become visible first. A reader that
-//! then reads on from the highest position seen loses the event of the slower writer. A claimer therefore
-//! asks in every scan for all holes and for what comes after them, in one stream, and drops a hole only
-//! when it is proven that no transaction is left that could fill it. Two proofs are known:
+//! A writer takes its position before it commits, so a later position may become visible first. A reader that continues
+//! after the highest position it has seen would lose the event of the slower writer. A claimer therefore asks in every
+//! scan for all holes and for the positions after them, and declares a hole dead only if no transaction is left that
+//! could fill it. There are two proofs:
 //!
-//! - **Horizon.** After it noticed the hole, the claimer took a transaction id of its own, the *stamp*. The
-//!   writer got its id before its position, so its id is lower. Once a snapshot has every lower id behind
-//!   it and the position is still empty in it, the writer rolled back. Any writer that stays open delays
-//!   this proof, whatever it writes.
-//! - **Writers.** After it noticed the hole, the claimer listed the transactions that have the outbox open
-//!   for writing. Once none of these is in a later list, and a snapshot taken after that list still shows
-//!   the position empty, the writer rolled back. Who did nothing while the position was taken need not be
-//!   waited for ([`writer_watch`](super::writer_watch)), so only the writer itself, and who is busy all the time, delays this
-//!   proof; the list costs more.
+//! - **Horizon.** After it noticed the hole, the claimer took a transaction id, the *stamp*. The writer got its id
+//!   before its position, so its id is lower. If a snapshot in which all lower ids have ended still shows no event at
+//!   the position, the writer rolled back. Any open transaction that writes delays this proof, whatever it writes.
+//! - **Writers.** After it noticed the hole, the claimer listed the transactions that have the outbox open for writing.
+//!   If none of them is in a later list, and a snapshot taken after that list still shows no event at the position, the
+//!   writer rolled back. A transaction that was idle while the position was taken does not count
+//!   ([`writer_watch`](super::writer_watch)), so only the writer itself, and transactions that are never idle, delay
+//!   this proof. The list is more expensive.
 //!
-//! Nothing here knows a database or a clock: the book is reported what was seen, and when.
+//! This module uses neither a database nor a clock: callers pass in what a scan found, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,29 +23,30 @@ use super::writer_watch::{WriterWatches, Writers};
 use crate::Position;
 use crate::ledger::Intervals;
 
-/// The highest position there can be: where the tail ends.
+/// The highest possible position: the end of the tail.
 const END: Position = Position::LAST;
 
-/// What one claimer has read and what it still waits for.
+/// How far one claimer has read, and the holes below that.
 #[derive(Debug)]
 pub(super) struct Holes {
     patience: Patience,
-    /// Up to here every position was handed out, done before or dead, or is a hole.
+    /// Every position up to this one was handed out, was done, is dead, or is a hole.
     frontier: Position,
-    /// What was done when the state was loaded. Matters above the frontier only.
+    /// The positions that were done when the state was loaded. Only those above the frontier matter.
     done: Intervals,
-    /// First position of each hole to the rest of it. Disjoint, all up to the frontier.
+    /// The holes by their first position. Disjoint, none above the frontier.
     holes: BTreeMap<Position, Hole>,
     watches: WriterWatches,
+    /// When the writers were last listed.
     listed_at: Option<Duration>,
 }
 
-/// How long and how much to wait.
+/// How long a hole waits for the cheaper proof, and how many holes are tracked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
-    /// Holes older than this are worth listing the writers.
+    /// The writers are listed for holes that are older than this.
     pub(super) list_after: Duration,
-    /// Holes (ranges of positions) to keep in mind. With this many, nothing new is read.
+    /// The number of holes (ranges of positions) to track. While there are this many, nothing new is read.
     pub(super) holes_max: usize,
 }
 
@@ -54,9 +54,11 @@ pub(super) struct Patience {
 struct Hole {
     last: Position,
     noticed_at: Duration,
+    /// A transaction id that was assigned after the hole was noticed.
     stamp: Option<u64>,
+    /// The watch over the writers that were listed after the hole was noticed.
     watch: Option<u64>,
-    /// When the writers were last listed an event stood here that was not committed.
+    /// The last list of writers found an uncommitted event in the hole.
     held: bool,
 }
 
@@ -65,33 +67,33 @@ struct Hole {
 pub(super) struct Ranges {
     pub(super) first: Vec<i64>,
     pub(super) last: Vec<i64>,
-    /// How far the new ones reach; [`END`] with the tail.
+    /// The last position that is asked for; [`END`] if the tail is included.
     up_to: Position,
 }
 
-/// What a scan at the database brought.
+/// The result of one scan of the database.
 #[derive(Debug)]
 pub(super) struct Scan<'a> {
-    /// What was asked for.
+    /// The ranges that the scan asked for.
     pub(super) asked: Ranges,
     /// Positions handed out, ascending.
     pub(super) found: &'a [Position],
-    /// The first position that was seen and not handed out, if the page was full.
+    /// The first event that was found and not handed out, if the page was full.
     pub(super) left: Option<Position>,
-    /// A transaction id the claimer took after the scan before this one, and gave back before this one.
+    /// A transaction id that was assigned after the previous scan, in a transaction that ended before this scan.
     pub(super) stamp: Option<u64>,
-    /// Every transaction with a lower id was over in the snapshot of this scan.
+    /// All transactions with a lower id had ended in the snapshot of this scan.
     pub(super) horizon: Option<u64>,
-    /// The writers, listed after the scan before this one and before the snapshot of this one was taken.
+    /// The writers, listed after the previous scan and before the snapshot of this one.
     pub(super) writers: Option<Writers>,
-    /// The highest position taken, read after the list.
+    /// The highest position taken, read after the list of writers.
     pub(super) taken: Position,
-    /// Positions of holes at which an event stands that is not committed, as far as that was asked after the list.
+    /// Positions in holes with an uncommitted event, if they were queried after the list.
     pub(super) held: &'a [Position],
 }
 
 impl Holes {
-    /// A new book: everything that is not done is to be read.
+    /// Nothing is read yet: all positions that are not done will be.
     pub(super) fn new(done: &Intervals, patience: Patience) -> Self {
         Self {
             patience,
@@ -103,42 +105,42 @@ impl Holes {
         }
     }
 
-    /// How many holes there are.
+    /// The number of holes.
     pub(super) fn len(&self) -> usize {
         self.holes.len()
     }
 
-    /// Whether nothing new is read for now.
+    /// Whether the limit of holes is reached, so that nothing new is read.
     pub(super) fn is_full(&self) -> bool {
         self.holes.len() >= self.patience.holes_max
     }
 
-    /// Whether a scan would be worth a stamp.
+    /// Whether the next scan should come with a stamp.
     #[cfg(any(test, feature = "postgres"))]
     pub(super) fn wants_stamp(&self) -> bool {
         self.holes.values().any(|hole| hole.stamp.is_none())
     }
 
-    /// Whether a scan would be worth a list of the writers.
+    /// Whether the next scan should come with a list of the writers.
     pub(super) fn wants_writers(&self, now: Duration) -> bool {
-        let rested = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= self.patience.list_after / 10);
-        rested && self.holes.values().any(|hole| self.patience.is_over(hole, now))
+        let is_due = self.listed_at.is_none_or(|at| now.saturating_sub(at) >= self.patience.list_after / 10);
+        is_due && self.holes.values().any(|hole| self.patience.is_over(hole, now))
     }
 
-    /// The holes that are worth a list of the writers.
+    /// The holes that are old enough for a list of the writers.
     #[cfg(any(test, feature = "mysql"))]
     pub(super) fn old(&self, now: Duration) -> impl Iterator<Item = (Position, Position)> {
         let old = self.holes.iter().filter(move |(_, hole)| self.patience.is_over(hole, now));
         old.map(|(first, hole)| (*first, hole.last))
     }
 
-    /// Holes have to be at least this old to be worth a list of the writers.
+    /// From now on, the writers are listed only for holes of at least this age.
     #[cfg(any(test, feature = "mysql"))]
     pub(super) fn wait_at_least(&mut self, age: Duration) {
         self.patience.list_after = self.patience.list_after.max(age);
     }
 
-    /// All holes, and as many positions never looked at as can hold `events_max` events.
+    /// The positions to scan next: all holes, and unread positions for up to `events_max` events.
     pub(super) fn ranges(&self, events_max: usize) -> Ranges {
         let mut asked = Ranges { up_to: self.frontier, ..Ranges::default() };
         self.holes.iter().for_each(|(first, hole)| asked.push(*first, hole.last));
@@ -154,19 +156,19 @@ impl Holes {
                 return asked;
             }
         }
-        // All that is left, the tail included, if the last position there can be has not been read.
+        // All unread positions, including the tail.
         asked.up_to = END;
         asked
     }
 
-    /// Applies a scan. Answers the positions it proved dead.
+    /// Applies a scan. Returns the positions that it proved dead.
     #[cfg(test)]
     pub(super) fn apply(&mut self, scan: Scan<'_>, now: Duration) -> Vec<(Position, Position)> {
         self.apply_between(scan, now, now)
     }
 
-    /// The same for a scan that took its time: what it found missing was noticed at its end, and what it says of older holes
-    /// was asked at its beginning.
+    /// The same for a scan that took some time. New holes count from its end; the list of writers counts from its
+    /// beginning.
     pub(super) fn apply_between(
         &mut self,
         scan: Scan<'_>,
@@ -183,25 +185,25 @@ impl Holes {
         if let Some(writers) = &scan.writers {
             self.watch(writers, scan.taken, scan.held, asked_at);
         }
-        let dead = self.bury(scan.horizon, scan.left.map_or(END, Position::previous));
+        let dead = self.remove_dead(scan.horizon, scan.left.map_or(END, Position::previous));
         let reached = match (scan.left, scan.asked.up_to, scan.found.last()) {
             (Some(left), ..) => left.previous(),
-            // Beyond the last event no position need have been taken yet.
+            // Above the last event, positions may not have been taken yet.
             (None, END, last) => self.done.highest().max(last.copied().unwrap_or_default()),
             (None, up_to, _) => up_to,
         };
-        self.notice(scan.found, reached, noticed_at);
+        self.advance(scan.found, reached, noticed_at);
         dead
     }
 
-    /// The ranges above the frontier that are not done, the last of which is the tail.
+    /// The ranges above the frontier that are not done; the last one is the tail.
     fn unread(&self, up_to: Position) -> impl Iterator<Item = (Position, Position)> {
         let frontier = self.frontier;
         let gaps = self.done.gaps(up_to).into_iter().filter(move |(_, last)| *last > frontier);
         gaps.map(move |(first, last)| (first.max(frontier.next()), last))
     }
 
-    /// Takes one position out of its hole.
+    /// Removes a position with an event from its hole.
     fn fill(&mut self, position: Position) {
         let Some((first, hole)) = self.holes.range(..=position).next_back() else { return };
         let (first, hole) = (*first, *hole);
@@ -217,8 +219,8 @@ impl Holes {
         }
     }
 
-    /// Crosses out writers that are gone, and notes who is there for the holes that are old enough. The writer that took
-    /// the position of such a hole is in this list or over; unless an event stands there that is not committed.
+    /// Removes ended writers from the watches, and begins a watch for the old holes without one. The writer of such a
+    /// hole is in this list or has ended, unless there is an uncommitted event in the hole.
     fn watch(&mut self, writers: &Writers, taken: Position, held: &[Position], now: Duration) {
         self.listed_at = Some(now);
         self.watches.list(writers, taken);
@@ -234,8 +236,8 @@ impl Holes {
         }
     }
 
-    /// Takes out the holes that are proven dead and were looked at as a whole.
-    fn bury(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
+    /// Removes the holes that are proven dead and that the scan covered completely. Returns their positions.
+    fn remove_dead(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
         let watches = &self.watches;
         let proven = |first: Position, hole: &Hole| {
             let by_horizon = horizon.zip(hole.stamp).is_some_and(|(horizon, stamp)| horizon >= stamp);
@@ -254,12 +256,12 @@ impl Holes {
             false
         });
         let watched: BTreeSet<u64> = self.holes.values().filter_map(|hole| hole.watch).collect();
-        self.watches.keep(&watched);
+        self.watches.retain(&watched);
         dead
     }
 
-    /// Moves the frontier; what is neither done nor found below it is a hole from now on.
-    fn notice(&mut self, found: &[Position], reached: Position, now: Duration) {
+    /// Moves the frontier. Positions below it that are neither done nor found become holes.
+    fn advance(&mut self, found: &[Position], reached: Position, now: Duration) {
         let mut found = found.iter().copied().filter(|position| *position > self.frontier).peekable();
         let mut holes = Vec::new();
         for (first, last) in self.unread(reached) {
@@ -292,7 +294,7 @@ impl Ranges {
         self.last.push(last.get());
     }
 
-    /// Whether the tail is among them.
+    /// Whether they include the tail.
     pub(super) fn reach_the_tail(&self) -> bool {
         self.up_to == END
     }

@@ -6,22 +6,22 @@ const PATIENCE: Patience = Patience { list_after: Duration::from_secs(1), holes_
 const SOON: Duration = Duration::from_millis(10);
 const LATER: Duration = Duration::from_secs(2);
 
-/// A book over what was done, with the latest look already asked for.
-struct Story(Holes);
+/// The holes of a claimer whose scans ask for up to 100 events.
+struct Claimer(Holes);
 
-/// What a look finds besides positions.
+/// What a scan reports besides the events found.
 #[derive(Default)]
-struct Told {
+struct Facts {
     left: Option<i64>,
     stamp: Option<u64>,
     horizon: Option<u64>,
-    /// A name, or a name and since when it is quiet: "a" and "a:noon".
+    /// A name, or a name and an idle token: "a" and "a:noon".
     writers: Option<&'static [&'static str]>,
     taken: i64,
     held: &'static [i64],
 }
 
-impl Story {
+impl Claimer {
     fn from(done: &str) -> Self {
         Self(Holes::new(&done.parse().unwrap(), PATIENCE))
     }
@@ -31,17 +31,27 @@ impl Story {
         ranges.first.into_iter().zip(ranges.last).collect()
     }
 
-    fn look(&mut self, found: &[i64], reported: Told, now: Duration) -> Vec<(i64, i64)> {
+    fn scan(&mut self, found: &[i64], facts: Facts, now: Duration) -> Vec<(i64, i64)> {
+        self.scan_up_to(100, found, facts, now)
+    }
+
+    fn scan_up_to(
+        &mut self,
+        events_max: usize,
+        found: &[i64],
+        facts: Facts,
+        now: Duration,
+    ) -> Vec<(i64, i64)> {
         let found: Vec<Position> = found.iter().copied().map(Position::new).collect();
-        let held: Vec<Position> = reported.held.iter().copied().map(Position::new).collect();
+        let held: Vec<Position> = facts.held.iter().copied().map(Position::new).collect();
         let scan = Scan {
-            asked: self.0.ranges(100),
+            asked: self.0.ranges(events_max),
             found: &found,
-            left: reported.left.map(Position::new),
-            stamp: reported.stamp,
-            horizon: reported.horizon,
-            writers: reported.writers.map(|names| names.iter().map(|name| writer(name)).collect()),
-            taken: Position::new(reported.taken),
+            left: facts.left.map(Position::new),
+            stamp: facts.stamp,
+            horizon: facts.horizon,
+            writers: facts.writers.map(|names| names.iter().map(|name| writer(name)).collect()),
+            taken: Position::new(facts.taken),
             held: &held,
         };
         self.0.apply(scan, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
@@ -49,224 +59,227 @@ impl Story {
 }
 
 fn writer(word: &str) -> (String, Option<String>) {
-    let (name, quiet) = word.split_once(':').map_or((word, None), |(name, quiet)| (name, Some(quiet)));
-    (name.to_owned(), quiet.map(str::to_owned))
+    let (name, token) = word.split_once(':').map_or((word, None), |(name, token)| (name, Some(token)));
+    (name.to_owned(), token.map(str::to_owned))
 }
 
 const MAX: i64 = i64::MAX;
 
 #[test]
 fn a_missing_position_below_a_found_one_is_asked_for_again() {
-    let mut story = Story::from("0");
-    assert_eq!(story.asks(100), [(1, MAX)]);
-    story.look(&[1, 2, 5, 6, 8], Told::default(), SOON);
-    assert_eq!(story.asks(100), [(3, 4), (7, 7), (9, MAX)]);
-    story.look(&[4], Told::default(), SOON);
-    assert_eq!(story.asks(100), [(3, 3), (7, 7), (9, MAX)]);
-    story.look(&[3, 7, 9], Told::default(), SOON);
-    assert_eq!(story.asks(100), [(10, MAX)]);
+    let mut claimer = Claimer::from("0");
+    assert_eq!(claimer.asks(100), [(1, MAX)]);
+    claimer.scan(&[1, 2, 5, 6, 8], Facts::default(), SOON);
+    assert_eq!(claimer.asks(100), [(3, 4), (7, 7), (9, MAX)]);
+    claimer.scan(&[4], Facts::default(), SOON);
+    assert_eq!(claimer.asks(100), [(3, 3), (7, 7), (9, MAX)]);
+    claimer.scan(&[3, 7, 9], Facts::default(), SOON);
+    assert_eq!(claimer.asks(100), [(10, MAX)]);
 }
 
 #[test]
 fn nothing_above_the_last_event_is_a_hole() {
-    let mut story = Story::from("0");
-    story.look(&[], Told::default(), SOON);
-    assert_eq!((story.0.len(), story.asks(100)), (0, vec![(1, MAX)]));
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[], Facts::default(), SOON);
+    assert_eq!((claimer.0.len(), claimer.asks(100)), (0, vec![(1, MAX)]));
 }
 
 #[test]
 fn after_a_load_the_gaps_are_asked_for_in_order_and_not_more_than_fit() {
-    let story = Story::from("4 6-8 20");
-    assert_eq!(story.asks(100), [(5, 5), (9, 19), (21, MAX)]);
-    assert_eq!(story.asks(12), [(5, 5), (9, 19)]);
-    assert_eq!(story.asks(1), [(5, 5)]);
-    assert!(!story.0.ranges(12).reach_the_tail());
+    let claimer = Claimer::from("4 6-8 20");
+    assert_eq!(claimer.asks(100), [(5, 5), (9, 19), (21, MAX)]);
+    assert_eq!(claimer.asks(12), [(5, 5), (9, 19)]);
+    assert_eq!(claimer.asks(1), [(5, 5)]);
+    assert!(!claimer.0.ranges(12).reach_the_tail());
 }
 
 #[test]
 fn gaps_of_a_load_become_holes_where_no_event_was_found() {
-    let mut story = Story::from("4 6-8 12");
-    story.look(&[10, 11, 14], Told::default(), SOON);
-    assert_eq!(story.asks(100), [(5, 5), (9, 9), (13, 13), (15, MAX)]);
+    let mut claimer = Claimer::from("4 6-8 12");
+    claimer.scan(&[10, 11, 14], Facts::default(), SOON);
+    assert_eq!(claimer.asks(100), [(5, 5), (9, 9), (13, 13), (15, MAX)]);
 }
 
 #[test]
-fn a_full_page_says_nothing_about_what_lies_beyond_it() {
-    let mut story = Story::from("0");
-    story.look(&[2, 3], Told { left: Some(7), ..Told::default() }, SOON);
-    assert_eq!(story.asks(100), [(1, 1), (4, 6), (7, MAX)]);
-    // The hole 4-6 was not read to its end: it may not be buried by this look.
-    let reported = Told { left: Some(4), stamp: Some(9), horizon: Some(9), ..Told::default() };
-    assert_eq!(story.look(&[], reported, SOON), [(1, 1)]);
-    assert_eq!(story.asks(100), [(4, 6), (7, MAX)]);
+fn a_full_page_proves_nothing_about_later_positions() {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[2, 3], Facts { left: Some(7), ..Facts::default() }, SOON);
+    assert_eq!(claimer.asks(100), [(1, 1), (4, 6), (7, MAX)]);
+    // The hole 4-6 was not read to its end, so this scan cannot declare it dead.
+    let facts = Facts { left: Some(4), stamp: Some(9), horizon: Some(9), ..Facts::default() };
+    assert_eq!(claimer.scan(&[], facts, SOON), [(1, 1)]);
+    assert_eq!(claimer.asks(100), [(4, 6), (7, MAX)]);
 }
 
 #[test]
 fn a_hole_dies_when_the_horizon_passes_its_stamp() {
-    let mut story = Story::from("0");
-    assert_eq!(story.look(&[3], Told { horizon: Some(50), ..Told::default() }, SOON), []);
-    assert!(story.0.wants_stamp());
-    let reported = Told { stamp: Some(60), horizon: Some(59), ..Told::default() };
-    assert_eq!(story.look(&[], reported, SOON), []);
-    assert!(!story.0.wants_stamp());
-    assert_eq!(story.look(&[], Told { horizon: Some(60), ..Told::default() }, SOON), [(1, 2)]);
-    assert_eq!(story.asks(100), [(4, MAX)]);
+    let mut claimer = Claimer::from("0");
+    assert_eq!(claimer.scan(&[3], Facts { horizon: Some(50), ..Facts::default() }, SOON), []);
+    assert!(claimer.0.wants_stamp());
+    let facts = Facts { stamp: Some(60), horizon: Some(59), ..Facts::default() };
+    assert_eq!(claimer.scan(&[], facts, SOON), []);
+    assert!(!claimer.0.wants_stamp());
+    assert_eq!(claimer.scan(&[], Facts { horizon: Some(60), ..Facts::default() }, SOON), [(1, 2)]);
+    assert_eq!(claimer.asks(100), [(4, MAX)]);
 }
 
 #[test]
-fn a_stamp_is_not_for_holes_of_the_same_look() {
-    let mut story = Story::from("0");
-    let reported = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
-    assert_eq!(story.look(&[3], reported, SOON), [], "the holes were noticed after the stamp");
-    assert!(story.0.wants_stamp());
+fn a_stamp_does_not_count_for_holes_of_the_same_scan() {
+    let mut claimer = Claimer::from("0");
+    let facts = Facts { stamp: Some(60), horizon: Some(70), ..Facts::default() };
+    assert_eq!(claimer.scan(&[3], facts, SOON), [], "the holes were noticed after the stamp");
+    assert!(claimer.0.wants_stamp());
 }
 
 #[test]
-fn a_filled_hole_is_not_buried_by_the_look_that_fills_it() {
-    let mut story = Story::from("0");
-    story.look(&[4], Told::default(), SOON);
-    let reported = Told { stamp: Some(60), horizon: Some(70), ..Told::default() };
-    assert_eq!(story.look(&[2], reported, SOON), [(1, 1), (3, 3)]);
+fn a_filled_hole_is_not_declared_dead_by_the_scan_that_fills_it() {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[4], Facts::default(), SOON);
+    let facts = Facts { stamp: Some(60), horizon: Some(70), ..Facts::default() };
+    assert_eq!(claimer.scan(&[2], facts, SOON), [(1, 1), (3, 3)]);
 }
 
 #[test]
-fn an_old_hole_dies_when_every_writer_of_its_time_is_gone() {
-    let mut story = Story::from("0");
-    story.look(&[3], Told::default(), SOON);
-    assert!(!story.0.wants_writers(SOON), "it is young");
-    assert!(story.0.wants_writers(LATER));
-    let list = |writers| Told { writers: Some(writers), ..Told::default() };
-    assert_eq!(story.look(&[], list(&["a", "b"]), LATER), []);
-    assert_eq!(story.look(&[], list(&["b", "c"]), LATER), []);
-    assert_eq!(story.look(&[], list(&["a", "c"]), LATER), [(1, 2)], "a came back, but it was over once");
+fn an_old_hole_dies_when_every_writer_of_its_time_has_ended() {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[3], Facts::default(), SOON);
+    assert!(!claimer.0.wants_writers(SOON), "it is young");
+    assert!(claimer.0.wants_writers(LATER));
+    let list = |writers| Facts { writers: Some(writers), ..Facts::default() };
+    assert_eq!(claimer.scan(&[], list(&["a", "b"]), LATER), []);
+    assert_eq!(claimer.scan(&[], list(&["b", "c"]), LATER), []);
+    assert_eq!(
+        claimer.scan(&[], list(&["a", "c"]), LATER),
+        [(1, 2)],
+        "a is listed again, but it had ended once"
+    );
 }
 
-/// A story with an old hole (1) behind "idle", and a younger one (5), as old as the first was, taken after the
-/// sequence stood at `taken` in the first list.
-fn two_holes_behind(idle: &'static [&'static str], taken: i64) -> Story {
-    let mut story = Story::from("0");
-    story.look(&[2], Told::default(), SOON);
-    assert_eq!(story.look(&[3], Told { writers: Some(idle), taken, ..Told::default() }, LATER), []);
-    story.look(&[4, 6], Told::default(), LATER);
-    assert_eq!(story.asks(100), [(1, 1), (5, 5), (7, MAX)]);
-    story
+/// An old hole (1) behind "idle", and a younger one (5); the sequence was at `taken` in the first list.
+fn two_holes_behind(idle: &'static [&'static str], taken: i64) -> Claimer {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[2], Facts::default(), SOON);
+    assert_eq!(claimer.scan(&[3], Facts { writers: Some(idle), taken, ..Facts::default() }, LATER), []);
+    claimer.scan(&[4, 6], Facts::default(), LATER);
+    assert_eq!(claimer.asks(100), [(1, 1), (5, 5), (7, MAX)]);
+    claimer
 }
 
 const MUCH_LATER: Duration = Duration::from_secs(4);
 
-fn list(writers: &'static [&'static str]) -> Told {
-    Told { writers: Some(writers), taken: 6, ..Told::default() }
+fn list(writers: &'static [&'static str]) -> Facts {
+    Facts { writers: Some(writers), taken: 6, ..Facts::default() }
 }
 
 #[test]
-fn a_writer_that_did_nothing_while_the_position_was_taken_keeps_only_older_holes_alive() {
-    let mut story = two_holes_behind(&["idle:noon"], 4);
-    assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), [(5, 5)]);
-    assert_eq!(story.asks(100), [(1, 1), (7, MAX)], "it may have taken the first before it fell silent");
-    assert_eq!(story.look(&[], list(&[]), MUCH_LATER), [(1, 1)]);
+fn a_writer_that_was_idle_while_the_position_was_taken_keeps_only_older_holes_open() {
+    let mut claimer = two_holes_behind(&["idle:noon"], 4);
+    assert_eq!(claimer.scan(&[], list(&["idle:noon"]), MUCH_LATER), [(5, 5)]);
+    assert_eq!(claimer.asks(100), [(1, 1), (7, MAX)], "it may have taken the first before it became idle");
+    assert_eq!(claimer.scan(&[], list(&[]), MUCH_LATER), [(1, 1)]);
 }
 
 #[test]
-fn a_writer_that_fell_silent_after_the_position_was_taken_keeps_the_hole_alive() {
-    let mut story = two_holes_behind(&["idle:noon"], 5);
-    assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), []);
+fn a_writer_that_became_idle_after_the_position_was_taken_keeps_the_hole_open() {
+    let mut claimer = two_holes_behind(&["idle:noon"], 5);
+    assert_eq!(claimer.scan(&[], list(&["idle:noon"]), MUCH_LATER), []);
 }
 
 #[test]
-fn a_writer_that_did_something_in_between_keeps_the_hole_alive() {
-    let mut story = two_holes_behind(&["idle:noon"], 4);
-    assert_eq!(story.look(&[], list(&["idle:one"]), MUCH_LATER), []);
-    // That it is silent from now on does not help the hole of before.
-    assert_eq!(story.look(&[], list(&["idle:one"]), MUCH_LATER), []);
+fn a_writer_that_was_active_in_between_keeps_the_hole_open() {
+    let mut claimer = two_holes_behind(&["idle:noon"], 4);
+    assert_eq!(claimer.scan(&[], list(&["idle:one"]), MUCH_LATER), []);
+    // That it is idle from now on proves nothing about the earlier hole.
+    assert_eq!(claimer.scan(&[], list(&["idle:one"]), MUCH_LATER), []);
 }
 
 #[test]
-fn a_writer_nothing_is_known_of_keeps_the_hole_alive() {
-    let mut story = two_holes_behind(&["idle"], 4);
-    assert_eq!(story.look(&[], list(&["idle"]), MUCH_LATER), []);
-    let mut story = two_holes_behind(&["idle:noon"], 4);
-    assert_eq!(story.look(&[], list(&["idle"]), MUCH_LATER), []);
+fn a_writer_without_an_idle_token_keeps_the_hole_open() {
+    let mut claimer = two_holes_behind(&["idle"], 4);
+    assert_eq!(claimer.scan(&[], list(&["idle"]), MUCH_LATER), []);
+    let mut claimer = two_holes_behind(&["idle:noon"], 4);
+    assert_eq!(claimer.scan(&[], list(&["idle"]), MUCH_LATER), []);
 }
 
 #[test]
-fn a_hole_waits_for_the_busy_writer_beside_the_silent_one() {
-    let mut story = two_holes_behind(&["idle:noon"], 4);
-    assert_eq!(story.look(&[], list(&["idle:noon", "busy"]), MUCH_LATER), []);
-    assert_eq!(story.look(&[], list(&["idle:noon"]), MUCH_LATER), [(5, 5)]);
+fn a_hole_waits_for_a_busy_writer_next_to_an_idle_one() {
+    let mut claimer = two_holes_behind(&["idle:noon"], 4);
+    assert_eq!(claimer.scan(&[], list(&["idle:noon", "busy"]), MUCH_LATER), []);
+    assert_eq!(claimer.scan(&[], list(&["idle:noon"]), MUCH_LATER), [(5, 5)]);
 }
 
 #[test]
-fn an_old_hole_dies_at_once_when_nobody_writes() {
-    let mut story = Story::from("0");
-    story.look(&[3], Told::default(), SOON);
-    assert_eq!(story.look(&[], Told { writers: Some(&[]), ..Told::default() }, LATER), [(1, 2)]);
+fn an_old_hole_dies_immediately_if_there_are_no_writers() {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[3], Facts::default(), SOON);
+    assert_eq!(claimer.scan(&[], Facts { writers: Some(&[]), ..Facts::default() }, LATER), [(1, 2)]);
 }
 
 #[test]
-fn a_young_hole_is_not_judged_by_the_writers_of_the_old_ones() {
-    let mut story = Story::from("0");
-    story.look(&[2], Told::default(), SOON);
-    story.look(&[4], Told::default(), LATER);
-    assert_eq!(story.look(&[], Told { writers: Some(&[]), ..Told::default() }, LATER), [(1, 1)]);
-    assert_eq!(story.asks(100), [(3, 3), (5, MAX)]);
+fn a_list_for_old_holes_does_not_count_for_a_young_one() {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[2], Facts::default(), SOON);
+    claimer.scan(&[4], Facts::default(), LATER);
+    assert_eq!(claimer.scan(&[], Facts { writers: Some(&[]), ..Facts::default() }, LATER), [(1, 1)]);
+    assert_eq!(claimer.asks(100), [(3, 3), (5, MAX)]);
 }
 
 #[test]
-fn too_many_holes_stop_the_tail_and_not_the_holes() {
-    let mut story = Story::from("0");
-    story.look(&[2, 4, 6, 8], Told::default(), SOON);
-    assert!(story.0.is_full());
-    assert_eq!(story.asks(100), [(1, 1), (3, 3), (5, 5), (7, 7)]);
-    story.look(&[5], Told::default(), SOON);
-    assert_eq!(story.asks(100), [(1, 1), (3, 3), (7, 7), (9, MAX)]);
+fn at_the_limit_of_holes_only_the_holes_are_read() {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[2, 4, 6, 8], Facts::default(), SOON);
+    assert!(claimer.0.is_full());
+    assert_eq!(claimer.asks(100), [(1, 1), (3, 3), (5, 5), (7, 7)]);
+    claimer.scan(&[5], Facts::default(), SOON);
+    assert_eq!(claimer.asks(100), [(1, 1), (3, 3), (7, 7), (9, MAX)]);
 }
 
-/// No list knows who wrote it; it is there all the same.
+/// Even if its writer is in no list.
 #[test]
-fn a_hole_with_an_event_that_is_not_committed_is_never_dead() {
-    let mut story = Story::from("0");
-    story.look(&[2, 4, 6], Told::default(), SOON);
-    let held = Told { writers: Some(&[]), held: &[3], ..Told::default() };
-    assert_eq!(story.look(&[], held, LATER), [(1, 1), (5, 5)]);
-    assert!(story.look(&[], Told::default(), LATER).is_empty(), "nobody has looked again");
-    let nobody = Told { writers: Some(&[]), ..Told::default() };
-    assert_eq!(story.look(&[], nobody, LATER), [(3, 3)]);
-}
-
-#[test]
-fn who_came_after_an_event_that_is_not_committed_is_not_waited_for() {
-    let mut story = Story::from("0");
-    story.look(&[2], Told::default(), SOON);
-    let reported = |writers, held| Told { writers: Some(writers), held, ..Told::default() };
-    assert!(story.look(&[], reported(&["its own"], &[1]), LATER).is_empty());
-    assert!(story.look(&[], reported(&["its own", "later"], &[1]), LATER).is_empty());
-    assert_eq!(story.look(&[], reported(&["later"], &[]), LATER), [(1, 1)]);
+fn a_hole_with_an_uncommitted_event_is_never_dead() {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[2, 4, 6], Facts::default(), SOON);
+    let held = Facts { writers: Some(&[]), held: &[3], ..Facts::default() };
+    assert_eq!(claimer.scan(&[], held, LATER), [(1, 1), (5, 5)]);
+    assert!(claimer.scan(&[], Facts::default(), LATER).is_empty(), "it was not queried again");
+    let none = Facts { writers: Some(&[]), ..Facts::default() };
+    assert_eq!(claimer.scan(&[], none, LATER), [(3, 3)]);
 }
 
 #[test]
-fn a_counter_that_is_told_late_counts_from_then_on() {
-    let mut story = Story::from("0");
-    let reported = |taken| Told { writers: Some(&["a:noon"]), taken, ..Told::default() };
-    story.look(&[1, 2, 4], Told::default(), SOON);
-    assert!(story.look(&[], reported(MAX), LATER).is_empty());
-    assert!(story.look(&[6], reported(4), LATER).is_empty(), "it may have taken the third");
-    assert_eq!(story.look(&[], reported(6), 2 * LATER), [(5, 5)]);
+fn a_hole_with_an_uncommitted_event_does_not_wait_for_later_writers() {
+    let mut claimer = Claimer::from("0");
+    claimer.scan(&[2], Facts::default(), SOON);
+    let facts = |writers, held| Facts { writers: Some(writers), held, ..Facts::default() };
+    assert!(claimer.scan(&[], facts(&["owner"], &[1]), LATER).is_empty());
+    assert!(claimer.scan(&[], facts(&["owner", "later"], &[1]), LATER).is_empty());
+    assert_eq!(claimer.scan(&[], facts(&["later"], &[]), LATER), [(1, 1)]);
 }
 
 #[test]
-fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
+fn a_position_that_is_facts_late_counts_from_then_on() {
+    let mut claimer = Claimer::from("0");
+    let facts = |taken| Facts { writers: Some(&["a:noon"]), taken, ..Facts::default() };
+    claimer.scan(&[1, 2, 4], Facts::default(), SOON);
+    assert!(claimer.scan(&[], facts(MAX), LATER).is_empty());
+    assert!(claimer.scan(&[6], facts(4), LATER).is_empty(), "it may have taken the third");
+    assert_eq!(claimer.scan(&[], facts(6), 2 * LATER), [(5, 5)]);
+}
+
+#[test]
+fn every_position_is_handed_out_or_declared_dead_once_in_any_order_of_commits() {
     let mut seed = 11_u64;
     for _ in 0..300 {
         let mut random = |below: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) % below
         };
-        // Who becomes visible when; never: rolled back at time 20.
+        // When each position becomes visible; `None`: it is rolled back at time 20.
         let visible_at: Vec<Option<u64>> = (0..40).map(|_| (random(4) > 0).then(|| random(20))).collect();
-        let mut story = Story(Holes::new(&Intervals::default(), Patience { holes_max: 100, ..PATIENCE }));
-        let (mut handed, mut buried) = (Vec::new(), Intervals::default());
+        let mut claimer = Claimer(Holes::new(&Intervals::default(), Patience { holes_max: 100, ..PATIENCE }));
+        let (mut handed, mut dead) = (Vec::new(), Intervals::default());
         for time in 0..30_u64 {
-            let asked = story.asks(3);
+            let asked = claimer.asks(3);
             let waiting = (1..=40_i64).filter(|p| {
                 let at = visible_at[usize::try_from(*p - 1).unwrap()];
                 at.is_some_and(|at| at <= time) && asked.iter().any(|(a, b)| a <= p && p <= b)
@@ -274,23 +287,14 @@ fn every_position_is_handed_out_or_buried_once_whatever_the_order_of_commits() {
             let mut found: Vec<i64> = waiting.take(4).collect();
             let left = (found.len() == 4).then(|| found.pop()).flatten();
             let horizon = (time > 20).then_some(1);
-            let reported = Told { left, stamp: Some(1), horizon, ..Told::default() };
-            let positions: Vec<Position> = found.iter().copied().map(Position::new).collect();
-            let scan = Scan {
-                asked: story.0.ranges(3),
-                found: &positions,
-                left: reported.left.map(Position::new),
-                stamp: reported.stamp,
-                horizon: reported.horizon,
-                writers: None,
-                taken: Position::ZERO,
-                held: &[],
-            };
-            story.0.apply(scan, SOON).into_iter().for_each(|(a, b)| buried.insert_range(a, b));
+            let facts = Facts { left, stamp: Some(1), horizon, ..Facts::default() };
+            for (first, last) in claimer.scan_up_to(3, &found, facts, SOON) {
+                dead.insert_range(Position::new(first), Position::new(last));
+            }
             handed.extend(found);
         }
         let expected: Vec<i64> = (1..=40).filter(|p| visible_at[*p as usize - 1].is_some()).collect();
-        assert!(handed.iter().all(|p| !buried.contains(Position::new(*p))), "{visible_at:?}");
+        assert!(handed.iter().all(|p| !dead.contains(Position::new(*p))), "{visible_at:?}");
         handed.sort_unstable();
         assert_eq!(handed, expected);
     }

@@ -1,11 +1,11 @@
-//! Looking for events: what is asked, and what is reported.
+//! Listing events: the filter and the result.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{Aggregate, Timestamp};
 
-/// Which events are asked for. An empty one asks for all; what is given must all hold.
+/// Which events to list. All given conditions must match; without any, all events do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventFilter {
     /// Of this aggregate.
@@ -16,36 +16,36 @@ pub struct EventFilter {
     pub since: Option<Timestamp>,
     /// Created at this time or earlier.
     pub until: Option<Timestamp>,
-    /// With a payload that is JSON and has all of this in it: an object every member, an array every element in any
-    /// order, as PostgreSQL's `@>` has it. In rows of MySQL and MariaDB as `JSON_CONTAINS` has it, for which an array also
-    /// has what one of its elements has.
+    /// With a JSON payload that contains this value: every member of an object, every element of an array in any order,
+    /// as PostgreSQL's `@>` defines it. For tables with a state per row on MySQL and MariaDB as `JSON_CONTAINS` defines
+    /// it: there an array also contains what one of its elements contains.
     pub contains: Option<Value>,
-    /// In this state, where rows have one.
+    /// With this state, if the layout has a state per row.
     pub status: Option<String>,
-    /// At most so many.
+    /// The maximum number of events.
     pub events_max: usize,
 }
 
-/// One event that was found.
+/// One listed event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedEvent {
     /// Its position, or the id of its row.
     pub place: String,
-    /// Its id, where the table has one.
+    /// Its id, if the table has one.
     pub id: Option<String>,
     /// Its type.
     #[serde(rename = "type")]
     pub event_type: String,
-    /// Type of its aggregate.
+    /// The type of its aggregate.
     pub aggregate_type: Option<String>,
-    /// Id of its aggregate.
+    /// The id of its aggregate.
     pub aggregate_id: Option<String>,
-    /// When it was created, where the table tells.
+    /// When it was created, if the table records that.
     pub time: Option<String>,
-    /// Its state, where rows have one.
+    /// Its state, if the layout has a state per row.
     pub status: Option<String>,
-    /// Failed tries, where rows count them.
+    /// Failed attempts, if the layout counts them.
     pub attempts: Option<i64>,
-    /// Its payload: as text where it is text, else in hex.
+    /// Its payload, as text if it is UTF-8, else in hexadecimal.
     pub payload: String,
 }

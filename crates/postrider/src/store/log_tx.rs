@@ -32,10 +32,10 @@ pub(super) trait LogTx: Send {
     /// The last event at or below a position.
     fn mark_at_or_below(&mut self, position: Position) -> impl Future<Output = Result<Option<Mark>>> + Send;
 
-    /// When the event at a position happened.
+    /// The time of the event at a position.
     fn time_of(&mut self, position: Position) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
-    /// When the first event above a position happened.
+    /// The time of the first event above a position.
     fn time_above(&mut self, position: Position) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
     /// How many events are in some ranges, counted up to a limit, and the position of the first.
@@ -57,7 +57,7 @@ pub(super) trait LogTx: Send {
     /// The lease of a subscription, expired or not.
     fn lease(&mut self, name: &str) -> impl Future<Output = Result<Option<LeaseOverview>>> + Send;
 
-    /// The relays of a subscription whose report still holds.
+    /// The relays of a subscription whose report is still valid.
     fn relays(&mut self, name: &str) -> impl Future<Output = Result<Vec<RelayOverview>>> + Send;
 
     /// Prevents other processes from deleting events and from creating or moving subscriptions until the transaction
@@ -138,9 +138,9 @@ async fn backlog<T: LogTx>(tx: &mut T, done: &Intervals, last: Position, max: u6
     Ok(Backlog { events: events.min(max), more: events > max, first, oldest })
 }
 
-/// See [`Store::purge`](super::Store::purge). Settles need not be locked out. They only raise floors, and what they
-/// park was above the floor. Floors are read before the parked rows, so a settle in between makes the batch smaller,
-/// never larger.
+/// See [`Store::purge`](super::Store::purge). Settles may run concurrently: they only raise floors, and they park
+/// events above the floor. Floors are read before the parked rows, so a settle in between can only make the batch
+/// smaller.
 pub(super) async fn purge<T: LogTx>(tx: &mut T, purge: &Purge) -> Result<Purged> {
     tx.lock_retention().await?;
     let bounds = tx.purge_bounds().await?;

@@ -1,4 +1,4 @@
-//! What an outbox looks like from outside, for people who ask how it is doing.
+//! The state of an outbox, for operators.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use super::{Epoch, RelayOverview, RetentionHold};
 use crate::ledger::{Mark, ParkedRow, ParkedState};
 use crate::{Position, Timestamp};
 
-/// Different errors that are shown of one subscription at most.
+/// The number of different errors that are reported per subscription.
 const ERRORS_MAX: usize = 3;
 
-/// All subscriptions of an outbox, as of one moment.
+/// All subscriptions of an outbox, in one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overview {
-    /// That moment, on the database's clock.
+    /// The time of the snapshot, on the database's clock.
     pub now: Timestamp,
-    /// The highest position ever given, whether its event is still there or not.
+    /// The highest position ever taken, whether or not its event still exists.
     pub last: Position,
-    /// When the first event that is still there says it happened.
+    /// The time of the first event that still exists.
     pub oldest: Option<Timestamp>,
-    /// The last event and when it says it happened.
+    /// The last event and its time.
     pub newest: Option<(Mark, Timestamp)>,
     /// By name.
     pub subscriptions: Vec<SubscriptionOverview>,
 }
 
 impl Overview {
-    /// The subscription that keeps events from being deleted that happened longer ago than this, if one does.
+    /// The subscription that prevents the deletion of events older than this, if there is one.
     pub fn held_back(&self, older_than: Duration) -> Option<RetentionHold> {
-        // A halted one needs every event there is; see `trim`.
+        // A halted subscription needs every event; see `LogTx::purge_bounds`.
         let needs_above = |of: &SubscriptionOverview| match of.halted {
             Some(_) => (Position::ZERO, self.oldest),
             None => (of.floor, of.backlog.oldest),
@@ -45,28 +45,28 @@ impl Overview {
 pub struct SubscriptionOverview {
     /// Its name.
     pub name: String,
-    /// Its last owner's right.
+    /// The epoch of its last owner.
     pub epoch: Epoch,
-    /// All up to here is done.
+    /// Every position up to this one is done.
     pub floor: Position,
-    /// What waits to be read.
+    /// The events that are neither done nor parked.
     pub backlog: Backlog,
-    /// What was set aside.
+    /// Its parked rows.
     pub parked: ParkedOverview,
-    /// Its owner, expired or not.
+    /// Its lease, expired or not.
     pub lease: Option<LeaseOverview>,
-    /// The relays that serve it or stand by, as they said lately; see [`Store::report`](super::Store::report).
+    /// The relays that own it or are on standby, by their last reports; see [`Store::report`](super::Store::report).
     pub relays: Vec<RelayOverview>,
-    /// Whether the last owner released the lease cleanly. While there is an owner, it has not.
+    /// The last owner released the lease cleanly. False while there is an owner.
     pub clean: bool,
-    /// The operator's pause, with its reason.
+    /// The reason of the operator's pause, if there is one.
     pub paused: Option<String>,
-    /// Why it waits for an operator.
+    /// Why it is halted, if it is.
     pub halted: Option<String>,
 }
 
 impl SubscriptionOverview {
-    /// The time of the oldest event that is not delivered and still may be.
+    /// The time of the oldest event that may still be delivered.
     pub fn oldest(&self) -> Option<Timestamp> {
         [self.backlog.oldest, self.parked.oldest].into_iter().flatten().min()
     }
@@ -80,13 +80,13 @@ impl SubscriptionOverview {
 /// Events that are neither done nor parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Backlog {
-    /// How many, as far as was counted.
+    /// How many there are, counted up to a limit.
     pub events: u64,
-    /// There are more: counting stopped at the limit.
+    /// Counting stopped at the limit: there are more.
     pub more: bool,
-    /// The lowest position among them.
+    /// The lowest of their positions.
     pub first: Option<Position>,
-    /// When the event there happened.
+    /// The time of the event there.
     pub oldest: Option<Timestamp>,
 }
 
@@ -95,40 +95,40 @@ pub struct Backlog {
 pub struct ParkedOverview {
     /// How many are in each state, in the order of [`ParkedState::ALL`].
     counts: [u64; ParkedState::ALL.len()],
-    /// Of those in `behind`, how many have a dead event of their key before them.
+    /// The rows in state `behind` that wait for a dead event of their key.
     pub behind_dead: u64,
-    /// Of those in `behind`, how many have an unrouted event of their key before them.
+    /// The rows in state `behind` that wait for an unrouted event of their key.
     pub behind_unrouted: u64,
     /// The lowest position that may still be delivered.
     pub first: Option<Position>,
-    /// When the event there happened.
+    /// The time of the event there.
     pub oldest: Option<Timestamp>,
-    /// What failures said, each text once and that of the highest position first; the newest few.
+    /// The last few different errors, that of the highest position first.
     pub errors: Vec<String>,
 }
 
 impl ParkedOverview {
-    /// How many are in a state.
+    /// The number of rows in a state.
     pub fn count(&self, state: ParkedState) -> u64 {
         ParkedState::ALL.iter().zip(self.counts).find(|(known, _)| **known == state).map_or(0, |(_, n)| n)
     }
 
-    /// What the failure at the highest position said, of those that said something.
+    /// The error at the highest position that has one.
     pub fn last_error(&self) -> Option<&str> {
         self.errors.first().map(String::as_str)
     }
 
-    /// How many there are, final ones included.
+    /// The number of rows, including final ones.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
 impl FromIterator<ParkedRow> for ParkedOverview {
-    /// Counts rows given by ascending position. `oldest` is left for who knows the events.
+    /// Counts rows in the order of their positions. The caller sets `oldest`, which needs the events.
     fn from_iter<I: IntoIterator<Item = ParkedRow>>(rows: I) -> Self {
         let mut overview = Self::default();
-        let mut in_front: HashMap<String, ParkedState> = HashMap::new();
+        let mut blocking: HashMap<String, ParkedState> = HashMap::new();
         for row in rows {
             for (_, count) in
                 ParkedState::ALL.iter().zip(&mut overview.counts).filter(|(state, _)| **state == row.state)
@@ -144,13 +144,13 @@ impl FromIterator<ParkedRow> for ParkedOverview {
                 overview.errors.truncate(ERRORS_MAX);
             }
             match (row.state, row.key) {
-                (ParkedState::Behind, Some(key)) => match in_front.get(&key) {
+                (ParkedState::Behind, Some(key)) => match blocking.get(&key) {
                     Some(ParkedState::Dead) => overview.behind_dead += 1,
                     Some(_) => overview.behind_unrouted += 1,
                     None => {}
                 },
                 (state @ (ParkedState::Dead | ParkedState::Unrouted), Some(key)) => {
-                    in_front.insert(key, state);
+                    blocking.insert(key, state);
                 }
                 _ => {}
             }
@@ -159,12 +159,12 @@ impl FromIterator<ParkedRow> for ParkedOverview {
     }
 }
 
-/// Who owns a subscription, and until when.
+/// The lease of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseOverview {
     /// The relay.
     pub holder: String,
-    /// When it ends unless renewed, on the database's clock.
+    /// When it expires unless renewed, on the database's clock.
     pub expires_at: Timestamp,
 }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn parked_rows_are_counted_by_state_and_by_what_is_in_front_of_them() {
+    fn parked_rows_are_counted_by_state_and_by_the_row_they_wait_for() {
         use ParkedState::{Behind, Dead, Retry, Unrouted};
         let rows = [
             row(1, "a", Dead),

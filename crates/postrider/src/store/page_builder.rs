@@ -8,10 +8,10 @@ use bytes::Bytes;
 
 use super::{Budget, Fetched};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
-use crate::{Action, Event, Headers};
-use crate::{Code, Error, Limits, Position, Result, StoredEvent};
+use crate::{Action, Headers};
+use crate::{Code, Error, Position, Result, StoredEvent};
 
-/// Largest capacity that is allocated for a page in advance; a larger page grows.
+/// The largest capacity that is allocated in advance; a larger page grows.
 const ROOM_EVENTS_MAX: usize = 2_048;
 
 /// Payload, headers and action up to this size are always read together with their row.
@@ -39,8 +39,7 @@ pub(super) struct PageBuilder {
     deferred: Vec<usize>,
 }
 
-/// Payload, headers and action of an event, where they are too large to be read together with their row. They are
-/// read once it is known that they fit.
+/// Payload, headers and action of an event that were too large to be read together with their row.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) struct DeferredColumns {
     pub(super) payload: Bytes,
@@ -62,8 +61,8 @@ impl PageBuilder {
         }
     }
 
-    /// Whether an event of this size exceeds the budget. A damaged row counts as an event: if the query returned as
-    /// many rows as its limit, there may be more.
+    /// Whether an event of this size exceeds the budget. A damaged row counts as an event: if the query returned the
+    /// maximum number of rows, there may be more.
     fn is_full_for(&self, bytes_more: usize) -> bool {
         let bytes = self.bytes.saturating_add(bytes_more);
         let taken = self.events.len() + self.damaged.len();
@@ -74,7 +73,7 @@ impl PageBuilder {
     /// that are read later; `event` returns the event and whether some of its columns are deferred. Returns whether
     /// the page has room for the next row.
     ///
-    /// A row that cannot be read is listed as damaged: it must not stop the others, nor be skipped without a trace.
+    /// A row that cannot be read is listed as damaged: it must neither stop the others nor be skipped silently.
     ///
     /// # Errors
     /// Any error except a damaged row's.
@@ -114,23 +113,24 @@ impl PageBuilder {
         self.deferred.iter().map(|place| &self.events[*place])
     }
 
-    /// Adds the deferred columns, in the order of [`deferred`](Self::deferred) and one for each. An event whose
-    /// columns cannot be read is damaged.
+    /// Adds the deferred columns: one result for each of [`deferred`](Self::deferred), in the same order. An event
+    /// whose columns cannot be read is damaged.
     ///
     /// # Errors
-    /// Any error except a damaged row's.
+    /// Any error except a damaged row's. [`Code::StoreFailed`] if there is not exactly one result per event: no event
+    /// may leave with an empty payload in place of its own.
     #[cfg(any(feature = "postgres", feature = "mysql"))]
-    pub(super) fn complete(
-        &mut self,
-        columns: impl IntoIterator<Item = Result<DeferredColumns>>,
-    ) -> Result<()> {
+    pub(super) fn complete(&mut self, columns: Vec<Result<DeferredColumns>>) -> Result<()> {
+        let deferred = std::mem::take(&mut self.deferred);
+        if deferred.len() != columns.len() {
+            let what =
+                format!("the deferred columns of {} events are {} results", deferred.len(), columns.len());
+            return Err(Error::new(Code::StoreFailed, what));
+        }
         let mut damaged = Vec::new();
-        for (place, columns) in std::mem::take(&mut self.deferred).into_iter().zip(columns) {
+        for (place, columns) in deferred.into_iter().zip(columns) {
             match columns {
-                // No one else holds the event yet, so the pointer is unique.
-                Ok(columns) => {
-                    _ = Arc::get_mut(&mut self.events[place].event).map(|event| columns.put_into(event));
-                }
+                Ok(columns) => columns.put_into(&mut self.events[place])?,
                 Err(error) if error.code() == Code::RowDamaged => damaged.push((place, error.one_line())),
                 Err(error) => return Err(error),
             }
@@ -155,46 +155,75 @@ impl PageBuilder {
     /// The answer to [`Store::fetch`](super::Store::fetch), if the rows came in the order of these positions. A
     /// position before the first event that did not fit, and without an event, is gone.
     pub(super) fn fetched(self, positions: &[Position]) -> Fetched {
-        let looked_at = positions.iter().take_while(|position| Some(**position) != self.left);
+        let read = positions.iter().take_while(|position| Some(**position) != self.left);
         let mut found = self.events.iter().map(|event| event.position).peekable();
-        let gone = looked_at.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
+        let gone = read.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
         Fetched { events: self.events, gone, ..Fetched::default() }
     }
 }
 
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 impl DeferredColumns {
-    fn put_into(self, event: &mut Event) {
+    fn put_into(self, stored: &mut StoredEvent) -> Result<()> {
+        // The page has not been handed out yet, so nothing else can share the event.
+        let event = Arc::get_mut(&mut stored.event).ok_or_else(|| {
+            Error::new(
+                Code::StoreFailed,
+                format!("the event at position {} is already in use", stored.position),
+            )
+        })?;
         (event.payload, event.headers, event.action) = (self.payload, self.headers, self.action);
+        Ok(())
     }
 }
 
-/// The sizes of columns that the table does not limit; only the library does, and other writers may exceed it.
-#[derive(Debug, Default)]
-pub(super) struct Widths {
-    /// Names and lengths of the short texts.
-    pub(super) texts: Vec<(&'static str, usize)>,
-    pub(super) headers: usize,
-    pub(super) action: usize,
-}
+#[cfg(all(test, any(feature = "postgres", feature = "mysql")))]
+mod tests {
+    use super::*;
+    use crate::Event;
 
-impl Widths {
-    /// Refuses a row that is beyond what a relay reads.
-    ///
-    /// # Errors
-    /// [`Code::RowDamaged`]: the row is parked as dead, and no other event waits for it.
-    pub(super) fn refuse(&self) -> Result<()> {
-        let texts = self.texts.iter().map(|(name, bytes)| (*name, *bytes, Limits::READ_TEXT_BYTES_MAX));
-        let wide = [
-            ("headers", self.headers, Limits::READ_HEADERS_BYTES_MAX),
-            ("action", self.action, Limits::READ_ACTION_BYTES_MAX),
-        ];
-        match texts.chain(wide).find(|(_, bytes, most)| bytes > most) {
-            None => Ok(()),
-            Some((name, bytes, most)) => {
-                let what = format!("its {name} has {bytes} bytes or more; a relay reads at most {most}");
-                Err(Error::new(Code::RowDamaged, what))
-            }
+    /// A page of events at 1, 2, ... whose columns are all deferred.
+    fn deferred_page(events: i64) -> PageBuilder {
+        let mut page = PageBuilder::new(Budget { events_max: 10, bytes_max: 1_000 }, 0);
+        for position in (1..=events).map(Position::new) {
+            let event = || Ok((StoredEvent { position, event: Arc::new(Event::new("a", "")) }, true));
+            page.take::<Error>(position, 1, event).unwrap();
         }
+        page
+    }
+
+    fn columns(payload: &'static str) -> Result<DeferredColumns> {
+        Ok(DeferredColumns { payload: payload.into(), headers: Headers::default(), action: None })
+    }
+
+    fn damaged() -> Result<DeferredColumns> {
+        Err(Error::new(Code::RowDamaged, "unreadable"))
+    }
+
+    #[test]
+    fn deferred_columns_are_put_into_their_events_and_unreadable_ones_are_damaged() {
+        let mut page = deferred_page(3);
+        page.complete(vec![columns("one"), damaged(), columns("three")]).unwrap();
+        let payloads: Vec<_> =
+            page.events.iter().map(|event| (event.position.get(), &event.event.payload[..])).collect();
+        assert_eq!(payloads, [(1, &b"one"[..]), (3, b"three")]);
+        assert_eq!(page.damaged[0].0, Position::new(2));
+        assert_eq!(page.found(), [1, 2, 3].map(Position::new));
+    }
+
+    #[test]
+    fn a_page_with_a_missing_or_an_extra_payload_is_refused() {
+        for columns in [vec![columns("one")], vec![columns("1"), columns("2"), columns("3")], Vec::new()] {
+            let error = deferred_page(2).complete(columns).unwrap_err();
+            assert_eq!(error.code(), Code::StoreFailed);
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_already_in_use_is_not_completed() {
+        let mut page = deferred_page(1);
+        let in_use = page.events[0].clone();
+        assert_eq!(page.complete(vec![columns("one")]).unwrap_err().code(), Code::StoreFailed);
+        assert!(in_use.event.payload.is_empty());
     }
 }

@@ -1,36 +1,36 @@
-//! What relays say of themselves beside their leases: who stands by, and which destinations are down. For people who
-//! ask how an outbox is doing; nothing is decided by it.
+//! The reports of relays about themselves: which ones are on standby, and which destinations are down. Only for
+//! operators; no decision depends on them.
 
 use std::time::Duration;
 
 use crate::Timestamp;
 
-/// Destinations that one report names at most.
+/// The number of destinations in one report.
 pub(crate) const DOWN_MAX: usize = 8;
 
-/// Longest error of a destination that is kept, in characters.
+/// The length of a destination's error in a report, in characters; the rest is cut off.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// How long the report of a relay is kept after it ran out.
+/// How long an expired report is kept.
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub(crate) const KEPT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a relay says of itself about one subscription; see [`Store::report`](super::Store::report).
+/// A relay's report about one subscription; see [`Store::report`](super::Store::report).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayReport {
     /// The subscription.
     pub subscription: String,
     /// The relay's name.
     pub relay: String,
-    /// What it does.
+    /// Its role.
     pub role: RelayRole,
-    /// How long the report holds unless it is renewed.
+    /// How long the report is valid unless it is renewed.
     pub duration: Duration,
-    /// Destinations that are down, as the leader sees them.
+    /// The destinations that are down, as the leader observes them.
     pub down: Vec<DestinationDown>,
 }
 
-/// What a relay does for a subscription.
+/// The role of a relay for a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RelayRole {
     /// It holds the lease.
@@ -41,36 +41,36 @@ pub enum RelayRole {
     Gone,
 }
 
-/// A destination that is taken for down.
+/// A destination that is considered down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DestinationDown {
     /// Its name.
     pub destination: String,
-    /// Since when, by the relay's clock.
+    /// Since when, on the relay's clock.
     pub since: Timestamp,
-    /// What it, or the way to it, said last.
+    /// The last error of the destination or of the connection to it.
     pub error: String,
-    /// When it is tried next.
+    /// The time of the next probe.
     pub next_probe_at: Timestamp,
 }
 
-/// A relay that serves a subscription or stands by, as it said itself.
+/// A relay of a subscription, by its last report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayOverview {
     /// Its name.
     pub relay: String,
-    /// Whether it holds the lease; else it stands by.
+    /// Whether it holds the lease; else it is on standby.
     pub leading: bool,
-    /// When it said so, by the database's clock.
+    /// The time of the report, on the database's clock.
     pub seen_at: Timestamp,
-    /// Until when that holds.
+    /// Until when the report is valid.
     pub expires_at: Timestamp,
     /// Destinations that are down.
     pub down: Vec<DestinationDown>,
 }
 
 impl DestinationDown {
-    /// With no more of the error than is kept.
+    /// Cuts the error off at the limit.
     pub(crate) fn new(destination: &str, since: Timestamp, error: &str, next_probe_at: Timestamp) -> Self {
         let error = error.chars().take(ERROR_CHARS_MAX).filter(|c| *c != '\0').collect();
         Self { destination: destination.to_owned(), since, error, next_probe_at }
@@ -87,7 +87,7 @@ struct Column {
     next_probe_at: i64,
 }
 
-/// The text of a column.
+/// Destinations as the text of the column `down`; `None` if there are none.
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub(crate) fn to_column(down: &[DestinationDown]) -> Option<String> {
     let columns = |of: &DestinationDown| Column {
@@ -100,7 +100,7 @@ pub(crate) fn to_column(down: &[DestinationDown]) -> Option<String> {
     (!columns.is_empty()).then(|| serde_json::to_string(&columns).ok()).flatten()
 }
 
-/// What such a text says; nothing if it is not ours to read.
+/// The destinations in such a text; none if it cannot be parsed.
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub(crate) fn from_column(text: Option<&str>) -> Vec<DestinationDown> {
     let columns: Vec<Column> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();

@@ -1,38 +1,38 @@
-//! Retention: which delivered events may be deleted, and who holds the rest back.
+//! Retention: which delivered events may be deleted, and which subscription prevents the deletion of others.
 //!
-//! Every store keeps to the same rules, so they stand here once. An event may be deleted if its position is at
-//! or below the floor of every subscription, it is old enough, no subscription has it parked in any state, and
-//! no subscription knows it as the highest event seen, by which a changed history is recognised.
+//! The rules are the same for every store. An event may be deleted if its position is at or below the floor of every
+//! subscription, it is old enough, no subscription has parked it in any state, and it is not the highest event that a
+//! subscription has seen, by which a changed history is detected.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::{Position, Timestamp};
 
-/// One batch of deleting.
+/// A request to delete one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Purge {
-    /// Nothing at or below this is looked at: where the batch before this one ended.
+    /// Only positions above this one are examined: the end of the previous batch.
     pub after: Position,
-    /// Only what happened longer ago than this, by the event's `time` and the database's clock. In a table with a state
-    /// per row, what was delivered longer ago.
+    /// The minimum age, by the event's `time` and the database's clock; in a table with a state per row, the time since
+    /// the delivery.
     pub older_than: Duration,
-    /// Events looked at, at most; so many are deleted at most.
+    /// The maximum number of events to examine, and so to delete.
     pub events_max: usize,
-    /// Which rows of a table with a state per row. The layout `postrider` has only its own.
+    /// Which rows of a table with a state per row. Without meaning for the layout `postrider`.
     pub scope: RetentionScope,
-    /// The row's own `expires_at` decides instead of `older_than`. Only the layout `outbox` has one.
+    /// The row's `expires_at` decides instead of `older_than`. Only the layout `outbox` has that column.
     pub at_expiry: bool,
 }
 
 /// Which delivered rows of a table with a state per row retention may delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RetentionScope {
-    /// Those that a relay delivered while retention was set. Rows that were adopted, or that another publisher
+    /// Rows that a relay delivered while retention was configured. Adopted rows, and rows that another publisher
     /// delivered, stay.
     #[default]
     Own,
-    /// Every row that says that it was delivered, whichever program delivered it.
+    /// Every row whose state is delivered, whichever program delivered it.
     All,
 }
 
@@ -83,55 +83,55 @@ impl InboxPurged {
 pub struct Purged {
     /// Events deleted.
     pub deleted: u64,
-    /// All up to here was looked at; where the next batch begins.
+    /// Every position up to this one was examined: the next batch begins after it.
     pub reached: Position,
-    /// The batch was full: there may be more above it to delete now.
+    /// The batch was full: there may be more to delete now.
     pub more: bool,
-    /// The subscription that keeps old events from being deleted, if one does.
+    /// The subscription that prevents the deletion of old events, if there is one.
     pub held: Option<RetentionHold>,
 }
 
-/// A subscription that has not come as far as retention would like.
+/// A subscription that still needs events older than the retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetentionHold {
-    /// The one with the lowest floor.
+    /// Its name: the subscription with the lowest floor.
     pub subscription: String,
-    /// All up to here is done.
+    /// Every position up to this one is done.
     pub floor: Position,
-    /// When the first event above its floor happened. It is older than events are to be kept.
+    /// The time of the first event above its floor, which is older than the retention.
     pub oldest: Timestamp,
 }
 
-/// How far one subscription is, as far as retention cares.
+/// The positions of one subscription that limit retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PurgeBound {
     /// Its name.
     pub subscription: String,
-    /// All up to here is done.
+    /// Every position up to this one is done.
     pub floor: Position,
-    /// Where the highest event it has seen stands.
+    /// The position of the highest event it has seen.
     pub highest: Option<Position>,
 }
 
-/// What a batch does.
+/// The result of [`Purge::plan`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PurgePlan {
-    /// To be deleted, ascending.
+    /// The positions to delete, ascending.
     pub expired: Vec<Position>,
-    /// All up to here was looked at.
+    /// Every position up to this one was examined.
     pub reached: Position,
     /// There may be more above it.
     pub more: bool,
 }
 
 impl PurgeBound {
-    /// The one with the lowest floor: nothing above that floor may be deleted. Without any subscription there is
-    /// no one to say what was delivered, and nothing may be deleted.
+    /// The bound with the lowest floor: nothing above that floor may be deleted. Without subscriptions, nothing may be
+    /// deleted, because no event is known to be delivered.
     pub fn lowest(all: &[Self]) -> Option<&Self> {
         all.iter().min_by_key(|bound| bound.floor)
     }
 
-    /// Who holds retention back, given the time of the first event above the lowest floor.
+    /// This subscription as a hold, if the first event above its floor is older than the cutoff.
     pub fn held_back(&self, first_above: Option<Timestamp>, cutoff: Timestamp) -> Option<RetentionHold> {
         let oldest = first_above.filter(|time| *time < cutoff)?;
         Some(RetentionHold { subscription: self.subscription.clone(), floor: self.floor, oldest })
@@ -139,23 +139,23 @@ impl PurgeBound {
 }
 
 impl Purge {
-    /// A batch of what is older than this, from the first event on.
+    /// A first batch of events older than this.
     pub const fn new(older_than: Duration, events_max: usize) -> Self {
         Self { after: Position::ZERO, older_than, events_max, scope: RetentionScope::Own, at_expiry: false }
     }
 
-    /// Only what happened before this may be deleted.
+    /// Only events before this time may be deleted.
     pub fn cutoff(&self, now: Timestamp) -> Timestamp {
         let micros = i64::try_from(self.older_than.as_micros()).unwrap_or(i64::MAX);
         Timestamp::from_micros(now.as_micros().saturating_sub(micros))
     }
 
-    /// Decides about `rows`: the first `events_max` events above `after` and up to the lowest floor, with their
-    /// times, ascending. `kept` are the positions that are still needed.
+    /// Decides which of `rows` to delete: the first `events_max` events above `after` and up to the lowest floor, with
+    /// their times, ascending. `kept` are the positions that are still needed.
     ///
-    /// The first event that is too young ends the batch: those after it are younger, as a rule, and the time has
-    /// no index. An event from the future is no sign of that; it is kept and passed, so that one wrong clock does
-    /// not keep everything forever.
+    /// The first event that is too young ends the batch: later events are usually younger, and the time has no index.
+    /// An event with a time in the future does not end the batch: it is kept and skipped, so that one wrong clock does
+    /// not stop retention.
     pub fn plan(
         &self,
         now: Timestamp,
@@ -195,24 +195,24 @@ mod tests {
     }
 
     #[test]
-    fn old_events_go_until_the_first_young_one() {
+    fn old_events_are_deleted_up_to_the_first_young_one() {
         assert_eq!(choose(9, &[(4, 1), (5, 899), (6, 900), (7, 1)], &[]), (vec![4, 5], 5, false));
         assert_eq!(choose(2, &[(4, 1), (5, 899)], &[]), (vec![4, 5], 5, true));
         assert_eq!(choose(2, &[], &[]), (vec![], 3, false));
     }
 
     #[test]
-    fn what_somebody_needs_is_passed() {
+    fn events_that_are_still_needed_are_skipped() {
         assert_eq!(choose(3, &[(4, 1), (5, 1), (6, 1)], &[4, 6]), (vec![5], 6, true));
     }
 
     #[test]
-    fn an_event_from_the_future_is_kept_and_holds_nobody_up() {
+    fn an_event_from_the_future_is_kept_and_does_not_end_the_batch() {
         assert_eq!(choose(9, &[(4, i64::MAX), (5, 1), (6, 1_000), (7, 1)], &[]), (vec![5], 5, false));
     }
 
     #[test]
-    fn a_retention_longer_than_time_itself_deletes_nothing() {
+    fn the_longest_retention_deletes_nothing() {
         let purge = Purge::new(Duration::MAX, 9);
         let rows = [(Position::new(1), Timestamp::from_micros(-5))];
         assert_eq!(purge.plan(NOW, &rows, &BTreeSet::new()).expired, []);

@@ -1,35 +1,35 @@
-//! Which schema a database has and which this program knows.
+//! The schema version of a database, and the one that this program needs.
 
 use crate::{Code, Error, Result};
 
-/// What a migration did.
+/// The result of a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migrated {
-    /// The schema's version before; 0 if there was none.
+    /// The version before; 0 if there was no schema.
     pub from: i64,
-    /// The version now.
+    /// The version after it.
     pub to: i64,
 }
 
-/// The schema of a database, and that of this program.
+/// The schema version of a database, and the one that this program needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schema {
-    /// The version of the database; 0 if it has none of our tables.
+    /// The version of the database; 0 if it has none of Postrider's tables.
     pub found: i64,
-    /// The version this program needs.
+    /// The version that this program needs.
     pub needed: i64,
 }
 
-/// One step of the schema.
+/// One migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migration {
-    /// The version it leads to.
+    /// The schema version after it.
     pub version: i64,
-    /// What to run, whole and in one transaction: the step and its entry in the book of migrations.
+    /// The SQL to run in one transaction: the migration and its entry in the table of migrations.
     pub sql: String,
 }
 
-/// Refuses a schema that a newer program made. `place` names the database.
+/// Refuses the schema of a newer program. `place` names the database.
 pub(super) fn refuse_newer(place: &str, version: i64, latest: i64) -> Result<()> {
     if version > latest {
         let what = format!("{place} has schema {version}, this program knows {latest}");
@@ -48,7 +48,7 @@ pub(super) fn check(place: &str, version: i64, latest: i64) -> Result<()> {
     Ok(())
 }
 
-/// The tables that the first migration makes.
+/// The tables that the first migration creates.
 pub(super) const TABLES: [&str; 5] = ["events", "subscriptions", "parked", "leases", "relays"];
 
 /// Rejects a database whose migrations were applied but whose tables do not all exist: they were dropped, and the

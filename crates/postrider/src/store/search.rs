@@ -1,22 +1,22 @@
-//! Looking for events, as far as it is the same in every database.
+//! Listing events of the default layout: the part that is the same on every database.
 //!
-//! The table of the default layout has one index, the position. Times grow with positions, more or less, so a time is
-//! searched for among the positions.
+//! The table has one index, on the position. Times roughly increase with positions, so a time is found by a binary
+//! search over the positions.
 
 use serde_json::Value;
 
 use super::{EventFilter, ListedEvent};
 use crate::{Code, Error, Result, Timestamp};
 
-/// Events read at a time.
+/// The number of events per query.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) const PAGE_EVENTS: usize = 1_000;
 
-/// How far the time of an event may be from that of its neighbours: writers say it themselves. One that is further off is not
-/// found by a search by time.
-const ASTRAY_MICROS: i64 = 60 * 60 * 1_000_000;
+/// How far the time of an event, which its writer sets, may differ from those of its neighbours. An event with a larger
+/// difference is not found by time.
+const TIME_SKEW_MAX_MICROS: i64 = 60 * 60 * 1_000_000;
 
-/// An event of the default layout has no state of its own: each subscription has its progress.
+/// Refuses a filter by state: an event of the default layout has none, because each subscription has its own progress.
 pub(super) fn refuse_status(filter: &EventFilter) -> Result<()> {
     match &filter.status {
         None => Ok(()),
@@ -25,7 +25,7 @@ pub(super) fn refuse_status(filter: &EventFilter) -> Result<()> {
     }
 }
 
-/// How many to read next: no more than are wanted, unless some of them may not pass.
+/// The number of events to query next: those still missing, unless some may not match the filter.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn page(filter: &EventFilter, found: usize) -> usize {
     match filter.contains {
@@ -34,7 +34,7 @@ pub(super) fn page(filter: &EventFilter, found: usize) -> usize {
     }
 }
 
-/// Looks for the first position whose event is not older than a time, by binary search: as many probes as the number has bits.
+/// A binary search for the first position whose event is not older than a time. Takes at most 64 probes.
 #[derive(Debug)]
 pub(super) struct TimeSearch {
     lower: i64,
@@ -43,28 +43,28 @@ pub(super) struct TimeSearch {
 }
 
 impl TimeSearch {
-    /// For the first position that may be in time, between the first and the one after the last.
+    /// Searches the first position that can match `since`, from `first` up to and without `end`.
     pub(super) fn since(filter: &EventFilter, (first, end): (i64, i64)) -> Self {
         match filter.since {
-            Some(since) => Self { lower: first, upper: end, time: moved(since, -ASTRAY_MICROS) },
+            Some(since) => Self { lower: first, upper: end, time: moved(since, -TIME_SKEW_MAX_MICROS) },
             None => Self { lower: first, upper: first, time: Timestamp::from_micros(0) },
         }
     }
 
-    /// For the first position behind all that may be in time.
+    /// Searches the first position after all that can match `until`.
     pub(super) fn until(filter: &EventFilter, (first, end): (i64, i64)) -> Self {
         match filter.until {
-            Some(until) => Self { lower: first, upper: end, time: moved(until, ASTRAY_MICROS) },
+            Some(until) => Self { lower: first, upper: end, time: moved(until, TIME_SKEW_MAX_MICROS) },
             None => Self { lower: end, upper: end, time: Timestamp::from_micros(0) },
         }
     }
 
-    /// Behind which position to look for an event; `None` when it is found.
+    /// The position to probe next; `None` if the search is complete.
     pub(super) fn next_probe(&self) -> Option<i64> {
         (self.lower < self.upper).then(|| self.lower + (self.upper - self.lower) / 2)
     }
 
-    /// What the first event at or behind that position is, and when it was created, if there is one.
+    /// Applies a probe: the first event at or after the probed position, with its time, if there is one.
     pub(super) fn narrow(&mut self, probed: i64, event: Option<(i64, Timestamp)>) {
         match event {
             Some((position, time)) if time < self.time => self.lower = position.saturating_add(1),
@@ -81,41 +81,41 @@ fn moved(time: Timestamp, micros: i64) -> Timestamp {
     Timestamp::from_micros(time.as_micros().saturating_add(micros))
 }
 
-/// A payload for people: as text where it is text, else in hex.
+/// A payload for operators: as text if it is UTF-8, else in hexadecimal.
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 pub(super) fn text(payload: Vec<u8>) -> String {
     String::from_utf8(payload)
         .unwrap_or_else(|error| error.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Whether the payload is JSON that has all of this in it. One that is not JSON has nothing in it.
+/// Whether the payload is JSON that contains this value.
 pub(super) fn passes(event: &ListedEvent, part: Option<&Value>) -> bool {
     part.is_none_or(|part| {
         serde_json::from_str::<Value>(&event.payload).is_ok_and(|payload| contains(&payload, part))
     })
 }
 
-/// Whether a JSON value has all of another in it: an object every member, an array every element in any order; and an
-/// array has a simple value that is among its elements.
+/// Whether a JSON value contains another, as PostgreSQL's `@>` defines it: every member of an object, every element of
+/// an array in any order. An array also contains a scalar that is one of its elements.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Array(whole), part) if !part.is_object() && !part.is_array() => {
-            whole.iter().any(|element| has(element, part))
+            whole.iter().any(|element| contains_below(element, part))
         }
-        _ => has(whole, part),
+        _ => contains_below(whole, part),
     }
 }
 
-/// The same below the top, where an array does not stand for its elements.
-fn has(whole: &Value, part: &Value) -> bool {
+/// The same below the top level, where an array does not contain a scalar.
+fn contains_below(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| has(whole, part)))
+            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| contains_below(whole, part)))
         }
         (Value::Array(whole), Value::Array(part)) => {
-            part.iter().all(|part| whole.iter().any(|whole| has(whole, part)))
+            part.iter().all(|part| whole.iter().any(|whole| contains_below(whole, part)))
         }
-        // 1 is 1.0; whole numbers are compared as such, for not all of them fit into a float.
+        // 1 equals 1.0. Integers are compared as integers, because not all of them fit into a float.
         (Value::Number(whole), Value::Number(part)) if whole.is_f64() || part.is_f64() => {
             whole.as_f64() == part.as_f64()
         }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn halving_finds_the_first_position_in_time_whatever_is_missing_between() {
+    fn the_search_finds_the_first_position_in_time_despite_missing_positions() {
         let second = |n: i64| Timestamp::from_micros(n * 1_000_000);
         // Every third position, one hour each.
         let events: Vec<(i64, Timestamp)> = (1..=100).map(|n| (n * 3, second(n * 3_600))).collect();

@@ -1,4 +1,4 @@
-//! The row of a subscription and its parked rows, as every database has them.
+//! The row of a subscription and its parked rows: the part of reading them that is the same on every database.
 
 use super::{Epoch, Loaded, Origin};
 use crate::ledger::{KnownRows, Mark, ParkedRow, ParkedState, Progress, Trial};
@@ -12,14 +12,16 @@ pub(super) struct SubscriptionRow {
     pub(super) clean: bool,
     pub(super) paused: Option<String>,
     pub(super) halted: Option<String>,
-    /// The server that the progress is about, where one may take the place of another.
+    /// The server that the progress belongs to, where another server may replace it.
     pub(super) history: Option<String>,
-    /// Every event that is done was written by a transaction with a lower id; a number of 64 bits as text. PostgreSQL only.
+    /// Every event that is done was written by a transaction with a lower id than this: a 64-bit number as text.
+    /// PostgreSQL only.
     pub(super) seen_tx: Option<String>,
 }
 
 impl SubscriptionRow {
-    /// The whole state for the owner of a new epoch, and what this owner knows of the parked rows. `rows` are all of them.
+    /// The whole state for the owner of a new epoch, and the parked rows as this owner knows them. `rows` are all
+    /// parked rows.
     pub(super) fn into_loaded(
         self,
         epoch: Epoch,
@@ -34,7 +36,7 @@ impl SubscriptionRow {
     }
 }
 
-/// The columns of a progress, as every database has them.
+/// The columns of a progress.
 pub(super) struct ProgressColumns<'a> {
     pub(super) done: &'a str,
     pub(super) highest: Option<Mark>,
@@ -65,13 +67,21 @@ pub(super) fn damaged_column(name: &str, column: &str, text: &str) -> Error {
         .with_hint("repair the row, or restore the subscription's progress from a backup")
 }
 
-/// The state of a parked row, from its word.
+/// The state of a parked row, by its name.
 ///
 /// # Errors
 /// [`Code::RowDamaged`].
 pub(super) fn parked_state(position: Position, word: &str) -> Result<ParkedState> {
     let what = || format!("parked position {position} has state {word:?}");
     ParkedState::from_word(word).ok_or_else(|| Error::new(Code::RowDamaged, what()))
+}
+
+/// Refuses a subscription that a statement did not find.
+///
+/// # Errors
+/// [`Code::SubscriptionUnknown`].
+pub(super) fn require_found(subscription: &str, is_found: bool) -> Result<()> {
+    if is_found { Ok(()) } else { Err(unknown(subscription)) }
 }
 
 /// The error for a subscription that does not exist.

@@ -1,27 +1,25 @@
-//! What a claimer on a server has read: the holes, the highest event known, and the page that follows from a scan.
+//! How far a claimer on a server has read: the holes, the history seen, and the page that follows from a scan.
 
 use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::Page;
+use super::history::Seen;
 use super::holes::{Holes, Patience, Ranges, Scan};
 use super::page_builder::PageBuilder;
 use super::writer_watch::Writers;
-use super::{Page, history};
-use crate::ledger::{Mark, Progress};
+use crate::ledger::Progress;
 use crate::{Clock, Position, SystemClock};
 
 /// How far one claimer has read.
 pub(super) struct Tail {
     clock: SystemClock,
     pub(super) holes: Holes,
-    /// The highest event known. If another event has its position, the history of the database changed.
-    highest: Option<Mark>,
-    /// The outbox was seen to reach at least here.
-    reached: Position,
+    seen: Seen,
 }
 
-/// What one claim read from the database besides the events. See [`Scan`] for when each must be queried.
+/// The other results of a claim's queries. [`Scan`] documents when each must be queried.
 #[derive(Debug)]
 pub(super) struct ScanFacts {
     /// How far the outbox reaches: the highest position taken.
@@ -37,12 +35,10 @@ pub(super) struct ScanFacts {
 impl Tail {
     /// A tail that still has to read everything that is not done.
     pub(super) fn new(progress: &Progress, patience: Patience) -> Self {
-        let highest = progress.highest;
         Self {
             clock: SystemClock::new(),
             holes: Holes::new(&progress.done, patience),
-            highest,
-            reached: progress.done.highest().max(highest.map_or(Position::ZERO, |mark| mark.position)),
+            seen: Seen::by(progress),
         }
     }
 
@@ -53,22 +49,22 @@ impl Tail {
 
     /// The position of the highest event known.
     pub(super) fn mark(&self) -> Option<Position> {
-        self.highest.map(|mark| mark.position)
+        self.seen.highest().map(|mark| mark.position)
     }
 
-    /// The outbox was seen to reach at least here.
+    /// The highest position that was seen to be taken.
+    #[cfg(feature = "mysql")]
     pub(super) fn reached(&self) -> Position {
-        self.reached
+        self.seen.reached()
     }
 
-    /// How the history of the database changed, if it did. `last` is the highest position taken, `found` the id of
-    /// the event at the position of the highest known one.
+    /// See [`Seen::change`].
     pub(super) fn history_change(&self, last: Position, found: Option<Uuid>) -> Option<String> {
-        history::change(last, self.reached, self.highest, found)
+        self.seen.change(last, found)
     }
 
-    /// Makes a page of what a claim has read; it asked for these ranges at this time. Neither waits nor fails: a
-    /// claim that is dropped before has changed nothing here.
+    /// Makes a page of the events that a claim has read; the claim asked for these ranges at this time. Neither waits
+    /// nor fails: a claim that is dropped before this call has changed nothing here.
     pub(super) fn page(
         &mut self,
         asked: Ranges,
@@ -78,12 +74,7 @@ impl Tail {
     ) -> Page {
         let ScanFacts { last, stamp, horizon, writers, taken, held } = facts;
         let was_full = self.holes.is_full();
-        self.reached = self.reached.max(last);
-        if let Some(last) = read.events.last()
-            && self.highest.is_none_or(|mark| mark.position < last.position)
-        {
-            self.highest = Some(Mark { position: last.position, id: last.event.id });
-        }
+        self.seen.advance(last, &read.events);
         let to_the_end = asked.reach_the_tail() && read.left.is_none();
         let found = read.found();
         let (left, held) = (read.left, &*held);

@@ -6,9 +6,11 @@
 //! decides. Checks and lease are one transaction: if the process dies before its commit, nothing has changed.
 
 use super::connection::Reached;
+use super::history::{Seen, floor_offer};
+use super::lease_tx::{LeaseTx, Locked, lock_if_free};
 use super::log_tx::LogTx;
-use super::subscription::{SubscriptionRow, unknown};
-use super::{Acquired, AfterFailover, Epoch, LeaseRequest, Origin, history};
+use super::subscription::SubscriptionRow;
+use super::{Acquired, AfterFailover, Epoch, LeaseRequest, Origin};
 use crate::Result;
 use crate::ledger::{KnownRows, Progress};
 
@@ -29,7 +31,7 @@ impl Takeover {
 }
 
 /// The queries that taking a lease needs. A database only answers them; [`acquire`] decides what the answers mean.
-pub(super) trait TakeoverTx: LogTx {
+pub(super) trait TakeoverTx: LogTx + LeaseTx<Row = SubscriptionRow> {
     /// What a `history` identifies, in words for operators.
     const HISTORY: &'static str;
 
@@ -39,18 +41,11 @@ pub(super) trait TakeoverTx: LogTx {
     /// Whether the server may be a successor of the one that the progress belongs to, as far as their names show.
     fn may_succeed(known: &str, now: &str, progress: &Progress) -> bool;
 
-    /// Why the lease cannot be taken now: the subscription is halted, or another relay holds it. `None` if it can.
-    fn refusal(&mut self, lease: &LeaseRequest) -> impl Future<Output = Result<Option<Acquired>>> + Send;
-
     /// How far the owner of a subscription is, for a relay on standby: if the database is restored to an older state,
     /// a relay that has seen the newer one notices.
     fn owner_reached(&mut self, _name: &str) -> impl Future<Output = Result<Option<Reached>>> + Send {
         std::future::ready(Ok(None))
     }
-
-    /// The state of the subscription, locked until the end of the transaction: a settle in progress is waited for, and
-    /// none begins before the transaction is over.
-    fn lock(&mut self, name: &str) -> impl Future<Output = Result<Option<SubscriptionRow>>> + Send;
 
     /// Refuses an outbox whose table was altered, and waits until no rewrite of the table can hide events.
     fn check_events(&mut self) -> impl Future<Output = Result<()>> + Send {
@@ -70,9 +65,6 @@ pub(super) trait TakeoverTx: LogTx {
 
     /// Halts the subscription, whose row is locked.
     fn set_halted(&mut self, name: &str, reason: &str) -> impl Future<Output = Result<()>> + Send;
-
-    /// Records the lease and raises the epoch of the subscription, which fences the previous owner.
-    fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> impl Future<Output = Result<()>> + Send;
 }
 
 /// See [`Store::acquire`](crate::store::Store::acquire). `reached` is how far the subscription was when this process
@@ -84,15 +76,10 @@ pub(super) async fn acquire<T: TakeoverTx>(
     reached: Option<Reached>,
 ) -> Result<Takeover> {
     let name = &lease.subscription;
-    // Relays on standby ask often; they must not lock the row that the owner settles on. After the lock the answer may
-    // have changed, so it is asked again.
-    if let Some(refused) = tx.refusal(lease).await? {
-        return stand_by(tx, name, refused).await;
-    }
-    let row = tx.lock(name).await?.ok_or_else(|| unknown(name))?;
-    if let Some(refused) = tx.refusal(lease).await? {
-        return stand_by(tx, name, refused).await;
-    }
+    let row = match lock_if_free(tx, lease).await? {
+        Locked::Free(row) => row,
+        Locked::Refused(refused) => return stand_by(tx, name, refused).await,
+    };
     tx.check_events().await?;
     if let Some(reason) = history_change(tx, name, &row, after_failover, reached).await? {
         tx.set_halted(name, &reason).await?;
@@ -142,7 +129,7 @@ fn is_older_copy(row: &SubscriptionRow, reached: Option<Reached>) -> Option<Stri
              epoch {}: it is an older copy, and may lack events that were already published. {}",
             epoch.0,
             row.epoch.0,
-            history::floor_offer(found)
+            floor_offer(found)
         )
     })
 }
@@ -167,7 +154,7 @@ async fn failed_over<T: TakeoverTx>(
         return Ok(Some(format!("{moved}; {back}")));
     }
     if after_failover == AfterFailover::Halt || !T::may_succeed(known, &now, &row.progress) {
-        return Ok(Some(format!("{moved}. {}", history::floor_offer(row.progress.done.floor()))));
+        return Ok(Some(format!("{moved}. {}", floor_offer(row.progress.done.floor()))));
     }
     if let Some(change) = event_change(tx, &row.progress).await? {
         return Ok(Some(format!("{moved}; {change}")));
@@ -185,11 +172,9 @@ async fn failed_over<T: TakeoverTx>(
 
 /// How the events contradict the progress, if they do.
 async fn event_change<T: TakeoverTx>(tx: &mut T, progress: &Progress) -> Result<Option<String>> {
-    let (done, highest) = (&progress.done, progress.highest);
-    let seen = highest.map_or(done.highest(), |mark| mark.position.max(done.highest()));
-    let found = match highest {
+    let found = match progress.highest {
         Some(mark) => tx.mark_at_or_below(mark.position).await?.filter(|at| at.position == mark.position),
         None => None,
     };
-    Ok(history::change(tx.last_position().await?, seen, highest, found.map(|mark| mark.id)))
+    Ok(Seen::by(progress).change(tx.last_position().await?, found.map(|mark| mark.id)))
 }

@@ -1,55 +1,58 @@
-//! Who could still fill a hole: the writers of one list, until they are gone.
+//! Which transactions could still fill a hole: the writers of one list, until they have ended.
 //!
-//! A writer of the list is out of question in two ways. It is not in a later list: it is over. Or it did
-//! nothing between two lists, and the position was taken in between: another took it. The second matters for
-//! a transaction that stays open for hours; without it, it would keep the holes of everybody else's rollbacks
-//! alive.
+//! A listed writer is excluded in two cases. If it is not in a later list, it has ended. If it was idle from one list
+//! to another, and the position was taken in between, another writer took the position. The second case matters for a
+//! transaction that stays open for hours: otherwise it would keep the holes of all later rollbacks open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Position;
 
-/// Who has the outbox open for writing, by name. With it, if the writer waits for its application: a word that
-/// changes as soon as it does anything.
+/// The transactions that have the outbox open for writing, by name. If a transaction is idle (it waits for its
+/// application), the value is its idle token, which changes as soon as the transaction does anything.
 pub(super) type Writers = BTreeMap<String, Option<String>>;
 
-/// All writers that some hole waits for.
+/// The writers that holes wait for.
 #[derive(Debug, Default)]
 pub(super) struct WriterWatches {
     /// The writers of the last list.
     present: BTreeMap<String, Writer>,
-    /// The writers that were there when a watch began and are not gone, each with the position above which
-    /// it took none.
+    /// For each watch: the writers that were listed when it began and have not ended, each with the position above
+    /// which it has taken none.
     open: BTreeMap<u64, BTreeMap<String, Position>>,
+    /// The number of the last watch.
     last: u64,
 }
 
 #[derive(Debug)]
 struct Writer {
-    quiet: Option<String>,
-    /// It took no position above this one. The highest there can be, if nothing is known.
+    idle_token: Option<String>,
+    /// It has taken no position above this one; the highest possible position if nothing is known.
     took_none_above: Position,
 }
 
 impl WriterWatches {
-    /// Crosses out who is gone. `taken` is a position read after the list: higher ones were taken later.
+    /// Applies a list: writers that are not in it have ended. `taken` is a position that was read after the list:
+    /// higher positions were taken later.
     pub(super) fn list(&mut self, writers: &Writers, taken: Position) {
         let before = std::mem::take(&mut self.present);
-        for (name, quiet) in writers {
-            let took_none_above = match (quiet, before.get(name)) {
+        for (name, idle_token) in writers {
+            let took_none_above = match (idle_token, before.get(name)) {
                 (None, _) => Position::new(i64::MAX),
-                // A counter that was not told then may be told now.
-                (Some(_), Some(writer)) if writer.quiet == *quiet => writer.took_none_above.min(taken),
+                // The earlier list may have come without a position.
+                (Some(_), Some(writer)) if writer.idle_token == *idle_token => {
+                    writer.took_none_above.min(taken)
+                }
                 (Some(_), _) => taken,
             };
-            self.present.insert(name.clone(), Writer { quiet: quiet.clone(), took_none_above });
+            self.present.insert(name.clone(), Writer { idle_token: idle_token.clone(), took_none_above });
         }
         for watch in self.open.values_mut() {
             watch.retain(|name, _| self.present.contains_key(name));
         }
     }
 
-    /// Begins a watch over everybody in the last list.
+    /// Begins a watch over all writers of the last list.
     pub(super) fn begin(&mut self) -> u64 {
         let watch = self.present.iter().map(|(name, writer)| (name.clone(), writer.took_none_above));
         self.last += 1;
@@ -57,14 +60,14 @@ impl WriterWatches {
         self.last
     }
 
-    /// Whether no writer of the watch can have taken the position, or one above it.
+    /// Whether no writer of the watch can have taken this position or a higher one.
     pub(super) fn is_over(&self, watch: u64, position: Position) -> bool {
         let watch = self.open.get(&watch);
         watch.is_some_and(|writers| writers.values().all(|took_none_above| *took_none_above < position))
     }
 
-    /// Forgets all watches but these.
-    pub(super) fn keep(&mut self, watched: &BTreeSet<u64>) {
+    /// Removes all watches except these.
+    pub(super) fn retain(&mut self, watched: &BTreeSet<u64>) {
         self.open.retain(|watch, _| watched.contains(watch));
     }
 }

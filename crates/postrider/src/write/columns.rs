@@ -4,9 +4,10 @@ use uuid::Uuid;
 
 use super::{Batch, Written};
 use crate::event::columns::{action_to_json, headers_to_json};
+use crate::event::{TEXT_FIELDS, TextField};
 use crate::{Code, Error, Event, Position, Result, Timestamp};
 
-/// Rows in one statement. A row has fourteen parameters; SQLite allows 32,766 in a statement, the others 65,535.
+/// Rows in one statement. Each column is a parameter; SQLite allows 32,766 in a statement, the others 65,535.
 const ROWS_MAX: usize = 1_000;
 const _: () = assert!(ROWS_MAX * EVENT_COLUMNS.len() <= 32_766);
 
@@ -15,12 +16,20 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A column of the table `events` that the writer fills. The column `position` is not among them: the database
 /// assigns it.
+#[derive(Clone, Copy)]
 pub(super) struct EventColumn {
     /// Its name, the same on every database.
     pub(super) name: &'static str,
     /// The kind of value in it.
     pub(super) kind: Kind,
-    value: for<'a> fn(&'a Columns<'a>) -> Value<'a>,
+    source: Source,
+}
+
+/// Where the value of a column comes from.
+#[derive(Clone, Copy)]
+enum Source {
+    Row(for<'a> fn(&'a Columns<'a>) -> Value<'a>),
+    Field(TextField),
 }
 
 /// The kind of value in a column. Each database has a type for it, and each driver a way to bind it.
@@ -54,46 +63,59 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The text, of a column that holds one.
+    /// The text of a text column.
     pub(super) fn text(self) -> Option<&'a str> {
         if let Self::Text(text) = self { text } else { None }
     }
 
-    /// The bytes, of a column that holds some.
+    /// The bytes of a bytes column.
     pub(super) fn bytes(self) -> &'a [u8] {
         if let Self::Bytes(bytes) = self { bytes } else { &[] }
     }
 
-    /// The number, of a column that holds one.
+    /// The number of a number or time column.
     pub(super) fn number(self) -> Option<i64> {
         if let Self::Number(number) = self { number } else { None }
     }
 }
 
-/// Every column that the writer fills, in the order of the INSERTs and of their values.
-pub(super) const EVENT_COLUMNS: [EventColumn; 14] = [
+/// The columns that are not optional texts.
+const FIRST_COLUMNS: [EventColumn; 10] = [
     column("id", Kind::Id, |row| Value::Id(&row.event.id)),
     column("type", Kind::Text, |row| Value::Text(Some(&row.event.event_type))),
     column("aggregate_type", Kind::Text, |row| Value::Text(row.aggregate_type)),
     column("aggregate_id", Kind::Text, |row| Value::Text(row.aggregate_id)),
-    column("key", Kind::Text, |row| Value::Text(row.key)),
     column("payload", Kind::Bytes, |row| Value::Bytes(&row.event.payload)),
     column("headers", Kind::Json, |row| Value::Text(row.headers.as_deref())),
     column("time", Kind::Time, |row| Value::Number(Some(row.event.time.as_micros()))),
-    column("topic", Kind::Text, |row| Value::Text(row.event.topic.as_deref())),
     column("max_attempts", Kind::Number, |row| Value::Number(row.event.max_attempts.map(i64::from))),
     column("expires_at", Kind::Time, |row| Value::Number(row.expires_at)),
     column("action", Kind::Json, |row| Value::Text(row.action.as_deref())),
-    column("namespace", Kind::Text, |row| Value::Text(row.event.namespace.as_deref())),
-    column("producer", Kind::Text, |row| Value::Text(row.event.producer.as_deref())),
 ];
+
+/// Every column that the writer fills, in the order of the INSERTs and of their values: the optional texts of
+/// [`TEXT_FIELDS`] come last.
+pub(super) const EVENT_COLUMNS: [EventColumn; FIRST_COLUMNS.len() + TEXT_FIELDS.len()] = {
+    let mut columns = [FIRST_COLUMNS[0]; FIRST_COLUMNS.len() + TEXT_FIELDS.len()];
+    let mut place = 0;
+    while place < columns.len() {
+        columns[place] = if place < FIRST_COLUMNS.len() {
+            FIRST_COLUMNS[place]
+        } else {
+            let field = TEXT_FIELDS[place - FIRST_COLUMNS.len()];
+            EventColumn { name: field.name, kind: Kind::Text, source: Source::Field(field) }
+        };
+        place += 1;
+    }
+    columns
+};
 
 const fn column(
     name: &'static str,
     kind: Kind,
     value: for<'a> fn(&'a Columns<'a>) -> Value<'a>,
 ) -> EventColumn {
-    EventColumn { name, kind, value }
+    EventColumn { name, kind, source: Source::Row(value) }
 }
 
 /// The columns as a list in SQL; `sql` renders one column.
@@ -101,9 +123,9 @@ pub(super) fn list(sql: impl FnMut(&EventColumn) -> String) -> String {
     EVENT_COLUMNS.iter().map(sql).collect::<Vec<_>>().join(", ")
 }
 
-/// Their names as a list in SQL.
-pub(super) fn names() -> String {
-    list(|column| column.name.to_owned())
+/// Their names as a list in SQL, each between quotes of this kind.
+pub(crate) fn names(quote: &str) -> String {
+    list(|column| format!("{quote}{}{quote}", column.name))
 }
 
 /// The values of one row, borrowed from the event as far as they can be.
@@ -111,14 +133,13 @@ pub(super) struct Columns<'a> {
     pub(super) event: &'a Event,
     pub(super) aggregate_type: Option<&'a str>,
     pub(super) aggregate_id: Option<&'a str>,
-    pub(super) key: Option<&'a str>,
     pub(super) headers: Option<String>,
     pub(super) expires_at: Option<i64>,
     pub(super) action: Option<String>,
 }
 
 impl<'a> Columns<'a> {
-    /// All rows of a batch. An event that cannot be made into a row is refused here, before any SQL runs.
+    /// All rows of a batch. An event that cannot be converted is refused here, before any SQL runs.
     pub(super) fn of(batch: &'a Batch) -> Result<Vec<Self>> {
         if let Some(table) = batch.rows() {
             return Err(super::rows::unwritable(table));
@@ -131,7 +152,6 @@ impl<'a> Columns<'a> {
             event,
             aggregate_type: event.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str()),
             aggregate_id: event.aggregate.as_ref().map(|aggregate| aggregate.id.as_str()),
-            key: event.key.as_deref(),
             headers: headers_to_json(&event.headers)?,
             expires_at: event.expires_at.map(Timestamp::as_micros),
             action: event.action.as_ref().map(action_to_json).transpose()?,
@@ -142,7 +162,10 @@ impl<'a> Columns<'a> {
 impl EventColumn {
     /// Its value in a row.
     pub(super) fn value<'a>(&self, row: &'a Columns<'a>) -> Value<'a> {
-        (self.value)(row)
+        match self.source {
+            Source::Row(value) => value(row),
+            Source::Field(field) => Value::Text(field.of(row.event)),
+        }
     }
 }
 
@@ -216,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_has_so_many_rows_and_so_many_bytes_at_most() {
+    fn a_statement_is_limited_in_rows_and_in_bytes() {
         let small = Event::new("a", "{}");
         assert_eq!(sizes(vec![small.clone(); 1_000]), [1_000]);
         assert_eq!(sizes(vec![small.clone(); 2_001]), [1_000, 1_000, 1]);

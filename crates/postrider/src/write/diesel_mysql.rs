@@ -1,4 +1,4 @@
-//! Writing in a diesel-async transaction on MySQL or MariaDB: the answer is a future.
+//! Writing in a diesel-async transaction on MySQL or MariaDB; returns a future.
 
 use diesel::QueryableByName;
 use diesel::mysql::Mysql;
@@ -15,7 +15,7 @@ use crate::inbox::executor::{self, Database, Executor};
 use crate::mysql_error::{DUPLICATE, insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-answers_later!('c, insert, inbox_step: &'c mut AsyncMysqlConnection);
+impl_async_transaction!('c, insert, inbox_step: &'c mut AsyncMysqlConnection);
 
 #[derive(QueryableByName)]
 struct First {
@@ -25,16 +25,16 @@ struct First {
 
 impl Driver for AsyncMysqlConnection {
     async fn execute(&mut self, statement: &'static str) -> Result<()> {
-        // Servers do not prepare every statement; this way they need not.
+        // Not prepared: servers cannot prepare every statement.
         self.batch_execute(statement).await.map_err(error)
     }
 
-    /// diesel does not tell what the server said about positions, so the server is asked once more.
+    /// diesel does not return the server's last insert id, so one more query reads it.
     async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
         let query = query(statement, rows.iter().flat_map(Columns::values));
         query.execute(self).await.map_err(error)?;
-        let asked = diesel::sql_query("SELECT LAST_INSERT_ID() AS position");
-        asked.get_result::<First>(self).await.map(|first| first.position).map_err(error)
+        let first = diesel::sql_query("SELECT LAST_INSERT_ID() AS position");
+        first.get_result::<First>(self).await.map(|first| first.position).map_err(error)
     }
 }
 
@@ -71,7 +71,7 @@ fn query<'q>(statement: String, values: impl Iterator<Item = Value<'q>>) -> Quer
     })
 }
 
-/// diesel keeps the server's words and not its number; these are the numbers of what its words or its kind tell.
+/// diesel does not return the server's error number; this derives it from the message or the kind.
 fn error(error: SqlError) -> Error {
     let number = match &error {
         _ if is_schema_missing(&error) => Some(1146),

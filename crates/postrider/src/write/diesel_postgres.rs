@@ -1,4 +1,4 @@
-//! Writing in a diesel-async transaction on PostgreSQL: the answer is a future.
+//! Writing in a diesel-async transaction on PostgreSQL; returns a future.
 
 use diesel::QueryableByName;
 use diesel::pg::Pg;
@@ -17,10 +17,10 @@ use crate::inbox::executor::{self, Database, Executor};
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-answers_later!('c, insert, inbox_step: &'c mut AsyncPgConnection);
+impl_async_transaction!('c, insert, inbox_step: &'c mut AsyncPgConnection);
 
 #[derive(QueryableByName)]
-struct Told {
+struct Inserted {
     #[diesel(sql_type = SqlUuid)]
     id: Uuid,
     #[diesel(sql_type = BigInt)]
@@ -38,8 +38,8 @@ async fn insert(connection: &mut AsyncPgConnection, batch: &Batch) -> Result<Vec
             Array::Numbers(numbers) => query.bind::<SqlArray<Nullable<BigInt>>, _>(numbers),
         };
     }
-    let reported: Vec<Told> = query.get_results(connection).await.map_err(error)?;
-    written_rows(&rows, reported.into_iter().map(|row| (row.id, row.position)).collect())
+    let inserted: Vec<Inserted> = query.get_results(connection).await.map_err(error)?;
+    written_rows(&rows, inserted.into_iter().map(|row| (row.id, row.position)).collect())
 }
 
 async fn inbox_step(connection: &mut AsyncPgConnection, step: &InboxStep) -> Result<u64> {
@@ -80,7 +80,7 @@ fn query<'q>(statement: String, values: &[Value<'q>]) -> Query<'q> {
     })
 }
 
-/// diesel keeps the server's words and not its SQLSTATE; these are those of what its words or its kind tell.
+/// diesel does not return the SQLSTATE; this derives it from the message or the kind.
 fn error(error: SqlError) -> Error {
     let state = match &error {
         SqlError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => Some("40001"),

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-/// What the system calls this machine, if it says; asked once.
+/// The host name, if the system reports it; read once.
 pub(super) fn name() -> Option<&'static str> {
     static NAME: OnceLock<Option<String>> = OnceLock::new();
     NAME.get_or_init(|| from_system().or_else(from_environment)).as_deref()
@@ -17,7 +17,7 @@ fn from_environment() -> Option<String> {
     ["HOSTNAME", "COMPUTERNAME"].iter().find_map(|variable| usable(&std::env::var(variable).ok()?))
 }
 
-/// A name that every event may carry.
+/// The name, if it is a valid producer.
 fn usable(name: &str) -> Option<String> {
     let name = name.trim();
     let fits = !name.is_empty() && name.len() <= 255 && !name.chars().any(char::is_control);
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_name_that_an_event_may_carry_is_used() {
+    fn only_a_name_that_is_a_valid_producer_is_used() {
         assert_eq!(usable("shop-1\n").as_deref(), Some("shop-1"));
         assert_eq!(usable(" \n"), None);
         assert_eq!(usable("a\u{7}b"), None);

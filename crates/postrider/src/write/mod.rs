@@ -1,7 +1,7 @@
 //! Writing: events go into the outbox in the caller's own transaction, next to the rows that they describe.
 //!
-//! Every driver has the same method: [`Outbox::write`] with the caller's transaction. It returns what the driver's own
-//! calls return: a result from rusqlite, a future from the others.
+//! Every driver has the same method: [`Outbox::write`] with the caller's transaction. It returns a result with
+//! rusqlite, and a future with the other drivers.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")] {
@@ -68,6 +68,8 @@ mod transaction;
 
 #[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
 pub(crate) use columns::Value;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
 pub use transaction::{AsyncTransaction, Batch, BlockingTransaction, Transaction};
 

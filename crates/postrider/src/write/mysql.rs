@@ -1,20 +1,19 @@
-//! Events as INSERTs of MySQL and MariaDB: many rows in one statement.
+//! INSERTs for MySQL and MariaDB: many rows in one statement.
 
 use std::future::Future;
 use std::sync::LazyLock;
 
-use super::columns::{Columns, Kind, consecutive, list, pieces};
+use super::columns::{Columns, Kind, consecutive, list, names, pieces};
 use super::{Batch, Written, rows_mysql};
 use crate::layout::RowTable;
 use crate::{Code, Error, Event, Ident, Result};
 
-/// Uses no index; the position is the database's to give, in the order of the rows and without a gap between them:
-/// the number of rows is known, so they are reserved at once in every `innodb_autoinc_lock_mode`.
-static INSERT: LazyLock<String> = LazyLock::new(|| {
-    format!("INSERT INTO {{schema}}.events ({}) VALUES ", list(|column| format!("`{}`", column.name)))
-});
+/// Uses no index. The database assigns the positions, in the order of the rows and without gaps: the number of rows is
+/// known, so InnoDB reserves all positions at once in every `innodb_autoinc_lock_mode`.
+static INSERT: LazyLock<String> =
+    LazyLock::new(|| format!("INSERT INTO {{schema}}.events ({}) VALUES ", names("`")));
 
-/// One row. The times are microseconds since 1970 and become UTC, whatever the session's time zone.
+/// One row. Times are sent as microseconds since 1970 and stored as UTC, independent of the session's time zone.
 static ROW: LazyLock<String> = LazyLock::new(|| {
     let value = |kind| match kind {
         Kind::Time => "TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')".to_owned(),
@@ -23,8 +22,8 @@ static ROW: LazyLock<String> = LazyLock::new(|| {
     format!("({})", list(|column| value(column.kind)))
 });
 
-/// Sent before the statements of a batch that needs several. Outside a transaction, a savepoint ends with its own
-/// statement, so that the second one fails before anything is written.
+/// Sent before a batch of several statements. Outside a transaction, a savepoint ends with its statement, so the second
+/// statement fails before anything is written.
 const SAVEPOINT: [&str; 2] = ["SAVEPOINT postrider_write", "ROLLBACK TO SAVEPOINT postrider_write"];
 const RELEASE: &str = "RELEASE SAVEPOINT postrider_write";
 
@@ -43,28 +42,28 @@ pub(super) trait Driver: Send {
         _statement: String,
         _values: Vec<Option<String>>,
     ) -> impl Future<Output = Result<u64>> + Send {
-        std::future::ready(Err(not_with_this()))
+        std::future::ready(Err(unsupported()))
     }
 
-    /// Asks for pairs of numbers.
+    /// Runs a query that returns pairs of numbers.
     fn numbers(&mut self, _statement: String) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send {
-        std::future::ready(Err(not_with_this()))
+        std::future::ready(Err(unsupported()))
     }
 }
 
-fn not_with_this() -> Error {
+fn unsupported() -> Error {
     Error::new(Code::LayoutUnfit, "this driver cannot write to tables of other layouts")
         .with_hint("use mysql_async or sqlx")
 }
 
-/// Rows of one statement.
+/// The rows of one statement.
 enum Piece<'r, 'a> {
     Events(&'r [Columns<'a>]),
-    /// Of a table of another layout.
+    /// Rows of another layout.
     Rows(&'r RowTable, &'r [Event]),
 }
 
-/// The statement for so many rows.
+/// The statement for this number of rows.
 pub(super) fn statement(schema: &Ident, rows: usize) -> String {
     schema.put_into_mysql(&INSERT) + &vec![ROW.as_str(); rows].join(", ")
 }
@@ -92,8 +91,8 @@ pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<V
         match insert_piece(driver, batch.schema(), piece).await {
             Ok(more) => written.extend(more),
             Err(error) => {
-                // After a deadlock the server has rolled back the whole transaction, savepoint included: what the caller
-                // needs is the deadlock, not that the savepoint is gone.
+                // Ignore an error here: after a deadlock the server has rolled back the whole transaction, including
+                // the savepoint, and the caller needs the deadlock, not the missing savepoint.
                 _ = driver.execute(SAVEPOINT[1]).await;
                 return Err(error);
             }
@@ -130,7 +129,7 @@ fn no_transaction(statements: usize) -> Error {
 mod tests {
     use super::*;
 
-    /// A server that finds a deadlock in the second statement. With it the transaction is gone, and every savepoint.
+    /// A server that detects a deadlock in the second statement and rolls the whole transaction back.
     #[derive(Default)]
     struct Deadlocked {
         inserts: u64,

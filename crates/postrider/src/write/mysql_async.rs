@@ -1,5 +1,5 @@
-//! Writing in a mysql_async transaction: the answer is a future, after one round trip, or two the first time that a
-//! connection writes so many events at once.
+//! Writing in a mysql_async transaction; returns a future. One round trip, or two when a connection writes this number
+//! of events for the first time.
 
 use ::mysql_async::prelude::Queryable;
 use ::mysql_async::{Conn, Error as SqlError, Params, Value};
@@ -12,7 +12,7 @@ use crate::inbox::executor::{self, Database, Executor};
 use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-answers_later!('c, insert, inbox_step: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
+impl_async_transaction!('c, insert, inbox_step: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
 
 async fn insert<Q: Queryable + Send>(connection: &mut Q, batch: &Batch) -> Result<Vec<Written>> {
     mysql::insert(&mut Connection(connection), batch).await

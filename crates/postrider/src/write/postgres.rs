@@ -1,4 +1,4 @@
-//! Events as one INSERT of PostgreSQL, however many they are.
+//! The INSERT for PostgreSQL: one statement for any number of events.
 
 use std::sync::LazyLock;
 
@@ -17,8 +17,8 @@ use crate::{Position, Result};
 /// ORDER BY place RETURNING id, position
 /// ```
 ///
-/// One array per column; a row is what stands at the same place in all of them. The position is the database's to give,
-/// in the order of the arrays. Uses no index.
+/// One array per column; a row has its values at the same index of every array. The database assigns the positions, in
+/// the order of the arrays. Uses no index.
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
 pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     let mut place = 0;
@@ -26,7 +26,7 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
         place += 1;
         format!("${place}::{}[]", parameter_type(column.kind))
     });
-    let names = names();
+    let names = names("");
     let values = list(|column| value(column.kind, column.name));
     format!(
         "INSERT INTO {{schema}}.events ({names}) SELECT {values} \
@@ -35,8 +35,8 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The same for one event alone, the usual case. Where a statement is planned at every use, the one with arrays
-/// costs the server three times as much. Uses no index.
+/// The same for one event, the usual case. If a statement is planned at every use, the one with arrays costs the server
+/// three times as much. Uses no index.
 #[cfg(feature = "tokio-postgres")]
 pub(super) static INSERT_ONE: LazyLock<String> = LazyLock::new(|| {
     let mut place = 0;
@@ -44,10 +44,10 @@ pub(super) static INSERT_ONE: LazyLock<String> = LazyLock::new(|| {
         place += 1;
         value(column.kind, &format!("${place}::{}", parameter_type(column.kind)))
     });
-    format!("INSERT INTO {{schema}}.events ({}) VALUES ({values}) RETURNING id, position", names())
+    format!("INSERT INTO {{schema}}.events ({}) VALUES ({values}) RETURNING id, position", names(""))
 });
 
-/// The statement for so many rows of single values, for drivers without arrays.
+/// The statement for this number of rows, for drivers without arrays.
 #[cfg(feature = "sea-orm")]
 pub(super) fn statement(schema: &crate::Ident, rows: usize) -> String {
     let mut place = 0;
@@ -55,7 +55,7 @@ pub(super) fn statement(schema: &crate::Ident, rows: usize) -> String {
         let values = list(|column| {
             place += 1;
             match column.kind {
-                // A SeaORM without `with-uuid` has no other type for it.
+                // Sent as text: SeaORM without `with-uuid` has no type for it.
                 Kind::Id => format!("${place}::text::uuid"),
                 kind => value(kind, &format!("${place}::{}", parameter_type(kind))),
             }
@@ -63,7 +63,7 @@ pub(super) fn statement(schema: &crate::Ident, rows: usize) -> String {
         format!("({values})")
     };
     let rows: Vec<String> = (0..rows).map(|_| row()).collect();
-    let insert = format!("INSERT INTO {{schema}}.events ({}) VALUES ", names());
+    let insert = format!("INSERT INTO {{schema}}.events ({}) VALUES ", names(""));
     schema.put_into(&insert) + &rows.join(", ") + " RETURNING id::text, position"
 }
 
@@ -77,8 +77,9 @@ fn parameter_type(kind: Kind) -> &'static str {
     }
 }
 
-/// What the column gets of a value that was sent. Microseconds since 1970 are split so that no digit is lost in the
-/// arithmetic of intervals. The application's session looks names up where it likes: operators are named with their schema.
+/// The expression that converts a parameter to the column's type. Microseconds since 1970 are split, so that the
+/// arithmetic of intervals loses no digit. Operators are qualified with their schema, because the application's session
+/// may have any `search_path`.
 fn value(kind: Kind, sent: &str) -> String {
     match kind {
         Kind::Id | Kind::Text | Kind::Bytes | Kind::Number => sent.to_owned(),
@@ -115,18 +116,18 @@ pub(super) fn arrays<'a>(rows: &'a [Columns<'a>]) -> impl Iterator<Item = Array<
     })
 }
 
-/// What was written, if the answer is about the events of these rows in this order.
+/// The written events, if the answer contains the events of these rows in this order.
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
 pub(super) fn written_rows(rows: &[Columns<'_>], answer: Vec<(Uuid, i64)>) -> Result<Vec<Written>> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.event.id).collect();
     written(&ids, answer)
 }
 
-/// What was written, if the answer is about these events in this order.
+/// The written events, if the answer contains these ids in this order.
 pub(super) fn written(ids: &[Uuid], answer: Vec<(Uuid, i64)>) -> Result<Vec<Written>> {
-    let reported = answer.iter().map(|(id, _)| id).eq(ids)
+    let is_complete = answer.iter().map(|(id, _)| id).eq(ids)
         && answer.is_sorted_by(|(_, before), (_, after)| before < after);
-    if !reported {
+    if !is_complete {
         return Err(positions_missing());
     }
     let written = |(id, position)| Written { id, position: Position::new(position) };

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::IgnoredAny;
 use uuid::Uuid;
 
+use crate::event::{TEXT_FIELDS, TextField};
 use crate::layout::{Ability, EventField, LayoutSpec, RowLayout, RowTable};
 use crate::{Code, Error, Event, Result};
 
@@ -54,7 +55,12 @@ pub(super) fn written(
         let id = match &event.aggregate {
             Some(aggregate) if !has_id => {
                 let created = crate::Timestamp::from_micros(created);
-                crate::layout::derived_id(created, &number.to_string(), Some(aggregate), &event.event_type)
+                crate::layout::derived_id::derived_id(
+                    created,
+                    &number.to_string(),
+                    Some(aggregate),
+                    &event.event_type,
+                )
             }
             _ => event.id,
         };
@@ -90,17 +96,7 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
                    defines when a published row is deleted";
         return Some(why.to_owned());
     }
-    // A field without a column would be lost without an error.
-    let without_column = [
-        ("expires_at", event.expires_at.is_some()),
-        ("action", event.action.is_some()),
-        ("namespace", event.namespace.is_some()),
-        ("producer", event.producer.is_some() && !spec.has_column(EventField::Producer)),
-        ("headers", !event.headers.is_empty() && !spec.has_column(EventField::Headers)),
-        ("topic", event.topic.is_some() && !spec.has_column(EventField::Topic)),
-        ("max_attempts", event.max_attempts.is_some() && !spec.has_column(EventField::MaxAttempts)),
-    ];
-    if let Some((field, _)) = without_column.iter().find(|(_, given)| *given) {
+    if let Some(field) = without_column(spec, event) {
         return Some(format!("there is no column for its {field}"));
     }
     if spec.columns.is_empty() {
@@ -122,6 +118,32 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
     ];
     let too_long = texts.iter().find_map(|(name, field, text)| too_long(name, text, spec.chars_max(*field)?));
     too_long.or_else(|| too_many_attempts(event)).or_else(|| lost_key(spec, event))
+}
+
+/// The first field of the event that the layout has no column for: it would be lost without an error. [`lost_key`]
+/// checks the key.
+fn without_column(spec: &LayoutSpec, event: &Event) -> Option<&'static str> {
+    let others = [
+        ("expires_at", event.expires_at.is_some()),
+        ("action", event.action.is_some()),
+        ("headers", !event.headers.is_empty() && !spec.has_column(EventField::Headers)),
+        ("max_attempts", event.max_attempts.is_some() && !spec.has_column(EventField::MaxAttempts)),
+    ];
+    let texts = TEXT_FIELDS.iter().filter(|field| field.name != "key").map(|field| {
+        let has_column = column_of(field).is_some_and(|column| spec.has_column(column));
+        (field.name, field.of(event).is_some() && !has_column)
+    });
+    others.into_iter().chain(texts).find(|(_, is_lost)| *is_lost).map(|(name, _)| name)
+}
+
+/// The column for an optional text, where some layout has one.
+fn column_of(field: &TextField) -> Option<EventField> {
+    match field.name {
+        "key" => Some(EventField::Key),
+        "topic" => Some(EventField::Topic),
+        "producer" => Some(EventField::Producer),
+        _ => None,
+    }
 }
 
 /// Why the event's `max_attempts` does not fit its column; `None` if it does.
@@ -157,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_every_layout_is_taken() {
+    fn an_event_that_fits_is_accepted() {
         assert_eq!(reported(RowLayout::EventOutbox, order("7")), "fits");
         assert_eq!(reported(RowLayout::OutboxEvents, order("7")), "fits");
         let id = Uuid::nil().to_string();
@@ -165,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_column_cannot_hold_is_named() {
+    fn the_error_names_what_does_not_fit() {
         use RowLayout::{EventOutbox, Outbox, OutboxEvents};
         let id = Uuid::nil().to_string();
         for (layout, event, why) in [

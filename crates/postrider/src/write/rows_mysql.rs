@@ -1,4 +1,4 @@
-//! Events as one INSERT into a table of another layout on MySQL and MariaDB.
+//! INSERTs into a table of another layout on MySQL and MariaDB.
 
 use super::Written;
 use super::mysql::Driver;
@@ -6,10 +6,10 @@ use super::rows::{text_of, too_long, unwritable, written};
 use crate::layout::{EventField, RowInsert, RowTable};
 use crate::{Code, Error, Event, Result};
 
-/// What a VARCHAR(255) holds.
+/// The length of a VARCHAR(255).
 const TEXT_CHARS_MAX: usize = 255;
 
-/// The statement for so many rows. Uses no index except to maintain them.
+/// The statement for this number of rows. Uses no index.
 fn statement(table: &RowTable, insert: &RowInsert, rows: usize) -> String {
     table.put_into_mysql(insert.before) + &vec![insert.row; rows].join(", ")
 }
@@ -52,11 +52,11 @@ pub(super) async fn insert<D: Driver>(
         all.extend(values(table, &insert, event)?);
     }
     let first = driver.insert_texts(statement(table, &insert, events.len()), all).await?;
-    // The event's id is made of the row's number and its creation, where there is no column for it. Index: the primary
+    // Without a column for it, the event's id is derived from the row's number and creation time. Index: the primary
     // key (id).
     let created = match spec.has_column(EventField::Id) {
         false => {
-            let asked = table.put_into_mysql(&format!(
+            let select = table.put_into_mysql(&format!(
                 "SELECT id, CAST(UNIX_TIMESTAMP(created_at) * 1000000 AS SIGNED)
                  FROM {{table}}
                  WHERE id >= {first}
@@ -64,7 +64,7 @@ pub(super) async fn insert<D: Driver>(
                  LIMIT {}",
                 events.len()
             ));
-            driver.numbers(asked).await?
+            driver.numbers(select).await?
         }
         true => (first..).take(events.len()).map(|id| (i64::try_from(id).unwrap_or(0), 0)).collect(),
     };

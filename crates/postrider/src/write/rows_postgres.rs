@@ -1,4 +1,4 @@
-//! Events as one INSERT into a table of another layout on PostgreSQL.
+//! The INSERT into a table of another layout on PostgreSQL.
 
 use super::rows::{text_of, written};
 use super::{Batch, Written};

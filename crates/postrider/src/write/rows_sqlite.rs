@@ -1,11 +1,10 @@
-//! Events as INSERTs into a table of another layout in a SQLite file.
+//! The INSERT into a table of another layout in a SQLite file.
 
 use super::rows::{text_of, unwritable};
 use crate::layout::RowTable;
 use crate::{Event, Result};
 
-/// The INSERT of one event, that answers the row's number and the microsecond of its creation. Uses no index but to keep
-/// them.
+/// The INSERT of one event. Returns the row's number and its creation time in microseconds. Uses no index.
 pub(super) fn statement(table: &RowTable) -> Result<String> {
     let insert = table.layout().spec().inserts.sqlite.ok_or_else(|| unwritable(table))?;
     Ok(table.put_into_sqlite(insert))

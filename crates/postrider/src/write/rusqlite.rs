@@ -1,4 +1,4 @@
-//! Writing in a rusqlite transaction: the answer is there at once.
+//! Writing in a rusqlite transaction; returns the result itself.
 
 use ::rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use ::rusqlite::{Connection, Error as SqlError, Savepoint, params_from_iter};
@@ -11,7 +11,7 @@ use crate::inbox::executor::{self, Database};
 use crate::sqlite_error::insert_failed;
 use crate::{Code, Error, Position, Result};
 
-answers_at_once!(insert, inbox_step: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'_>);
+impl_blocking_transaction!(insert, inbox_step: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'_>);
 
 fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
@@ -24,7 +24,7 @@ fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
     all_or_none(connection, rows.len(), || insert_each(connection, &rows)).map_err(error)
 }
 
-/// A statement that fails undoes itself; several need a savepoint around them.
+/// A failed statement is undone by SQLite; several statements need a savepoint.
 fn all_or_none<T>(
     connection: &Connection,
     statements: usize,
@@ -42,7 +42,7 @@ fn all_or_none<T>(
     written
 }
 
-/// Into a table of another layout.
+/// Inserts into a table of another layout.
 fn insert_rows(
     connection: &Connection,
     statement: &str,

@@ -1,4 +1,4 @@
-//! Writing in a SeaORM transaction on PostgreSQL, MySQL, MariaDB or SQLite: the answer is a future.
+//! Writing in a SeaORM transaction on PostgreSQL, MySQL, MariaDB or SQLite; returns a future.
 
 use ::sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement,
@@ -12,7 +12,7 @@ use crate::inbox::InboxStep;
 use crate::inbox::executor::{self, Database, Executor};
 use crate::{Code, Error, Ident, Result, mysql_error, postgres_error, sqlite_error};
 
-answers_later!('c, insert, inbox_step: &'c DatabaseTransaction);
+impl_async_transaction!('c, insert, inbox_step: &'c DatabaseTransaction);
 
 /// SeaORM's nested transaction is a savepoint that is rolled back when the future is dropped.
 async fn insert(tx: &DatabaseTransaction, batch: &Batch) -> Result<Vec<Written>> {
@@ -56,7 +56,7 @@ async fn insert_piece(
         return postgres::written(&ids, reported);
     }
     let done: ExecResult = tx.execute_raw(statement).await.map_err(failed)?;
-    // MySQL tells the first position, SQLite the last.
+    // MySQL returns the first position, SQLite the last.
     let before = if backend == DbBackend::Sqlite { rows.len() as u64 - 1 } else { 0 };
     consecutive(done.last_insert_id().saturating_sub(before), rows)
 }
@@ -102,7 +102,7 @@ impl Executor for &DatabaseTransaction {
     }
 }
 
-/// The id comes as text: a SeaORM without `with-uuid` knows no other.
+/// The id is read as text: SeaORM without `with-uuid` has no type for it.
 fn reported(row: &QueryResult) -> Result<(Uuid, i64), DbErr> {
     let id: String = row.try_get_by_index(0)?;
     let id = Uuid::parse_str(&id).map_err(|e| DbErr::Type(e.to_string()))?;

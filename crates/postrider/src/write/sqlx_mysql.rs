@@ -1,4 +1,4 @@
-//! Writing in a sqlx transaction on MySQL or MariaDB: the answer is a future.
+//! Writing in a sqlx transaction on MySQL or MariaDB; returns a future.
 
 use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
@@ -11,7 +11,7 @@ use crate::inbox::executor::{self, Database, Executor};
 use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-answers_later!('c, insert, inbox_step: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
+impl_async_transaction!('c, insert, inbox_step: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
 
 async fn insert(connection: &mut MySqlConnection, batch: &Batch) -> Result<Vec<Written>> {
     mysql::insert(connection, batch).await

@@ -1,4 +1,4 @@
-//! Writing in a sqlx transaction on PostgreSQL: the answer is a future.
+//! Writing in a sqlx transaction on PostgreSQL; returns a future.
 
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
@@ -14,7 +14,7 @@ use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-answers_later!('c, insert, inbox_step: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
+impl_async_transaction!('c, insert, inbox_step: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
 
 async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
@@ -26,7 +26,8 @@ async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Writ
     written_rows(&rows, reported)
 }
 
-/// Into a table of another layout. The only texts put into the statement are checked [`Ident`](crate::Ident)s.
+/// Inserts into a table of another layout. The only texts inserted into the statement are checked
+/// [`Ident`](crate::Ident)s.
 async fn insert_into_layout(
     connection: &mut PgConnection,
     table: &RowTable,

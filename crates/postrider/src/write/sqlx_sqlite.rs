@@ -1,4 +1,4 @@
-//! Writing in a sqlx transaction on SQLite: the answer is a future.
+//! Writing in a sqlx transaction on SQLite; returns a future.
 
 use sqlx::{Connection, Sqlite, SqliteConnection};
 
@@ -10,7 +10,7 @@ use crate::inbox::executor::{self, Database, Executor};
 use crate::sqlite_error::insert_failed;
 use crate::{Error, Position, Result};
 
-answers_later!('c, insert, inbox_step: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
+impl_async_transaction!('c, insert, inbox_step: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
 
 async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
@@ -20,7 +20,7 @@ async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<
         return rows::written(table, batch.events(), reported);
     }
     let rows = Columns::of(batch)?;
-    // A statement that fails undoes itself; several need a savepoint around them.
+    // A failed statement is undone by SQLite; several statements need a savepoint.
     let written = match rows.as_slice() {
         [_] => insert_each(connection, &rows).await,
         _ => insert_all_or_none(connection, &rows).await,
@@ -28,7 +28,8 @@ async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<
     written.map_err(error)
 }
 
-/// Into a table of another layout. The only text put into the statement is a checked [`Ident`](crate::Ident).
+/// Inserts into a table of another layout. The only text inserted into the statement is a checked
+/// [`Ident`](crate::Ident).
 async fn insert_rows(
     connection: &mut SqliteConnection,
     statement: &str,

@@ -14,8 +14,8 @@ use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-answers_later!('c, insert, inbox_step: &'c Client);
-answers_later!('c, insert_in, inbox_step_in: &'c ::tokio_postgres::Transaction<'_>);
+impl_async_transaction!('c, insert, inbox_step: &'c Client);
+impl_async_transaction!('c, insert_in, inbox_step_in: &'c ::tokio_postgres::Transaction<'_>);
 
 async fn insert_in(tx: &::tokio_postgres::Transaction<'_>, batch: &Batch) -> Result<Vec<Written>> {
     insert(tx.client(), batch).await

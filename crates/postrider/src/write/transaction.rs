@@ -5,20 +5,20 @@ use crate::inbox::InboxStep;
 use crate::layout::RowTable;
 use crate::{BoxFuture, Event, Ident, Result};
 
-/// A borrowed transaction of the caller. Implemented for the transaction types of the drivers; see the features.
+/// A borrowed transaction of the caller. Implemented for the connection and transaction types of the drivers.
 ///
-/// THIS SEAM IS UNSTABLE: call [`Outbox::write`](super::Outbox::write) or [`Inbox::once`](crate::Inbox::once), do not
-/// implement it.
+/// THIS SEAM IS UNSTABLE: call [`Outbox::write`](super::Outbox::write) or [`Inbox::once`](crate::Inbox::once) instead of
+/// implementing it.
 pub trait Transaction: Sized {
-    /// What the driver returns: the result itself, or a future of it.
+    /// The return type: the result itself, or a future of it.
     type Out<T: Send + 'static>;
 
     /// Inserts the events in their order, all or none, and returns `answer` applied to what was written.
     ///
     /// # Contract
     /// - An error in `batch` is returned without touching the database.
-    /// - After any error the transaction is as it was before the call and can go on, unless the database
-    ///   itself aborted it (disk full, I/O error; PostgreSQL after any failed statement).
+    /// - After any error the transaction is as it was before the call and can continue, unless the database aborted it
+    ///   (disk full, I/O error; on PostgreSQL after any failed statement).
     fn insert<T: Send + 'static>(
         self,
         batch: Result<Batch>,
@@ -83,7 +83,7 @@ impl<C> Reborrow for &C {
     }
 }
 
-/// Events that passed every check of the writer.
+/// Events that have passed all checks of the writer.
 #[derive(Debug)]
 pub struct Batch {
     events: Vec<Event>,
@@ -92,12 +92,12 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Makes a batch of events that have passed all checks.
+    /// A batch of events that have passed all checks.
     pub(super) fn checked(events: Vec<Event>, schema: Ident, rows: Option<RowTable>) -> Self {
         Self { events, schema, rows }
     }
 
-    /// The events, in the order to insert them.
+    /// The events, in insertion order.
     pub fn events(&self) -> &[Event] {
         &self.events
     }

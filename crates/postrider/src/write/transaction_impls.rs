@@ -1,10 +1,10 @@
-//! What every writer does around its INSERT: return an earlier error, return at once if there are no events, convert
-//! the answer.
+//! The code around the INSERT of every driver: return an earlier error, return immediately if there are no events,
+//! convert the answer.
 
-/// Makes borrows of a driver's connection or transaction a [`Transaction`](super::Transaction) that answers with a
-/// future. The first function takes the borrow and a batch that is not empty, and returns what was written; the second takes
-/// the borrow and a step of the inbox, and returns its number of rows.
-macro_rules! answers_later {
+/// Implements [`Transaction`](super::Transaction) for borrows of an async driver's connection or transaction. The first
+/// function takes the borrow and a batch that is not empty, and returns what was written; the second takes the borrow and a
+/// step of the inbox, and returns its number of rows.
+macro_rules! impl_async_transaction {
     ($lifetime:lifetime, $insert:path, $inbox:path: $($borrow:ty),+ $(,)?) => { $(
         impl<$lifetime> $crate::write::Transaction for $borrow {
             type Out<T: Send + 'static> = $crate::BoxFuture<$lifetime, $crate::Result<T>>;
@@ -44,8 +44,8 @@ macro_rules! answers_later {
     )+ };
 }
 
-/// The same for a blocking driver, which returns the result itself.
-macro_rules! answers_at_once {
+/// The same for a blocking driver, whose result is not a future.
+macro_rules! impl_blocking_transaction {
     ($insert:path, $inbox:path: $($borrow:ty),+ $(,)?) => { $(
         impl $crate::write::Transaction for $borrow {
             type Out<T: Send + 'static> = $crate::Result<T>;

@@ -14,16 +14,14 @@ use super::shop::{Kept, Shop, acknowledged, number, order};
 
 /// Retries soon, so that tests need not wait.
 fn hasty() -> Policy {
-    Policy {
-        max_attempts: 3,
-        backoff_min: Duration::from_millis(5),
-        backoff_max: Duration::from_millis(20),
-        probe_min: Duration::from_millis(5),
-        probe_max: Duration::from_millis(20),
-        publish_timeout: Duration::from_millis(300),
-        lease: Duration::from_secs(2),
-        ..Policy::default()
-    }
+    Policy::default()
+        .max_attempts(3)
+        .backoff_min(Duration::from_millis(5))
+        .backoff_max(Duration::from_millis(20))
+        .probe_min(Duration::from_millis(5))
+        .probe_max(Duration::from_millis(20))
+        .publish_timeout(Duration::from_millis(300))
+        .lease(Duration::from_secs(2))
 }
 
 async fn relay(shop: &Shop, sink: impl Sink) -> Relay {
@@ -77,7 +75,7 @@ async fn an_event_that_fails_is_tried_again_before_the_later_ones_of_its_key() {
 
 /// Its message fails for as long as the relay runs.
 fn patient() -> Policy {
-    Policy { max_attempts: u32::MAX, ..hasty() }
+    hasty().max_attempts(u32::MAX)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -333,7 +331,7 @@ async fn while_nothing_can_be_settled_nothing_is_published_again() {
         )
         .unwrap();
     Outbox::new().write_all(&connection, (0..70).map(order)).unwrap();
-    let policy = Policy { lease: Duration::from_millis(100), ..hasty() };
+    let policy = hasty().lease(Duration::from_millis(100));
     let subscription = Subscription::new("audit", sink.clone()).start(Start::Beginning).policy(policy);
     let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
     sink.wait_for(70).await;
@@ -358,14 +356,10 @@ impl Sink for Silent {
 async fn a_shutdown_waits_no_longer_than_it_may_for_a_silent_sink() {
     let shop = Shop::open();
     Outbox::new().write_all(&shop.connect(), (0..7).map(order)).unwrap();
-    let policy = Policy {
-        publish_timeout: Duration::from_secs(600),
-        drain_timeout: Duration::from_millis(50),
-        ..hasty()
-    };
+    let policy = hasty().publish_timeout(Duration::from_secs(600)).drain_timeout(Duration::from_millis(50));
     let subscription = Subscription::new("audit", Silent).start(Start::Beginning).policy(policy);
     let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
-    while relay.status()[0].brain.in_flight == 0 {
+    while relay.status()[0].state.in_flight == 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let stopped = tokio::time::timeout(Duration::from_secs(60), relay.shutdown()).await;
@@ -405,7 +399,7 @@ async fn a_destination_that_wants_no_more_pauses_its_subscription_and_loses_noth
     Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
     let relay = relay(&shop, sink.clone()).await;
     shop.wait_until("SELECT count(*) FROM postrider_subscriptions WHERE paused = 'gone for good'", 1).await;
-    assert_eq!(relay.status()[0].brain.paused.as_deref(), Some("gone for good"));
+    assert_eq!(relay.status()[0].state.paused.as_deref(), Some("gone for good"));
     gone.store(false, Ordering::Relaxed);
     relay.resume("audit").await.unwrap();
     assert_eq!(sink.wait_for(70).await.len(), 70);

@@ -30,7 +30,7 @@ async fn clones_of_a_handle_wake_the_relay_and_shut_it_down_while_its_owner_wait
     relay.shutdown().await.unwrap();
     writes.wake();
     assert_eq!(writes.status()[0].subscription, "audit");
-    assert_eq!(writes.status()[0].brain.leading, None);
+    assert_eq!(writes.status()[0].state.leading, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

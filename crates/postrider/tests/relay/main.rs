@@ -4,6 +4,7 @@
 
 mod failures;
 mod handle;
+mod handlers;
 mod operator;
 mod retention;
 mod routing;

@@ -13,14 +13,12 @@ use super::shop::{Kept, Shop, acknowledged, number, order};
 
 /// Renews often, and waits long before it tries again by itself.
 async fn relay(shop: &Shop, sink: impl Sink, max_attempts: u32) -> Relay {
-    let policy = Policy {
-        max_attempts,
-        backoff_min: Duration::from_secs(600),
-        backoff_max: Duration::from_secs(600),
-        probe_min: Duration::from_millis(5),
-        lease: Duration::from_secs(1),
-        ..Policy::default()
-    };
+    let policy = Policy::default()
+        .max_attempts(max_attempts)
+        .backoff_min(Duration::from_secs(600))
+        .backoff_max(Duration::from_secs(600))
+        .probe_min(Duration::from_millis(5))
+        .lease(Duration::from_secs(1));
     let subscription = Subscription::new("audit", sink).start(Start::Beginning).policy(policy);
     Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap()
 }

@@ -16,11 +16,7 @@ use super::shop::{Kept, Shop, acknowledged, until};
 const COUNT: &str = "SELECT count(*) FROM postrider_events";
 
 fn soon() -> Retention {
-    Retention {
-        rest: Duration::from_millis(20),
-        batch_events_max: 100,
-        ..Retention::of(Duration::from_secs(60))
-    }
+    Retention::keep_for(Duration::from_secs(60)).interval(Duration::from_millis(20)).batch_events_max(100)
 }
 
 /// Acknowledges everything but what is called bad.
@@ -41,7 +37,7 @@ async fn a_delivered_outbox_shrinks_to_what_is_dead_and_the_last_event_seen() {
     let shop = Shop::open();
     write_old(&shop);
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let relay = Relay::builder().outbox_keeping(shop.store.clone(), [subscription], soon());
+    let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
     let relay = relay.spawn().await.unwrap();
     shop.wait_until(COUNT, 2).await;
     relay.shutdown().await.unwrap();
@@ -54,7 +50,7 @@ async fn a_slow_subscription_holds_retention_back_and_is_named() {
     write_old(&shop);
     shop.store.subscribe("slow", Start::Position(Position::new(101))).await.unwrap();
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let relay = Relay::builder().outbox_keeping(shop.store.clone(), [subscription], soon());
+    let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
     let relay = relay.spawn().await.unwrap();
     // 1 to 100 but the dead one, and the mark of the slow one.
     shop.wait_until(COUNT, 402).await;
@@ -71,8 +67,8 @@ async fn events_kept_for_ever_stay() {
     let shop = Shop::open();
     write_old(&shop);
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let forever = Retention { rest: Duration::from_millis(1), ..Retention::FOREVER };
-    let relay = Relay::builder().outbox_keeping(shop.store.clone(), [subscription], forever);
+    let forever = Retention::FOREVER.interval(Duration::from_millis(1));
+    let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], forever);
     let relay = relay.spawn().await.unwrap();
     shop.wait_until("SELECT floor FROM postrider_subscriptions", 500).await;
     relay.shutdown().await.unwrap();
@@ -105,7 +101,7 @@ fn what_will_be_deleted_and_what_was_is_logged_with_its_count() {
         let shop = Shop::open();
         write_old(&shop);
         let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-        let relay = Relay::builder().outbox_keeping(shop.store.clone(), [subscription], soon());
+        let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
         let relay = relay.spawn().await.unwrap();
         let logged = || lines.0.lock().unwrap().clone();
         assert!(

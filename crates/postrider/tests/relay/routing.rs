@@ -15,7 +15,7 @@ use super::shop::{Kept, Shop, acknowledged, number, order, until};
 
 fn hasty() -> Policy {
     let (short, long) = (Duration::from_millis(5), Duration::from_millis(20));
-    Policy { backoff_min: short, backoff_max: long, probe_min: short, probe_max: long, ..Policy::default() }
+    Policy::default().backoff_min(short).backoff_max(long).probe_min(short).probe_max(long)
 }
 
 async fn relay(shop: &Shop, sink: Kept, router: Router) -> Relay {
@@ -119,8 +119,8 @@ async fn an_event_for_two_destinations_waits_for_the_one_that_is_down_and_repeat
     Outbox::new().write_all(&shop.connect(), (0..50).map(order)).unwrap();
     let relay = relay(&shop, sink.clone(), router).await;
     sink.wait_for(1).await;
-    until("a destination is down", || relay.status()[0].brain.destinations_down > 0).await;
-    assert_eq!(relay.status()[0].brain.acknowledged, 0, "no event is done while a copy is missing");
+    until("a destination is down", || relay.status()[0].state.destinations_down > 0).await;
+    assert_eq!(relay.status()[0].state.acknowledged, 0, "no event is done while a copy is missing");
     up.store(true, Ordering::SeqCst);
     sink.wait_for(100).await;
     relay.shutdown().await.unwrap();

@@ -58,7 +58,7 @@ async fn subscriptions_of_one_outbox_do_not_disturb_each_other() {
     let outbox = Outbox::new();
     let connection = shop.connect();
     outbox.write_all(&connection, (0..50).map(order)).unwrap();
-    let policy = Policy { window_events_max: 7, batch_events_max: 3, ..Policy::default() };
+    let policy = Policy::default().window_events_max(7).batch_events_max(3);
     let subscriptions = [
         Subscription::new("fast", fast.clone()).start(Start::Beginning),
         Subscription::new("late", late.clone()).start(Start::Now).policy(policy),

@@ -64,16 +64,14 @@ pub(crate) async fn relay(store: Arc<dyn Store>, sink: &Taker) -> Result<Relay> 
 }
 
 pub(crate) async fn relay_to(store: Arc<dyn Store>, sink: impl Sink + 'static) -> Result<Relay> {
-    let policy = Policy {
-        lease: Duration::from_secs(1),
-        backoff_min: Duration::from_millis(5),
-        backoff_max: Duration::from_millis(20),
-        probe_min: Duration::from_millis(5),
-        probe_max: Duration::from_millis(20),
-        ..Policy::default()
-    };
+    let policy = Policy::default()
+        .lease(Duration::from_secs(1))
+        .backoff_min(Duration::from_millis(5))
+        .backoff_max(Duration::from_millis(20))
+        .probe_min(Duration::from_millis(5))
+        .probe_max(Duration::from_millis(20));
     let subscription = Subscription::new("mail", sink).start(Start::Beginning).policy(policy);
-    Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
+    Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
 }
 
 /// Rows of several keys, interleaved, each a transaction of its own.

@@ -68,16 +68,14 @@ impl<D: Database> Crew<D> {
     }
 
     async fn fill_up(&mut self) -> Result<()> {
-        let policy = Policy {
-            lease: Duration::from_millis(600),
-            window_events_max: WINDOW as usize,
-            batch_events_max: 60,
-            poll_max: Duration::from_millis(30),
-            flush_interval: Duration::from_millis(20),
+        let policy = Policy::default()
+            .lease(Duration::from_millis(600))
+            .window_events_max(WINDOW as usize)
+            .batch_events_max(60)
+            .poll_max(Duration::from_millis(30))
+            .flush_interval(Duration::from_millis(20))
             // No event of this storm kills a relay, however often one dies with it.
-            trial_deaths_max: 10_000,
-            ..Policy::default()
-        };
+            .trial_deaths_max(10_000);
         while self.relays.len() < RELAYS {
             self.hired += 1;
             let dice = Mutex::new(Dice::new(self.seed, 3_000 + self.hired));

@@ -4,7 +4,7 @@ mod report;
 mod selection;
 
 use clap::Args;
-use postrider::adopt::{Adopted, Adoption, Copying, Counts, Field, HandsOver};
+use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts, Field};
 use postrider::store::{Start, Store};
 use postrider::{Code, Error, Outbox};
 
@@ -43,13 +43,15 @@ pub struct Adopt {
     /// Outbox to move them to
     #[arg(long, value_name = "OUTBOX")]
     to: String,
-    /// Which undelivered events to move: beginning (all), time:RFC3339 (written at or after that time), now (none). Required if there are any
+    /// Which undelivered events to move: beginning (all), time:RFC3339 (written at or after that time), now (none).
+    /// Required if there are any
     #[arg(long, value_name = "START", value_parser = parse_start)]
     start: Option<Start>,
     /// Subscription whose undelivered events to move [default: the only one]
     #[arg(long, value_name = "NAME")]
     subscription: Option<String>,
-    /// Fields to drop if the other layout has no column for them: expires_at, action, namespace, producer, headers, topic, max_attempts
+    /// Fields to drop if the other layout has no column for them: expires_at, action, namespace, producer, headers,
+    /// topic, max_attempts
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = parse_field)]
     leave_out: Vec<Field>,
     /// Events per transaction; fewer if payloads are large
@@ -78,7 +80,7 @@ impl Adopt {
         &self,
         output: Output,
         settings: &Settings,
-        source: &dyn HandsOver,
+        source: &dyn AdoptSource,
         from: NamedOutbox<'_>,
         to: NamedOutbox<'_>,
     ) -> Result<(), Failure> {
@@ -107,7 +109,7 @@ impl Adopt {
         &self,
         output: Output,
         settings: &Settings,
-        source: &dyn HandsOver,
+        source: &dyn AdoptSource,
         (there, to): (&dyn Store, NamedOutbox<'_>),
         name: &str,
         counts: &Counts,
@@ -120,15 +122,15 @@ impl Adopt {
         };
         let target = to.outbox.database.admin().outbox(Outbox::anonymous().limits(to.outbox.limits.clone()));
         let mut interrupts = Interrupts::listen()?;
-        let mut copying = Copying::begin(source, target, adoption, counts).await?;
-        report::notes(output, to, counts);
+        let mut copying = AdoptionRun::begin(source, target, adoption, counts).await?;
+        report::print_notes(output, to, counts);
         let ended = match subscribe(settings, there, to, copying.total()).await {
             Ok(()) => move_all(output, &mut copying, &mut interrupts).await,
             Err(failure) => Err(failure),
         };
         let copied = copying.copied();
         if let Err(failure) = ended {
-            // What went wrong is what the user wants to hear.
+            // The first error is reported; an error of the release would hide it.
             _ = copying.release().await;
             if matches!(failure, Failure::Interrupted) {
                 output.say(format!("moved {}; run it again to continue", count(copied, "event")));
@@ -136,15 +138,15 @@ impl Adopt {
             return Err(failure);
         }
         let adopted = copying.finish().await?;
-        report::reported(output, &adopted);
+        report::print_result(output, &adopted);
         Ok(adopted)
     }
 }
 
-/// Moves batch after batch. Ctrl-C ends it after the one under way.
+/// Moves batch after batch. Ctrl-C ends it after the batch in progress.
 async fn move_all(
     output: Output,
-    copying: &mut Copying<'_>,
+    copying: &mut AdoptionRun<'_>,
     interrupts: &mut Interrupts,
 ) -> Result<(), Failure> {
     let template = "{bar:30} {percent:>3}%  {pos} of {len} events  {elapsed}, {eta} left";
@@ -171,8 +173,8 @@ async fn move_all(
     }
 }
 
-/// Makes sure that a subscription will receive the events: in the layout `postrider` a subscription that begins later may leave them
-/// out.
+/// Ensures that a subscription will receive the events: in the layout `postrider`, a subscription that is created later
+/// may skip them.
 async fn subscribe(
     settings: &Settings,
     there: &dyn Store,

@@ -1,4 +1,4 @@
-//! What is there, and what came of it.
+//! The report of an adoption: events by state, and the result.
 
 use postrider::adopt::{Adopted, Counts};
 use postrider::layout::EventField;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::selection::NamedOutbox;
 use crate::output::{Align, Output, Table, View, count};
 
-/// Counts before, and after.
+/// Events by state, before and after.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Report {
     from: String,
@@ -105,8 +105,8 @@ impl View for Report {
     }
 }
 
-/// What the user should know before anything moves.
-pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
+/// Prints what will not be moved unchanged, before anything is moved.
+pub(super) fn print_notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
     if counts.given_up > 0 {
         output.say(format!("dead, not moved: {}", count(counts.given_up, "event")));
     }
@@ -125,14 +125,14 @@ pub(super) fn notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) {
     }
 }
 
-/// What came of it.
-pub(super) fn reported(output: Output, adopted: &Adopted) {
-    let Adopted { copied, counts, strangers } = adopted;
+/// Prints the result.
+pub(super) fn print_result(output: Output, adopted: &Adopted) {
+    let Adopted { copied, counts, delivered_elsewhere } = adopted;
     output.say(format!("moved {}; not moved: {counts}", count(*copied, "event")));
-    if *strangers > 0 {
+    if *delivered_elsewhere > 0 {
         output.say(format!(
             "another publisher delivered {} from this table in the meantime: stop it; some of the moved events may arrive twice",
-            count(*strangers, "event")
+            count(*delivered_elsewhere, "event")
         ));
     }
 }

@@ -1,6 +1,6 @@
-//! Which outboxes and which subscription are meant.
+//! Selects the outboxes and the subscription.
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::RowLayout;
 use postrider::{Code, Error};
 
@@ -22,7 +22,7 @@ impl NamedOutbox<'_> {
     }
 }
 
-/// The outbox of this name, else the only one with this layout.
+/// The outbox with this name, otherwise the only one with this layout.
 pub(super) fn find_outbox<'a>(
     settings: &'a Settings,
     flag: &str,
@@ -52,7 +52,7 @@ pub(super) fn find_outbox<'a>(
     Err(error.into())
 }
 
-/// Refuses outboxes between which nothing can move.
+/// Rejects outboxes between which events cannot be moved.
 pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Failure> {
     let (here, there) = (from.outbox.database.location(), to.outbox.database.location());
     let what = match (from.outbox.database.admin().layout(), to.outbox.database.admin().layout()) {
@@ -85,10 +85,10 @@ pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Fa
     Err(Error::new(Code::AdoptionRefused, what).into())
 }
 
-/// The subscription that is asked for, else the only one.
+/// The requested subscription, otherwise the only one.
 pub(super) async fn find_subscription(
     settings: &Settings,
-    source: &dyn HandsOver,
+    source: &dyn AdoptSource,
     from: NamedOutbox<'_>,
     to: NamedOutbox<'_>,
     wanted: Option<&str>,
@@ -99,7 +99,7 @@ pub(super) async fn find_subscription(
     let mut names: Vec<String> =
         source.overview(0).await?.subscriptions.into_iter().map(|of| of.name).collect();
     if from.outbox.database.admin().layout().is_some() {
-        // A table that no relay of ours has worked on yet: any process that is to work on it, or on the other one.
+        // No relay has served the table yet: use the configured subscription of this or of the other outbox.
         for outbox in [from.name, to.name] {
             if names.is_empty() {
                 let of_it = settings.subscriptions.iter().filter(|(_, of)| of.outbox == outbox);

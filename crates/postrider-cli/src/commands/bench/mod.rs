@@ -71,7 +71,7 @@ enum Destination {
     Kafka,
 }
 
-// No documentation of its own: it would take the place of the commands'.
+// Without a doc comment: clap would show it instead of that of the command.
 #[derive(Debug, Args)]
 struct Events {
     /// Events in the backlog
@@ -245,7 +245,7 @@ impl Bench {
         }
     }
 
-    /// Which of the two that speak the same protocol.
+    /// MySQL or MariaDB, which share a protocol.
     fn kind(&self) -> Kind {
         if matches!(self.db, Database::Mysql) { Kind::MySql } else { Kind::MariaDb }
     }

@@ -1,4 +1,4 @@
-//! What to measure: given servers, or some of our own that end with this process.
+//! The servers to measure: existing ones, or private ones that end with this process.
 
 use postrider_testkit::servers::mysql::{Kind, Options, Server};
 use postrider_testkit::servers::postgres;
@@ -14,8 +14,8 @@ pub(super) fn postgres_url() -> Result<String, postrider_bench::Error> {
     Ok(started.to_owned())
 }
 
-/// A PostgreSQL server whose commits are on disk when they are confirmed, with room for the whole table in memory; one of
-/// our own ends when this is dropped.
+/// A PostgreSQL server whose commits are on disk when they are confirmed, with memory for the whole table; a private
+/// server ends when this is dropped.
 pub(super) struct DurablePostgres {
     pub(super) url: String,
     _started: Option<postgres::Server>,
@@ -35,8 +35,7 @@ impl DurablePostgres {
     }
 }
 
-/// A MySQL or MariaDB server to measure, with room for the whole table in memory; one of our own ends when this is
-/// dropped.
+/// A MySQL or MariaDB server to measure, with memory for the whole table; a private server ends when this is dropped.
 pub(super) struct MySql {
     pub(super) name: &'static str,
     pub(super) url: String,
@@ -48,7 +47,7 @@ impl MySql {
         Self::start(kind, &[])
     }
 
-    /// One whose commits are on disk when they are confirmed.
+    /// A server whose commits are on disk when they are confirmed.
     pub(super) fn durable(kind: Kind) -> Result<Self, postrider_bench::Error> {
         Self::start(kind, &["innodb_flush_log_at_trx_commit=1"])
     }
@@ -72,7 +71,7 @@ impl MySql {
     }
 }
 
-/// A Kafka cluster to measure; a server of our own ends when this is dropped.
+/// A Kafka cluster to measure; a private server ends when this is dropped.
 #[cfg(feature = "kafka")]
 pub(super) struct Kafka {
     pub(super) brokers: String,

@@ -39,7 +39,7 @@ impl Check {
     }
 }
 
-/// For programs the problems are the data.
+/// With `--json` the problems are the data.
 fn report(context: &Context, checked: Result<Settings, Vec<Problem>>) -> Result<(), Failure> {
     let problems = checked.err().unwrap_or_default();
     let exit = problems.first().map(|problem| Exit::from(problem.code));

@@ -35,12 +35,12 @@ fn layouts() -> PossibleValuesParser {
 }
 
 impl Init {
-    /// Never replaces a file unless told to, even one that appears at this very moment.
+    /// Never replaces a file without `--force`, even if it is created concurrently.
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let (path, _) = context.config_path();
         let mut options = OpenOptions::new();
         options.write(true);
-        // Secrets may be written into it later.
+        // The user may add secrets later.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         if self.force {

@@ -65,7 +65,7 @@ impl Shown {
     }
 }
 
-/// The destination of a rule, if it is the URL of an endpoint: its path may hold a token, as that of a sink may.
+/// The destination of a rule if it is the URL of an endpoint: its path may contain a token, as that of a sink may.
 fn endpoint(spec: &KeySpec, value: &Value) -> Option<String> {
     let is_destination = spec.section == Section::Rule && spec.name == "destination";
     let Value::Text(text) = value else { return None };

@@ -20,7 +20,7 @@ const EXAMPLES: &str = "Examples:
   postrider events list --since 2026-01-01T00:00:00Z --until 2026-01-02T00:00:00Z --json
   postrider events list --contains '{\"customer\": 7}' --limit 10";
 
-/// Characters of a payload in the table for people.
+/// Maximum number of characters of a payload in the table.
 const PAYLOAD_SHOWN: usize = 80;
 
 /// Show events, newest first
@@ -81,7 +81,7 @@ impl List {
     }
 }
 
-/// A moment, or how long ago it was.
+/// A time, or an age.
 fn time(text: &str) -> Result<Timestamp, &'static str> {
     if let Some(ago) = duration::parse(text) {
         let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);

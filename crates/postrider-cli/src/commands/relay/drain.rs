@@ -1,4 +1,4 @@
-//! What a relay serves, and when all of it that was there at the start is delivered.
+//! The progress of a relay: what it serves, and when all events that were committed at the start are delivered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use crate::config::Settings;
 use crate::config::settings::SubscriptionSettings;
 use crate::output::count;
 
-/// How often progress is looked at: each look is a few reads.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the progress is read; each time costs a few queries.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The outboxes of a running relay, to look at.
+/// Reads the progress of a running relay.
 pub(super) struct Drain<'a> {
     settings: &'a Settings,
     stores: &'a Stores,
 }
 
-/// The outboxes at one moment, by name.
-pub(super) struct Look<'a> {
+/// The overviews of all outboxes at one time, by name.
+pub(super) struct Overviews<'a> {
     settings: &'a Settings,
     outboxes: BTreeMap<String, Overview>,
 }
@@ -33,35 +33,35 @@ impl<'a> Drain<'a> {
         Self { settings, stores }
     }
 
-    pub(super) async fn look(&self) -> Result<Look<'a>> {
+    pub(super) async fn read_overviews(&self) -> Result<Overviews<'a>> {
         let mut outboxes = BTreeMap::new();
         for (name, store) in self.stores.iter() {
             outboxes.insert(name.to_owned(), store.overview(0).await?);
         }
-        Ok(Look { settings: self.settings, outboxes })
+        Ok(Overviews { settings: self.settings, outboxes })
     }
 
-    /// Waits until everything committed `at_start` is delivered or given up, by this relay or another. What an
-    /// operator stopped is not waited for.
+    /// Waits until every event committed `at_start` is delivered or given up, by this relay or another. Does not wait
+    /// for subscriptions that an operator stopped.
     ///
     /// # Errors
-    /// [`Code::Undelivered`] if something was given up meanwhile or waits for an operator.
-    pub(super) async fn wait(&self, at_start: &Look<'_>, relay: &RelayHandle) -> Result<()> {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+    /// [`Code::Undelivered`] if an event was given up in the meantime or waits for an operator.
+    pub(super) async fn wait(&self, at_start: &Overviews<'_>, relay: &RelayHandle) -> Result<()> {
+        let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
-            looks.tick().await;
-            let now = self.look().await?;
-            refuse_trouble(relay)?;
+            ticks.tick().await;
+            let now = self.read_overviews().await?;
+            refuse_unrecoverable_error(relay)?;
             if now.is_settled_by(relay) && now.has_delivered(at_start) {
                 return now.refuse_lost(at_start).and_then(|()| now.refuse_stopped(at_start));
             }
         }
     }
 
-    /// What this relay delivered, and what is parked now, in one line. `None` if the database does not answer.
+    /// One line about what this relay delivered and what is parked. `None` if the database does not answer.
     pub(super) async fn summary(&self, relay: &RelayHandle) -> Option<String> {
-        let now = self.look().await.ok()?;
-        let delivered: u64 = relay.status().iter().map(|of| of.brain.acknowledged).sum();
+        let now = self.read_overviews().await.ok()?;
+        let delivered: u64 = relay.status().iter().map(|of| of.state.acknowledged).sum();
         let parked = |state| now.served().map(|(_, _, of)| of.parked.count(state)).sum::<u64>();
         let states: Vec<_> = ParkedState::ALL
             .into_iter()
@@ -78,9 +78,9 @@ impl<'a> Drain<'a> {
     }
 }
 
-impl Look<'_> {
-    /// Logs what is served, from where on. Names and paths only: no secret.
-    pub(super) fn tell(&self) {
+impl Overviews<'_> {
+    /// Logs the served subscriptions and where they continue. Contains only names and paths, no secrets.
+    pub(super) fn log_served(&self) {
         for (outbox, of, subscription) in self.served() {
             let sink = self.settings.sinks.get(&of.sink).map(|sink| sink.target.to_string());
             let (name, from) = (&subscription.name, subscription.floor.next().get());
@@ -99,21 +99,21 @@ impl Look<'_> {
         })
     }
 
-    /// Whether a relay has examined what is parked: this relay, with nothing left in its hands, or another
-    /// that leads. Before that, an event that today's rules would send may still count as unrouted.
+    /// Whether a relay has processed the parked events: this relay, with nothing left in memory, or another one that
+    /// leads. Before that, an event that matches the current rules may still count as unrouted.
     fn is_settled_by(&self, relay: &RelayHandle) -> bool {
         let status = relay.status();
         self.running().all(|(_, _, subscription)| {
             let ours = status.iter().filter(|of| of.subscription == subscription.name);
-            let mut leading = ours.map(|of| &of.brain).filter(|brain| brain.leading.is_some()).peekable();
+            let mut leading = ours.map(|of| &of.state).filter(|state| state.leading.is_some()).peekable();
             match leading.peek() {
-                Some(_) => leading.all(|brain| brain.recalling == 0 && brain.events_in_memory == 0),
+                Some(_) => leading.all(|state| state.fetching_parked == 0 && state.events_in_memory == 0),
                 None => subscription.lease.as_ref().is_some_and(|lease| lease.holder != relay.name()),
             }
         })
     }
 
-    /// The served subscriptions that no operator, history or destination stopped.
+    /// The served subscriptions that are neither paused nor halted.
     fn running(&self) -> impl Iterator<Item = (&str, &SubscriptionSettings, &SubscriptionOverview)> {
         self.served().filter(|(_, _, of)| of.paused.is_none() && of.halted.is_none())
     }
@@ -122,15 +122,15 @@ impl Look<'_> {
         !self.running().any(|(outbox, of, subscription)| at_start.leaves(outbox, of, subscription))
     }
 
-    /// Whether something that was committed at this moment still waits, by a later look at the subscription.
+    /// Whether an event that was committed at this time is still undelivered according to a later overview.
     fn leaves(&self, outbox: &str, of: &SubscriptionSettings, later: &SubscriptionOverview) -> bool {
         let target = self.outboxes.get(outbox).map_or(Position::ZERO, |overview| overview.last);
         let due = |first: Option<Position>| first.is_some_and(|first| first <= target);
-        due(later.backlog.first) || (due(later.parked.first) && moving(of, later) > 0)
+        due(later.backlog.first) || (due(later.parked.first) && retried(of, later) > 0)
     }
 
-    /// A stopped subscription delivers nothing, however long one waits. A paused one without events to deliver is no
-    /// matter; of a halted one it is unknown which events it would deliver.
+    /// A stopped subscription delivers nothing. A paused one without undelivered events is not an error; for a halted
+    /// one it is unknown which events it would deliver.
     fn refuse_stopped(&self, at_start: &Self) -> Result<()> {
         for (outbox, of, subscription) in self.served() {
             let (how, reason) = match (&subscription.halted, &subscription.paused) {
@@ -157,9 +157,10 @@ impl Look<'_> {
     }
 
     fn refuse_lost(&self, at_start: &Self) -> Result<()> {
-        let given_up = |look: &Self| -> u64 {
-            look.served()
-                .map(|(_, of, subscription)| subscription.parked.total() - moving(of, subscription))
+        let given_up = |overviews: &Self| -> u64 {
+            overviews
+                .served()
+                .map(|(_, of, subscription)| subscription.parked.total() - retried(of, subscription))
                 .sum()
         };
         match given_up(self).saturating_sub(given_up(at_start)) {
@@ -172,22 +173,22 @@ impl Look<'_> {
     }
 }
 
-/// What a relay waits for until an operator fixes it: a script that drains cannot.
-fn refuse_trouble(relay: &RelayHandle) -> Result<()> {
+/// Returns an error that only an operator can fix. A relay waits for that; a drain does not.
+fn refuse_unrecoverable_error(relay: &RelayHandle) -> Result<()> {
     for status in relay.status() {
         let code = status
-            .trouble_code
-            .filter(|code| code.recovery() == Recovery::Person && *code != Code::StoreReadOnly);
-        if let (Some(code), Some(sentence)) = (code, status.trouble) {
+            .error_code
+            .filter(|code| code.recovery() == Recovery::Operator && *code != Code::StoreReadOnly);
+        if let (Some(code), Some(sentence)) = (code, status.error) {
             return Err(Error::new(code, format!("subscription {:?}: {sentence}", status.subscription)));
         }
     }
     Ok(())
 }
 
-/// Parked events that go on by themselves: neither final, nor unrouted, nor behind one that only an operator
-/// can move.
-fn moving(of: &SubscriptionSettings, subscription: &SubscriptionOverview) -> u64 {
+/// The number of parked events that are retried automatically: not final, not unrouted, and not behind an event that
+/// needs an operator.
+fn retried(of: &SubscriptionSettings, subscription: &SubscriptionOverview) -> u64 {
     let parked = &subscription.parked;
     let behind_dead = if of.policy.on_dead == OnDead::Block { parked.behind_dead } else { 0 };
     let all: u64 =

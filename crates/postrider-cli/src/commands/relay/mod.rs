@@ -86,14 +86,14 @@ impl Relay {
     async fn serve(&self, settings: &Settings) -> Result<(), Failure> {
         let mut stores = Stores::default();
         let ended = self.serve_on(settings, &mut stores).await;
-        // Who asked twice does not want to wait for anything.
+        // After a second signal, exit without waiting.
         if !matches!(ended, Err(Failure::Interrupted)) {
             stores.close().await;
         }
         ended
     }
 
-    /// When a drain is given up; without a limit, never.
+    /// Returns when the time limit of a drain is over; without a limit, never.
     async fn time_out(&self) -> Error {
         let Some(timeout) = self.timeout else { return std::future::pending().await };
         tokio::time::sleep(timeout).await;
@@ -104,28 +104,28 @@ impl Relay {
     }
 
     async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
-        // Before anything is started: a signal must not find a relay that is not stopped.
+        // Before anything is started, so that every signal stops the relay cleanly.
         let mut interrupts = Interrupts::listen()?;
         let time_out = self.time_out();
         tokio::pin!(time_out);
         let started = tokio::select! {
             biased;
-            // Another process who waits for a database may be told to stop, too.
+            // A signal also ends the wait for a database.
             () = interrupts.next() => return if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
             late = &mut time_out, if self.drain => return Err(late.into()),
             started = self.start(settings, stores) => started,
         };
         let mut relay = started?;
         let drain = Drain::new(settings, stores);
-        let at_start = drain.look().await?;
-        at_start.tell();
+        let at_start = drain.read_overviews().await?;
+        at_start.log_served();
         let handle = relay.handle();
 
         let ended = tokio::select! {
             biased;
-            // To be told to stop is the end of a relay, and not of a drain.
+            // A signal is the normal end of a relay, but interrupts a drain.
             () = interrupts.next() => if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
-            died = relay.died() => Err(died.into()),
+            error = relay.panicked() => Err(error.into()),
             drained = drain.wait(&at_start, &handle), if self.drain => drained.map_err(Failure::from),
             late = &mut time_out, if self.drain => Err(late.into()),
         };

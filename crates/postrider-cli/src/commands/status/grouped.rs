@@ -1,19 +1,19 @@
-//! What `status --by` shows: events counted, one row per group.
+//! The output of `status --by`: event counts, one row per group.
 
 use std::time::Duration;
 
-use postrider::store::{Spread, Tally, TallyBy, TallyGroup};
+use postrider::store::{CountBy, CountGroup, Distribution, EventCounts};
 use serde::{Serialize, Serializer};
 
 use crate::output::{Align, Table, View, age};
 
 /// The groups of some outboxes.
 pub(super) struct GroupedCounts {
-    by: TallyBy,
+    by: CountBy,
     rows: Vec<Row>,
 }
 
-/// Every key is there in every row; what is not asked for or not known is null.
+/// Every row has all keys; those that were not requested or are not known are null.
 #[derive(Serialize)]
 struct Row {
     outbox: String,
@@ -25,12 +25,12 @@ struct Row {
     total: u64,
     pending: u64,
     failed: u64,
-    /// Delivered, or not wanted.
+    /// Delivered or filtered.
     done: u64,
     due: u64,
     attempts_avg: Option<f64>,
     attempts_max: Option<u64>,
-    /// The age of what is not done.
+    /// The age of events that are not done.
     lag_seconds: Option<Seconds>,
     /// From creation to delivery.
     latency_seconds: Option<Seconds>,
@@ -44,19 +44,19 @@ struct Seconds {
     max: f64,
 }
 
-impl From<Spread> for Seconds {
-    fn from(Spread { avg, p50, p95, max }: Spread) -> Self {
+impl From<Distribution> for Seconds {
+    fn from(Distribution { avg, p50, p95, max }: Distribution) -> Self {
         Self { avg, p50, p95, max }
     }
 }
 
 impl GroupedCounts {
-    pub(super) fn new(by: TallyBy) -> Self {
+    pub(super) fn new(by: CountBy) -> Self {
         Self { by, rows: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, outbox: &str, tally: Tally) {
-        self.rows.extend(tally.groups.into_iter().map(|group| Row::new(outbox, group)));
+    pub(super) fn add(&mut self, outbox: &str, event_counts: EventCounts) {
+        self.rows.extend(event_counts.groups.into_iter().map(|group| Row::new(outbox, group)));
     }
 }
 
@@ -67,7 +67,7 @@ impl Serialize for GroupedCounts {
 }
 
 impl Row {
-    fn new(outbox: &str, group: TallyGroup) -> Self {
+    fn new(outbox: &str, group: CountGroup) -> Self {
         Self {
             outbox: outbox.to_owned(),
             subscription: group.subscription,
@@ -86,16 +86,16 @@ impl Row {
         }
     }
 
-    fn keys(&self, by: TallyBy) -> Vec<String> {
+    fn keys(&self, by: CountBy) -> Vec<String> {
         let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         match by {
-            TallyBy::Type => vec![known(&self.event_type)],
-            TallyBy::Hour => vec![known(&self.hour)],
-            TallyBy::Producer => vec![known(&self.producer), known(&self.event_type)],
+            CountBy::Type => vec![known(&self.event_type)],
+            CountBy::Hour => vec![known(&self.hour)],
+            CountBy::Producer => vec![known(&self.producer), known(&self.event_type)],
         }
     }
 
-    fn cells(&self, by: TallyBy) -> Vec<String> {
+    fn cells(&self, by: CountBy) -> Vec<String> {
         let whose = match &self.subscription {
             Some(name) => format!("{}/{name}", self.outbox),
             None => format!("{}/-", self.outbox),
@@ -118,7 +118,7 @@ impl Row {
 }
 
 fn times(spread: Option<Seconds>, some: impl Fn(Seconds) -> [f64; 3]) -> [String; 3] {
-    // A writer's clock may be ahead of the database's: such an event is of no age.
+    // If the writer's clock is ahead of the database's, the age is 0.
     let shown =
         |seconds: f64| Duration::try_from_secs_f64(seconds.max(0.0)).map_or_else(|_| "-".to_owned(), age);
     spread.map_or_else(|| ["-", "-", "-"].map(str::to_owned), |spread| some(spread).map(shown))
@@ -128,9 +128,9 @@ impl View for GroupedCounts {
     fn table(&self) -> Table {
         let mut columns = vec![("subscription", Align::Left)];
         columns.extend(match self.by {
-            TallyBy::Type => vec![("type", Align::Left)],
-            TallyBy::Hour => vec![("hour", Align::Left)],
-            TallyBy::Producer => vec![("producer", Align::Left), ("type", Align::Left)],
+            CountBy::Type => vec![("type", Align::Left)],
+            CountBy::Hour => vec![("hour", Align::Left)],
+            CountBy::Producer => vec![("producer", Align::Left), ("type", Align::Left)],
         });
         columns.extend(
             [

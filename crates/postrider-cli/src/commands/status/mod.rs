@@ -4,7 +4,7 @@ mod report;
 mod grouped;
 
 use clap::{Args, ValueEnum};
-use postrider::store::TallyBy;
+use postrider::store::CountBy;
 
 use self::grouped::GroupedCounts;
 use self::report::Report;
@@ -22,10 +22,10 @@ const EXAMPLES: &str = "Examples:
   postrider status --by producer   by writer
   postrider status --json          for programs, with every figure";
 
-/// Events that wait are counted up to here; beyond it a number says less than the time it takes.
+/// Undelivered events are counted up to this number, which limits the time of the query.
 const BACKLOG_MAX: u64 = 100_000;
 
-/// Maximum number of groups shown; `more` says whether there are others.
+/// Maximum number of groups shown.
 const GROUPS_MAX: usize = 1_000;
 
 /// Show the progress of each subscription
@@ -52,11 +52,11 @@ enum By {
     Type,
     /// The hour they were written, in UTC; the newest first
     Hour,
-    /// Who wrote them, and their type
+    /// Their producer and type
     Producer,
 }
 
-impl From<By> for TallyBy {
+impl From<By> for CountBy {
     fn from(by: By) -> Self {
         match by {
             By::Type => Self::Type,
@@ -66,8 +66,8 @@ impl From<By> for TallyBy {
     }
 }
 
-/// What a prepared transaction that is never decided means for an outbox.
-fn held_up(name: &str) -> String {
+/// A note about a prepared transaction that is not finished.
+fn prepared_note(name: &str) -> String {
     format!(
         "the prepared transaction XA {name} is not finished: on MariaDB, positions that were rolled back \
          since then wait for it, and so does retention; run XA COMMIT or XA ROLLBACK"
@@ -85,27 +85,28 @@ impl Status {
             let overview =
                 block_on(Threads::One, async { Ok(outbox.database.admin().overview(BACKLOG_MAX).await?) })?;
             report.add(name, &overview, &settings);
-            let undecided =
+            let prepared =
                 block_on(Threads::One, async { Ok(outbox.database.admin().prepared_transactions().await) })?
-                    // `doctor` tells who may not list them.
+                    // `doctor` reports a missing privilege.
                     .unwrap_or_default();
             if !context.output.is_json() {
-                undecided.iter().for_each(|xa| context.output.say(format!("{name}: {}", held_up(xa))));
+                prepared.iter().for_each(|xa| context.output.say(format!("{name}: {}", prepared_note(xa))));
             }
-            report.set_undecided(name, &undecided);
+            report.set_prepared(name, &prepared);
         }
         context.output.data(&report)
     }
 
-    fn counts(&self, context: &Context, settings: &Settings, by: TallyBy) -> Result<(), Failure> {
+    fn counts(&self, context: &Context, settings: &Settings, by: CountBy) -> Result<(), Failure> {
         let mut counts = GroupedCounts::new(by);
         for (name, outbox) in self.outbox.all_or_named(settings)? {
-            let tally =
-                block_on(Threads::One, async { Ok(outbox.database.admin().tally(by, GROUPS_MAX).await?) })?;
-            if tally.more {
+            let event_counts = block_on(Threads::One, async {
+                Ok(outbox.database.admin().count_events(by, GROUPS_MAX).await?)
+            })?;
+            if event_counts.more {
                 context.output.say(format!("{name}: only the first {GROUPS_MAX} groups are shown"));
             }
-            counts.add(name, tally);
+            counts.add(name, event_counts);
         }
         context.output.data(&counts)
     }

@@ -1,4 +1,4 @@
-//! What `status` shows: each subscription in one row, for programs with every figure.
+//! The output of `status`: one row per subscription; as JSON with every figure.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::config::Settings;
 use crate::output::{Align, Table, View, age};
 
-/// The subscriptions of some outboxes: those of the database and those of the configuration.
+/// The subscriptions of the selected outboxes, from the database and from the configuration.
 #[derive(Default, Serialize)]
 #[serde(transparent)]
 pub(super) struct Report {
@@ -23,31 +23,31 @@ pub(super) struct Report {
 struct Row {
     outbox: String,
     subscription: String,
-    /// Whether it stands in the configuration. One that does not is served by another relay or by none.
+    /// Whether it is in the configuration. If not, another relay or none serves it.
     configured: bool,
     #[serde(flatten)]
     state: State,
     lease: Option<Lease>,
     /// Relays that wait for the lease.
     standby: Vec<String>,
-    /// Destinations that its relay takes for down.
+    /// Destinations that its relay considers down.
     destinations_down: Vec<Down>,
-    /// All up to here is done; `None` before it is created, and where each row has a state of its own.
+    /// All events up to this position are done; `None` before it is created, and for a table with a state per row.
     floor: Option<i64>,
     /// The last position of the outbox.
     last: i64,
     backlog: Backlog,
     oldest_undelivered: Option<String>,
     oldest_undelivered_seconds: Option<f64>,
-    /// It is the one that keeps events from being deleted that are older than the outbox's `retention`.
-    holds_retention_back: bool,
+    /// This subscription still needs events that are older than the outbox's `retention`.
+    blocks_retention: bool,
     parked: BTreeMap<&'static str, u64>,
     last_error: Option<String>,
-    /// The newest errors, each once, the last first.
+    /// The latest errors without repetitions, newest first.
     errors: Vec<String>,
-    /// Prepared transactions of its server that are not decided yet: on MariaDB the floor may wait for them.
+    /// Prepared transactions of its server that are not finished: on MariaDB the floor may wait for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    undecided_transactions: Vec<String>,
+    prepared_transactions: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -60,19 +60,19 @@ struct Down {
     next_probe_seconds: f64,
 }
 
-/// How it is doing, in one word.
+/// The state of a subscription.
 #[derive(Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 enum State {
-    /// A relay works it.
+    /// A relay serves it.
     Leading,
-    /// The operator stopped it.
+    /// An operator paused it.
     Paused { reason: String },
     /// Its database's history changed; it waits for an operator.
     Halted { reason: String },
-    /// No relay works it.
+    /// No relay serves it.
     Idle,
-    /// It stands in the configuration only: a relay creates it at its start.
+    /// It is only in the configuration: a relay creates it at startup.
     New,
 }
 
@@ -87,7 +87,7 @@ struct Lease {
 #[derive(Serialize, Default)]
 struct Backlog {
     events: u64,
-    /// There are at least so many: counting stopped.
+    /// Counting stopped at this number; there may be more.
     at_least: bool,
 }
 
@@ -107,7 +107,7 @@ impl Report {
             settings.outboxes.get(outbox).is_some_and(|of| of.database.admin().layout().is_some());
         for subscription in &overview.subscriptions {
             let mut row = Row::new(outbox, subscription, overview, configured(&subscription.name));
-            row.holds_retention_back = held.as_ref() == Some(&subscription.name);
+            row.blocks_retention = held.as_ref() == Some(&subscription.name);
             if has_row_states {
                 row.floor = None;
             }
@@ -120,10 +120,10 @@ impl Report {
 }
 
 impl Report {
-    /// Tells of transactions that are not decided yet on the server of an outbox.
-    pub(super) fn set_undecided(&mut self, outbox: &str, names: &[String]) {
+    /// Adds the prepared transactions that are not finished on the server of an outbox.
+    pub(super) fn set_prepared(&mut self, outbox: &str, names: &[String]) {
         for row in self.rows.iter_mut().filter(|row| row.outbox == outbox) {
-            row.undecided_transactions = names.to_vec();
+            row.prepared_transactions = names.to_vec();
         }
     }
 }
@@ -151,11 +151,11 @@ impl Row {
             backlog: Backlog { events: subscription.backlog.events, at_least: subscription.backlog.more },
             oldest_undelivered: oldest.map(|time| time.to_string()),
             oldest_undelivered_seconds: oldest.map(|time| time.until(now).as_secs_f64()),
-            holds_retention_back: false,
+            blocks_retention: false,
             parked: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
             last_error: subscription.parked.last_error().map(str::to_owned),
             errors: subscription.parked.errors.clone(),
-            undecided_transactions: Vec::new(),
+            prepared_transactions: Vec::new(),
         }
     }
 
@@ -173,11 +173,11 @@ impl Row {
             backlog: Backlog::default(),
             oldest_undelivered: None,
             oldest_undelivered_seconds: None,
-            holds_retention_back: false,
+            blocks_retention: false,
             parked: BTreeMap::new(),
             last_error: None,
             errors: Vec::new(),
-            undecided_transactions: Vec::new(),
+            prepared_transactions: Vec::new(),
         }
     }
 
@@ -198,11 +198,11 @@ impl Row {
         all.extend(self.destinations_down.iter().map(Down::words));
         all.extend((!self.standby.is_empty()).then(|| format!("standby: {}", self.standby.join(", "))));
         all.extend((!self.configured).then(|| "not in the configuration".to_owned()));
-        all.extend(self.holds_retention_back.then(|| "blocks retention".to_owned()));
+        all.extend(self.blocks_retention.then(|| "blocks retention".to_owned()));
         all.join("; ")
     }
 
-    /// What destinations say comes first: it is why nothing moves.
+    /// Destinations that are down come first, because they explain why nothing is delivered.
     fn errors(&self) -> String {
         let down = self.destinations_down.iter().map(|down| down.error.as_str());
         down.chain(self.errors.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
@@ -225,7 +225,7 @@ impl Row {
 impl Down {
     fn words(&self) -> String {
         let seconds = |seconds| age(Duration::from_secs_f64(seconds));
-        // The report may be older than the try: then it is not known yet how it went.
+        // The relay's report may be older than its last probe: the result of that probe is then not known yet.
         let next = match self.next_probe_seconds {
             0.0 => "retried since".to_owned(),
             later => format!("next retry in {}", seconds(later)),
@@ -234,14 +234,14 @@ impl Down {
     }
 }
 
-/// Those that said so, without the one that holds the lease by now.
+/// Relays that reported themselves as standby, without the one that now holds the lease.
 fn standby(subscription: &SubscriptionOverview, now: Timestamp) -> Vec<String> {
     let leader = subscription.leader(now).map(|lease| lease.holder.as_str());
     let waiting = subscription.relays.iter().filter(|of| !of.leading && leader != Some(of.relay.as_str()));
     waiting.map(|of| of.relay.clone()).collect()
 }
 
-/// As the relay sees it that holds the lease.
+/// According to the relay that holds the lease.
 fn down(subscription: &SubscriptionOverview, now: Timestamp) -> Vec<Down> {
     let leader = subscription.leader(now).map(|lease| lease.holder.as_str());
     let leading = subscription.relays.iter().filter(|of| of.leading && leader == Some(of.relay.as_str()));
@@ -256,7 +256,7 @@ fn down(subscription: &SubscriptionOverview, now: Timestamp) -> Vec<Down> {
     leading.flat_map(|of| &of.down).map(words).collect()
 }
 
-/// What an operator did comes before who holds the lease.
+/// A halt or pause takes precedence over the lease.
 fn state(subscription: &SubscriptionOverview, now: Timestamp) -> State {
     match (&subscription.halted, &subscription.paused) {
         (Some(reason), _) => State::Halted { reason: reason.clone() },

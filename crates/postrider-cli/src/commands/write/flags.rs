@@ -82,7 +82,7 @@ impl EventFlags {
     }
 }
 
-/// Reads what a payload flag names, up to one byte more than fits: enough to be refused for its size.
+/// Reads the payload, at most one byte more than the limit, so that a larger one is rejected for its size.
 fn payload(given: &str, bytes_max: usize) -> Result<Vec<u8>> {
     let (from, name) = match given.strip_prefix('@') {
         Some(path) => (File::open(path).map(|file| Box::new(file) as Box<dyn Read>), path),

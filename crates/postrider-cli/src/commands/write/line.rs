@@ -10,7 +10,7 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-/// The fields of the envelope, and those that only a writer needs.
+/// The fields of the envelope, and those that only a writer uses.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields<'a> {
@@ -34,7 +34,7 @@ struct Fields<'a> {
     producer: Option<String>,
     #[serde(borrow)]
     action: Option<ActionFields<'a>>,
-    /// In the envelope it says where the event stood; here the database decides that again.
+    /// The position in the envelope is ignored; the database assigns a new one.
     #[serde(rename = "position")]
     _position: Option<IgnoredAny>,
 }
@@ -67,7 +67,7 @@ struct ActionFields<'a> {
 pub(super) fn event(number: u64, line: &[u8]) -> Result<Event> {
     let fields: Fields<'_> = serde_json::from_slice(line).map_err(|e| {
         let what = e.to_string();
-        // The parser sees one line and calls it the first.
+        // The parser gets a single line and reports it as line 1.
         let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what);
         Error::new(Code::EventUnreadable, format!("line {number}, column {}: {what}", e.column()))
     })?;
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_an_event_is_told_by_line_and_column() {
+    fn an_invalid_event_is_reported_with_line_and_column() {
         for (line, says) in [
             ("{", "line 7, column 1: EOF while parsing an object"),
             ("[]", "line 7, column "),

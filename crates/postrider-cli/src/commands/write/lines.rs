@@ -14,14 +14,15 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::output::{Output, Progress, count};
 
-/// Payload of a batch beyond which it is written early: bounds memory and the time others wait for the lock.
+/// A batch with more payload than this is written early: limits memory and the time that other writers wait for the
+/// lock.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Writes every line of standard input.
 ///
 /// # Errors
-/// That of the first line that is no event, or of the first batch that could not be written.
-/// [`Failure::Interrupted`] on Ctrl-C. In all cases what was committed before stays, and is reported.
+/// That of the first invalid line, or of the first batch that could not be written.
+/// [`Failure::Interrupted`] on Ctrl-C. In all cases, earlier batches stay committed and are reported.
 pub(super) async fn write(
     output: Output,
     settings: &OutboxSettings,
@@ -46,12 +47,12 @@ pub(super) async fn write(
     batch.reported(ended)
 }
 
-/// A payload in base64 takes a third more than it is; the rest of a line is small beside one.
+/// Base64 makes a payload a third longer; the rest of a line is small in comparison.
 fn line_bytes_max(limits: &Limits) -> usize {
     limits.payload_bytes_max.saturating_mul(2).saturating_add(1024 * 1024)
 }
 
-/// A bar if the input is a file, whose end is known.
+/// A progress bar if the input is a file, whose size is known.
 fn progress(output: Output) -> Progress {
     match stdin::file_bytes() {
         Some(bytes) => {
@@ -62,7 +63,7 @@ fn progress(output: Output) -> Progress {
     }
 }
 
-/// Prints where events were written: a line each, as JSON if asked for.
+/// Prints id and position of each event, one line each; as JSON with `--json`.
 ///
 /// # Errors
 /// As [`Output::text`].
@@ -77,7 +78,7 @@ pub(super) fn print(output: Output, written: &[Written]) -> Result<(), Failure> 
     output.text(text)
 }
 
-/// Events that are not written yet. No transaction is open while more of them are awaited.
+/// Events that are not written yet. No transaction is open while it waits for more input.
 struct Batch {
     output: Output,
     outbox: Outbox,
@@ -88,7 +89,7 @@ struct Batch {
     bytes: usize,
     bytes_read: u64,
     committed: u64,
-    /// The last line whose event is committed.
+    /// The last line whose event was committed.
     committed_line: u64,
     last_line: u64,
 }
@@ -110,7 +111,7 @@ impl Batch {
         })
     }
 
-    /// Takes the event of a line, and writes the batch if that makes it full.
+    /// Adds the event of a line, and writes the batch if it is full.
     async fn take(&mut self, line: Result<Line>) -> Result<(), Failure> {
         let Line { number, bytes, bytes_read } = line.map_err(|error| self.with_effect(error))?;
         let event = line::event(number, &bytes)
@@ -126,7 +127,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Writes what is left at the end of the input.
+    /// Writes the last batch at the end of the input.
     async fn finish(&mut self) -> Result<(), Failure> {
         if !self.events.is_empty() {
             return self.commit().await;
@@ -145,7 +146,7 @@ impl Batch {
         let written = self.writer.write(events).await.map_err(|error| {
             let what = format!("the batch of lines {first} to {last}");
             match error.code() {
-                // What is known of the data then is what the error itself says.
+                // The error itself describes the effect on the data.
                 Code::OutcomeUnknown => error.within(&what),
                 _ => self.with_effect(error.within(&format!("{what} was not written"))),
             }
@@ -157,7 +158,7 @@ impl Batch {
         print(self.output, &written)
     }
 
-    /// What the error means for all that was read so far.
+    /// The effect of the error on all events read so far.
     fn with_effect(&self, error: Error) -> Error {
         error.with_effect(match self.committed_line {
             0 => "nothing was written".to_owned(),
@@ -168,7 +169,7 @@ impl Batch {
         })
     }
 
-    /// Says how many events are committed, unless the error says so itself.
+    /// Adds the number of committed events, unless the error contains it.
     fn reported(self, ended: Result<(), Failure>) -> Result<(), Failure> {
         let Self { output, progress, committed, committed_line, .. } = self;
         drop(progress);

@@ -1,27 +1,27 @@
-//! Standard input, line by line, without holding up the rest of the program.
+//! Reads standard input line by line, without blocking the rest of the program.
 
 use std::io::{self, BufRead, Read};
 
 use postrider::{Code, Error, Result};
 use tokio::sync::mpsc;
 
-/// Lines read ahead; the writer takes them in larger batches.
+/// Maximum number of lines read ahead.
 const LINES_AHEAD_MAX: usize = 64;
 
 /// A line that is not blank.
 pub(super) struct Line {
-    /// Counted from 1, blank ones included.
+    /// Counted from 1, including blank lines.
     pub(super) number: u64,
     /// Without its line break.
     pub(super) bytes: Vec<u8>,
-    /// How much was read up to its end.
+    /// Number of bytes read up to its end.
     pub(super) bytes_read: u64,
 }
 
-/// Reads standard input on a thread of its own, which ends with the program: a read cannot be called off.
+/// Reads standard input in a separate thread, which ends with the program because a read cannot be cancelled.
 ///
 /// # Errors
-/// If there is no thread to be had.
+/// If no thread can be started.
 pub(super) fn lines(line_bytes_max: usize) -> Result<mpsc::Receiver<Result<Line>>> {
     let (sender, lines) = mpsc::channel(LINES_AHEAD_MAX);
     let read = move || {

@@ -1,4 +1,4 @@
-//! The file: TOML, with the place of every key.
+//! The config file: TOML, with line and column of every key.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::config::problem::Problem;
 use crate::config::raw::Raw;
 use crate::config::schema::{Schema, Section};
 
-/// The text of a config file and the path it was read from. It may hold secrets, so it cannot be printed.
+/// The text of a config file and its path. It may contain secrets, so it cannot be printed.
 pub struct ConfigFile {
     path: String,
     text: String,
@@ -27,7 +27,7 @@ impl ConfigFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Code::ConfigFile`] if it is not there, may not be read or is not UTF-8.
+    /// [`Code::ConfigFile`] if it does not exist, is not readable or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self, Problem> {
         match std::fs::read_to_string(path) {
             Ok(text) => Ok(Self::new(path.display().to_string(), text)),
@@ -35,7 +35,7 @@ impl ConfigFile {
         }
     }
 
-    /// Where it was read from.
+    /// Its path.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -51,12 +51,12 @@ impl ConfigFile {
     }
 }
 
-/// Reads all of it. Of a file that is not TOML, only where it is not.
+/// Reads all keys. If the file is not valid TOML, reports only the position of the syntax error.
 pub(super) fn read(schema: Schema, file: &ConfigFile, reading: &mut Reading) {
     let (document, errors) = DeTable::parse_recoverable(&file.text);
     if !errors.is_empty() {
         let problem = |error: &toml::de::Error| {
-            // The message names what was expected, not what stands there, which may be a secret.
+            // The message names what was expected, not what was found, which may be a secret.
             let what = format!("not TOML: {}", error.message().replace('\n', ", "));
             Problem::new(Code::ConfigSyntax, what).at(&file.origin(error.span().map_or(0, |span| span.start)))
         };

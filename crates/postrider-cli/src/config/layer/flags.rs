@@ -8,8 +8,8 @@ use crate::config::problem::Problem;
 use crate::config::raw::Raw;
 use crate::config::schema::Schema;
 
-/// Reads each flag. What is left of the first `=` is the key; without one nothing is repeated, as it may be
-/// a secret in the wrong place.
+/// Reads each flag. The key is the text before the first `=`; a flag without `=` is not repeated in the message,
+/// because it may be a secret.
 pub(super) fn read(schema: Schema, flags: &[String], reading: &mut Reading) {
     let key_like = |key: &str| key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
     for flag in flags {

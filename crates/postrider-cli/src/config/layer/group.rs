@@ -1,4 +1,4 @@
-//! Which table a key stands in.
+//! The table of a key.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The layers values come from, in rising order: file, environment, flags. Each reads what was given, names
-//! every key that does not exist, and leaves the rest to the merge.
+//! The layers of the configuration in increasing priority: file, environment, flags. Each reads its values and reports
+//! unknown keys; the merge does the rest.
 
 mod file;
 mod flags;
@@ -18,7 +18,7 @@ use super::raw::Raw;
 use super::schema::{KeySpec, Schema, Section};
 use super::suggest;
 
-/// All that was given.
+/// The input of all layers.
 pub struct Sources<'a> {
     /// The file, if there is one.
     pub file: Option<&'a ConfigFile>,
@@ -28,7 +28,7 @@ pub struct Sources<'a> {
     pub flags: &'a [String],
 }
 
-/// A key that exists, with what was given for it.
+/// A known key with its value as given.
 pub(super) struct Given {
     pub(super) group: Group,
     pub(super) spec: &'static KeySpec,
@@ -36,11 +36,11 @@ pub(super) struct Given {
     pub(super) origin: Origin,
 }
 
-/// What the layers gave, lowest first.
+/// The values of the layers, lowest priority first.
 #[derive(Default)]
 pub(super) struct Reading {
     pub(super) given: Vec<Given>,
-    /// Tables of the file, the empty ones too, and where they begin.
+    /// Tables of the file, including empty ones, and where they begin.
     pub(super) groups: Vec<(Group, Origin)>,
     pub(super) problems: Vec<Problem>,
 }
@@ -56,7 +56,7 @@ impl Reading {
         reading
     }
 
-    /// Takes a value for a key, or says that there is no such key.
+    /// Adds a value for a key, or reports that there is no such key.
     fn take(&mut self, schema: Schema, group: Group, key: &str, raw: Raw, origin: Origin) {
         match schema.find(group.section, key) {
             Some(spec) => self.given.push(Given { group, spec, raw, origin }),
@@ -64,7 +64,7 @@ impl Reading {
         }
     }
 
-    /// Takes `section.NAME.key` as variables and flags spell it. The name may itself hold separators.
+    /// Adds a value for `section.NAME.key` of a variable or flag. The name may contain the separator.
     fn take_path(&mut self, schema: Schema, path: &[&str], joint: &str, raw: Raw, origin: Origin) {
         let (section, middle, key) = match path {
             [section, key] => (section, None, key),

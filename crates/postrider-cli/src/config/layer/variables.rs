@@ -9,7 +9,7 @@ use crate::config::schema::Schema;
 const PREFIX: &str = "POSTRIDER__";
 const JOINT: &str = "__";
 
-/// Reads every variable with the prefix; one that names no key is a problem, as it is in the file.
+/// Reads every variable with the prefix. An unknown key is a problem, as in the file.
 pub(super) fn read(schema: Schema, environment: &Environment, reading: &mut Reading) {
     for (name, path, value) in environment.starting_with(PREFIX) {
         let path = path.to_ascii_lowercase();
@@ -25,7 +25,7 @@ pub(super) fn read(schema: Schema, environment: &Environment, reading: &mut Read
     }
 }
 
-/// A name of the file that the variable can only spell another way: variables know neither case nor `-`.
+/// The name in the file that a variable means: variables distinguish neither case nor `-` and `_`.
 fn known_name(reading: &Reading, path: &[&str]) -> Option<String> {
     let [section, middle @ .., _] = path else { return None };
     let (section, spelt) = (Section::top(section)?, middle.join(JOINT));

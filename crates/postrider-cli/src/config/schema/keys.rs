@@ -17,20 +17,20 @@ const fn key(
     KeySpec::new(section, name, kind, example, doc)
 }
 
-/// Every key there is. The example of a key is never its default, so that a test can tell whether it arrives.
+/// All keys. The example of a key is never its default, so that a test can check that it takes effect.
 pub(super) fn all() -> Vec<KeySpec> {
     let of_types = SINK_TYPES.iter().flat_map(|of| of.keys.iter().map(|key| key.only_for(of.name)));
     [RELAY, OUTBOX, &[sink_type()], SINK, &of_types.collect::<Vec<_>>(), SUBSCRIPTION, RULE].concat()
 }
 
-/// `type` of a sink names every type there is.
+/// The key `type` of a sink lists all types.
 fn sink_type() -> KeySpec {
     let summaries: Vec<&str> = SINK_TYPES.iter().map(|of| of.summary).collect();
     let doc = match summaries.as_slice() {
         [first @ .., last] => format!("The kind of destination: {}, or {last}.", first.join(", ")),
         [] => String::new(),
     };
-    // Made once per program, as the other keys are.
+    // Created once per program, like the other keys.
     key(Sink, "type", Choice(&SINK_TYPE_NAMES), r#""file""#, doc.leak()).required()
 }
 

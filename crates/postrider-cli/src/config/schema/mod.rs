@@ -1,6 +1,6 @@
-//! What may stand in the configuration: sections, keys and their types. The table is in `keys.rs`, with the keys of each sink
-//! type beside its code in [`crate::sinks`]; reading,
-//! checking, showing, the starter file, the JSON Schema and the page in the docs all come from it.
+//! The schema of the configuration: sections, keys and their kinds. The keys are in `keys.rs`, those of each sink type
+//! next to its code in [`crate::sinks`]. Parsing, checks, `config show`, the starter file, the JSON Schema and the page
+//! in the docs are derived from it.
 
 mod keys;
 
@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use super::kind::Kind;
 
-/// A set of keys. There is one for people, [`Schema::postrider`]; tests make small ones of their own.
+/// A set of keys. [`Schema::postrider`] is that of the program; tests use small ones.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema(pub &'static [KeySpec]);
 
@@ -20,7 +20,7 @@ impl Schema {
         Self(&KEYS)
     }
 
-    /// The keys of one section, in the order people read them.
+    /// The keys of one section, in the order of the docs.
     pub fn keys(self, section: Section) -> impl Iterator<Item = &'static KeySpec> {
         self.0.iter().filter(move |spec| spec.section == section)
     }
@@ -34,34 +34,34 @@ impl Schema {
 /// One key.
 #[derive(Debug, Clone, Copy)]
 pub struct KeySpec {
-    /// Where it stands.
+    /// Its section.
     pub section: Section,
-    /// Its name there.
+    /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of its value.
     pub kind: Kind,
-    /// What holds when it is not given.
+    /// What applies if it is not set.
     pub absent: Absent,
-    /// The one `type` of its section it belongs to; with another it is an error.
+    /// The `type` of its section for which it is valid; with another type it is an error.
     pub of_type: Option<&'static str>,
-    /// One sentence.
+    /// Its description, in one sentence.
     pub doc: &'static str,
-    /// A right value that is not the default, as TOML.
+    /// A valid value other than the default, as TOML.
     pub example: &'static str,
 }
 
-/// What holds when a key is not given.
+/// What applies if a key is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {
-    /// It is an error.
+    /// The key is required.
     Error,
-    /// Nothing is set; the sentence of the key says what that means.
+    /// No value; the description of the key explains what this means.
     Nothing,
-    /// This value, as one would write it after `--set key=`.
+    /// This value, as in `--set key=VALUE`.
     Default(&'static str),
 }
 
-/// A number of things.
+/// An integer of at least 1.
 pub(crate) const COUNT: Kind = Kind::Number { min: 1 };
 
 /// A key of one type of sink.
@@ -117,13 +117,13 @@ pub enum Section {
 }
 
 impl Section {
-    /// All, in the order people read them.
+    /// All sections, in the order of the docs.
     pub const ALL: [Self; 5] = [Self::Relay, Self::Outbox, Self::Sink, Self::Subscription, Self::Rule];
 
-    /// The sections at the top of the file, by the word they start with.
+    /// The top-level sections, by their names.
     pub const TOP: [Self; 4] = [Self::Relay, Self::Outbox, Self::Sink, Self::Subscription];
 
-    /// The word it starts with; for rules, the key they stand under.
+    /// Its name; for rules, their key in the subscription.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Relay => "relay",
@@ -134,7 +134,7 @@ impl Section {
         }
     }
 
-    /// The word with its article.
+    /// Its name with an article.
     pub const fn a_word(self) -> &'static str {
         match self {
             Self::Relay => "a relay",
@@ -145,7 +145,7 @@ impl Section {
         }
     }
 
-    /// What it describes, in one sentence.
+    /// Its description, in one sentence.
     pub const fn doc(self) -> &'static str {
         match self {
             Self::Relay => "The process that delivers events.",
@@ -159,19 +159,19 @@ impl Section {
         }
     }
 
-    /// A section at the top of the file by its word.
+    /// A top-level section by its name.
     pub fn top(word: &str) -> Option<Self> {
         Self::TOP.into_iter().find(|section| section.word() == word)
     }
 
-    /// Whether there may be several, each with a name.
+    /// Whether there may be several, each with its own name.
     pub const fn is_named(self) -> bool {
         !matches!(self, Self::Relay)
     }
 }
 
 impl fmt::Display for Section {
-    /// As it stands in the file: `[sink.NAME]`.
+    /// Its heading in the file: `[sink.NAME]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule => f.write_str("[[subscription.NAME.rule]]"),

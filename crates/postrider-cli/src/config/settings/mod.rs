@@ -1,4 +1,4 @@
-//! The configuration as types: what the commands work with.
+//! The configuration as types, for the commands.
 
 mod outbox;
 mod table;
@@ -24,7 +24,7 @@ use super::environment::Environment;
 use super::problem::Problem;
 use super::schema::Section;
 
-/// Everything a command needs to know, checked. Printing it shows no secret.
+/// The checked settings. Its `Debug` output contains no secrets.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The process.
@@ -33,15 +33,15 @@ pub struct Settings {
     pub outboxes: BTreeMap<String, OutboxSettings>,
     /// Destinations by name.
     pub sinks: BTreeMap<String, SinkSettings>,
-    /// Subscriptions by name. The outbox and sink each names are in the maps above.
+    /// Subscriptions by name. Their outboxes and sinks are in the maps above.
     pub subscriptions: BTreeMap<String, SubscriptionSettings>,
 }
 
 impl Settings {
-    /// Makes settings of what was merged without problems; fetches secrets.
+    /// Creates the settings from the merged configuration, and resolves secrets.
     ///
     /// # Errors
-    /// Every secret that cannot be read, every URL nothing here can open, every policy that makes no sense.
+    /// All secrets that cannot be read, URLs that are not supported, and policies that are invalid.
     pub fn new(effective: &Effective, environment: &Environment) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let tables = |section| ConfigTable::all(effective, environment, section);
@@ -62,7 +62,7 @@ impl Settings {
     }
 }
 
-/// A batch that the relay gives up while its requests are under way is one of unknown outcome, all of it.
+/// If the relay stops waiting for a batch while its requests are in flight, the outcome of the whole batch is unknown.
 fn check_patience(
     table: &ConfigTable<'_>,
     subscription: &SubscriptionSettings,
@@ -77,7 +77,7 @@ fn check_patience(
     Err(table.problem("publish_timeout", Code::ConfigValue, &why))
 }
 
-/// A rule whose destination the sink never uses, or that lets events choose where a token goes, is found before
+/// Finds a rule whose destination the sink never uses, or that lets events choose where a token is sent, before
 /// anything starts.
 fn check_destinations(
     table: &ConfigTable<'_>,
@@ -93,7 +93,7 @@ fn check_destinations(
     })
 }
 
-/// All sections of a kind by name; the problems of each go to the others'.
+/// All sections of a kind by name; collects the problems of all of them.
 fn named<T>(
     tables: &[ConfigTable<'_>],
     problems: &mut Vec<Problem>,

@@ -23,14 +23,14 @@ const POOLERS: [(&str, PoolerChoice); 3] = [
     ("none", PoolerChoice::None),
 ];
 
-/// A database that holds events.
+/// A database with an outbox.
 #[derive(Debug, Clone)]
 pub struct OutboxSettings {
-    /// Which.
+    /// The database.
     pub database: Arc<Database>,
-    /// What its writer accepts.
+    /// Limits on the events that are written.
     pub limits: Limits,
-    /// How long its delivered events stay.
+    /// How long delivered events are kept.
     pub retention: Retention,
 }
 
@@ -68,10 +68,14 @@ fn retention(table: &ConfigTable<'_>, rows: Option<&RowTable>) -> Result<Retenti
     let retention = match table.retention("retention")? {
         None => Retention::default_for(rows),
         Some(Keep::Forever) => Retention::FOREVER,
-        Some(Keep::For(time)) => Retention::of(time),
+        Some(Keep::For(time)) => Retention::keep_for(time),
         Some(Keep::UntilExpiry) => Retention::EXPIRES_AT,
     };
-    let retention = Retention { scope, inbox_keep: table.optional_duration("inbox_retention")?, ..retention };
+    let retention = retention.scope(scope);
+    let retention = match table.optional_duration("inbox_retention")? {
+        Some(keep) => retention.inbox_keep_for(keep),
+        None => retention,
+    };
     match retention.check(rows) {
         Ok(()) => Ok(retention),
         Err(error) if error.code() == Code::PolicyInvalid => {

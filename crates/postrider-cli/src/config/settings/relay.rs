@@ -6,20 +6,20 @@ use crate::config::problem::Problem;
 /// The process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelaySettings {
-    /// Its name among those that share its subscriptions; random if `None`.
+    /// The name of the relay; random if `None`.
     pub name: Option<String>,
-    /// The least important level that is logged.
+    /// The log level.
     pub log: String,
-    /// How log lines look.
+    /// The format of the log.
     pub log_format: LogFormat,
 }
 
-/// How log lines look.
+/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text.
     Text,
-    /// One object per line.
+    /// One JSON object per line.
     Json,
 }
 

@@ -6,11 +6,10 @@ use postrider::route::{Router, Rule};
 use super::{RuleMatch, RuleSettings, SubscriptionSettings};
 
 impl SubscriptionSettings {
-    /// Where the events of this subscription go. Without rules: to the event's own topic, else the
-    /// subscription's name.
+    /// The router of this subscription. Without rules, events go to their topic, otherwise to the subscription's name.
     ///
     /// # Errors
-    /// What is wrong with which rule.
+    /// The invalid rule and the reason.
     pub fn router(&self, name: &str) -> Result<Router> {
         let mut router = Router::to(name).unrouted(self.unrouted);
         if let Some(types) = &self.only {

@@ -7,15 +7,15 @@ use super::ConfigTable;
 use crate::config::problem::Problem;
 use crate::config::suggest::did_you_mean;
 
-/// The table of Debezium's outbox, where nothing else is said.
+/// The default table name of Debezium's outbox.
 const DEBEZIUM_TABLE: &str = "outboxevent";
 
-/// Keys that any table with a state per row takes, and those that only a custom one does.
+/// Keys of every table with a state per row, and keys of custom tables only.
 const OF_ROWS: [&str; 5] = ["table", "table_schema", "max_attempts", "shared", "foreign_claim_timeout"];
 const OF_CUSTOM: [&str; 7] =
     ["preset", "columns", "states", "also_pending", "event_type", "type_header", "delete_delivered"];
 
-/// The table with a state per row, if the layout is one of those.
+/// The table with a state per row, if the layout has one.
 pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem> {
     let layout = match table.required("layout", table.text("layout")?)?.as_str() {
         "custom" => Some(RowLayout::Custom),
@@ -114,7 +114,7 @@ fn states(table: &ConfigTable<'_>) -> Result<Option<States>, Problem> {
     }
 }
 
-/// Refuses keys that are not for this layout.
+/// Rejects keys that do not apply to this layout.
 fn refuse_given(table: &ConfigTable<'_>, keys: &[&'static str], why: &str) -> Result<(), Problem> {
     match keys.iter().find(|key| table.is_given(key)) {
         Some(key) => Err(table.problem(key, Code::ConfigValue, why)),

@@ -8,23 +8,23 @@ use super::ConfigTable;
 use crate::config::problem::Problem;
 use crate::sinks::{self, Target};
 
-/// A place events go to.
+/// A destination of events.
 #[derive(Debug, Clone)]
 pub struct SinkSettings {
     /// How an event becomes bytes.
     pub encoding: Encoding,
-    /// Where CloudEvents say they come from.
+    /// The `source` of CloudEvents.
     pub source: Source,
-    /// Where it goes.
+    /// The target.
     pub target: Arc<dyn Target>,
 }
 
 /// How an event becomes bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// One JSON object with everything.
+    /// A JSON object with all fields of the event.
     Envelope,
-    /// The payload alone.
+    /// Only the payload.
     Plain,
     /// CloudEvents, structured.
     CloudEvents,

@@ -17,21 +17,21 @@ pub struct SubscriptionSettings {
     pub outbox: String,
     /// The sink it sends to.
     pub sink: String,
-    /// Where it begins when it is created.
+    /// Where it starts when it is created.
     pub start: Start,
-    /// The types it takes; `None` takes all.
+    /// The event types to deliver; `None`: all.
     pub only: Option<Vec<String>>,
-    /// Which of several matching rules count.
+    /// Which of several matching rules apply.
     pub rule_match: RuleMatch,
-    /// What becomes of an event that no rule matches.
+    /// What happens to an event that no rule matches.
     pub unrouted: Unrouted,
     /// Limits and times.
     pub policy: Policy,
-    /// Where events go, in the order of the file. None: to the event's topic, else the subscription's name.
+    /// The rules, in the order of the file. Empty: events go to their topic, otherwise to the subscription's name.
     pub rules: Vec<RuleSettings>,
 }
 
-/// Which of several matching rules count.
+/// Which of several matching rules apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleMatch {
     /// The first.
@@ -40,7 +40,7 @@ pub enum RuleMatch {
     All,
 }
 
-/// Where an event goes. Templates are texts here; the router reads them.
+/// A rule. Templates are texts here; the router parses them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSettings {
     /// Globs of event types; `None` matches all.
@@ -69,10 +69,10 @@ impl SubscriptionSettings {
             policy,
             rules: table.rules().iter().map(RuleSettings::read).collect::<Result<_, _>>()?,
         };
-        // Made once here, so that a template with a mistake is found before anything starts.
+        // Created here too, so that an invalid template is found before anything starts.
         settings.router(&table.name()).map_err(|error| {
             let code = match error.code() {
-                // Of an event the name of a header is wrong; of a configuration, the rule.
+                // The header name comes from the configuration, so the rule is invalid and not an event.
                 Code::HeaderName | Code::HeaderReserved => Code::RuleInvalid,
                 code => code,
             };
@@ -94,35 +94,51 @@ impl RuleSettings {
     }
 }
 
-/// Names every field, so that a new one of the relay does not compile until it has a key.
+/// Sets every field of the policy; a test fails if a field has no key.
 fn policy(table: &ConfigTable<'_>) -> Result<Policy, Problem> {
-    Ok(Policy {
-        order: table.choice("order", &[("key", Order::Key), ("none", Order::None)])?,
-        on_dead: table.choice("on_dead", &[("proceed", OnDead::Proceed), ("block", OnDead::Block)])?,
-        several_destinations: table.bool("several_destinations")?,
-        batch_events_max: table.count("batch_events_max")?,
-        batch_bytes_max: table.count("batch_bytes_max")?,
-        batch_linger: table.duration("batch_linger")?,
-        batches_in_flight_max: table.count("batches_in_flight_max")?,
-        publish_timeout: table.duration("publish_timeout")?,
-        read_ahead_events_max: table.count("read_ahead_events_max")?,
-        read_ahead_bytes_max: table.count("read_ahead_bytes_max")?,
-        claim_events_max: table.count("claim_events_max")?,
-        window_events_max: table.count("window_events_max")?,
-        flush_interval: table.duration("flush_interval")?,
-        flush_events: table.count("flush_events")?,
-        max_attempts: table.count("max_attempts")?,
-        backoff_min: table.duration("backoff_min")?,
-        backoff_max: table.duration("backoff_max")?,
-        parked_max: table.count("parked_max")?,
-        breaker_keys: table.count("breaker_keys")?,
-        probe_min: table.duration("probe_min")?,
-        probe_max: table.duration("probe_max")?,
-        lease: table.duration("lease")?,
-        poll_min: table.duration("poll_min")?,
-        poll_max: table.duration("poll_max")?,
-        drain_timeout: table.duration("drain_timeout")?,
-        trial_events: table.count("trial_events")?,
-        trial_deaths_max: table.count("trial_deaths_max")?,
-    })
+    Ok(Policy::default()
+        .order(table.choice("order", &[("key", Order::Key), ("none", Order::None)])?)
+        .on_dead(table.choice("on_dead", &[("proceed", OnDead::Proceed), ("block", OnDead::Block)])?)
+        .several_destinations(table.bool("several_destinations")?)
+        .batch_events_max(table.count("batch_events_max")?)
+        .batch_bytes_max(table.count("batch_bytes_max")?)
+        .batch_linger(table.duration("batch_linger")?)
+        .batches_in_flight_max(table.count("batches_in_flight_max")?)
+        .publish_timeout(table.duration("publish_timeout")?)
+        .read_ahead_events_max(table.count("read_ahead_events_max")?)
+        .read_ahead_bytes_max(table.count("read_ahead_bytes_max")?)
+        .claim_events_max(table.count("claim_events_max")?)
+        .window_events_max(table.count("window_events_max")?)
+        .flush_interval(table.duration("flush_interval")?)
+        .flush_events(table.count("flush_events")?)
+        .max_attempts(table.count("max_attempts")?)
+        .backoff_min(table.duration("backoff_min")?)
+        .backoff_max(table.duration("backoff_max")?)
+        .parked_max(table.count("parked_max")?)
+        .breaker_keys(table.count("breaker_keys")?)
+        .probe_min(table.duration("probe_min")?)
+        .probe_max(table.duration("probe_max")?)
+        .lease(table.duration("lease")?)
+        .poll_min(table.duration("poll_min")?)
+        .poll_max(table.duration("poll_max")?)
+        .drain_timeout(table.duration("drain_timeout")?)
+        .trial_events(table.count("trial_events")?)
+        .trial_deaths_max(table.count("trial_deaths_max")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::schema::{Schema, Section};
+
+    #[test]
+    fn every_field_of_the_policy_has_a_key() {
+        let printed = format!("{:#?}", Policy::default());
+        let fields = printed.lines().filter_map(|line| line.strip_prefix("    ")?.split_once(": "));
+        let fields: Vec<&str> = fields.map(|(name, _)| name).filter(|name| !name.starts_with(' ')).collect();
+        assert!(fields.len() > 20, "{fields:?}");
+        for field in fields {
+            assert!(Schema::postrider().find(Section::Subscription, field).is_some(), "{field} has no key");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Taking typed values out of one table.
+//! Typed values of one table.
 
 use postrider::Code;
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use crate::config::schema::Section;
 use crate::config::secret::Secret;
 use crate::config::value::{Keep, Value};
 
-/// One table of the merged configuration. Asking for a key that the schema does not know, or knows as
-/// something else, is a mistake of this program; it comes out as a problem and not as a panic.
+/// One table of the merged configuration. Requesting a key that is not in the schema, or that has another kind, is a
+/// bug of this program; it is reported as a problem instead of a panic.
 pub(crate) struct ConfigTable<'a> {
     effective: &'a Effective,
     environment: &'a Environment,
@@ -74,7 +74,7 @@ impl<'a> ConfigTable<'a> {
         }
     }
 
-    /// How long to keep something, if that is given.
+    /// A retention time, if it is set.
     pub(crate) fn retention(&self, key: &str) -> Result<Option<Keep>, Problem> {
         match self.value(key)? {
             None => Ok(None),
@@ -83,7 +83,7 @@ impl<'a> ConfigTable<'a> {
         }
     }
 
-    /// A number or size, as whichever integer the caller needs.
+    /// A number or size, as the integer type of the caller.
     pub(crate) fn count<N: TryFrom<u64>>(&self, key: &str) -> Result<N, Problem> {
         let (Some(Value::Number(number) | Value::Size(number)), setting) =
             (self.value(key)?, self.setting(key)?)
@@ -96,19 +96,19 @@ impl<'a> ConfigTable<'a> {
         })
     }
 
-    /// What a word stands for.
+    /// The value of a choice.
     pub(crate) fn choice<T: Clone>(&self, key: &str, meanings: &[(&str, T)]) -> Result<T, Problem> {
         let word = self.required(key, self.text(key)?)?;
         let meaning = meanings.iter().find(|(known, _)| *known == word).map(|(_, meaning)| meaning.clone());
         self.required(key, meaning)
     }
 
-    /// The value of a key that the schema requires or has a default for.
+    /// The value of a key that is required or has a default.
     pub(crate) fn required<T>(&self, key: &str, value: Option<T>) -> Result<T, Problem> {
         value.ok_or_else(|| self.schema_bug(key))
     }
 
-    /// Fetches a secret or URL, if one is given.
+    /// Resolves a secret or URL, if it is set.
     pub(crate) fn secret(&self, key: &str) -> Result<Option<Secret>, Problem> {
         let protected = match self.value(key)? {
             Some(Value::Secret(protected)) => protected,
@@ -119,17 +119,17 @@ impl<'a> ConfigTable<'a> {
         fetched.map(Some).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
     }
 
-    /// A number that need not be given.
+    /// An optional number.
     pub(crate) fn optional_count<N: TryFrom<u64>>(&self, key: &str) -> Result<Option<N>, Problem> {
         if self.value(key)?.is_some() { self.count(key).map(Some) } else { Ok(None) }
     }
 
-    /// A duration that need not be given.
+    /// An optional duration.
     pub(crate) fn optional_duration(&self, key: &str) -> Result<Option<Duration>, Problem> {
         if self.value(key)?.is_some() { self.duration(key).map(Some) } else { Ok(None) }
     }
 
-    /// Whether the user gave the key a value that is not `false`.
+    /// Whether the user set the key to a value other than `false`.
     pub(crate) fn is_given(&self, key: &str) -> bool {
         let says = |setting: &Setting| {
             setting.origin != Origin::Default

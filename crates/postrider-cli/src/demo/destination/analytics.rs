@@ -13,16 +13,16 @@ use uuid::Uuid;
 use super::Destination;
 use super::audit::Payload;
 
-/// One in so many events fails at first.
+/// One in this many events fails at first.
 const UNLUCKY_ONE_IN: u128 = 150;
 
-/// How often such an event fails before it passes.
+/// How often such an event fails before it succeeds.
 const FAILURES: u32 = 2;
 
-/// Counts events, as a handler that talks to some other system would.
+/// Counts events, like a handler that calls another system.
 #[derive(Debug)]
 pub(crate) struct Analytics {
-    /// How long it takes for a batch.
+    /// How long it takes per batch.
     delay: Duration,
     down: AtomicBool,
     seen: Mutex<Seen>,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::Destination;
 
-/// The file sink, and the way back: what it received is what the file holds.
+/// The file sink. What it received is read from the file.
 #[derive(Debug)]
 pub(crate) struct AuditFile {
     sink: File,
@@ -53,7 +53,7 @@ fn sighting(line: &str) -> Sighting {
     }
 }
 
-/// What the check needs of an envelope.
+/// The fields of an envelope that the check uses.
 #[derive(Deserialize)]
 struct Line {
     id: Uuid,

@@ -1,4 +1,4 @@
-//! A destination with a meter at its door.
+//! A destination with counters.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use postrider::sink::{Capabilities, Message, Outcome, Sink};
 use super::Destination;
 use crate::demo::meter::Meter;
 
-/// Passes everything on and counts what comes of it.
+/// Forwards all messages and counts the outcomes.
 pub(in crate::demo) struct Metered {
     destination: Arc<dyn Destination>,
     meter: Arc<Meter>,

@@ -1,4 +1,4 @@
-//! Where the demo's events go. A destination knows what it received: the end check asks it, not the relay.
+//! The destinations of the demo. The final check reads what a destination received from the destination, not the relay.
 
 mod analytics;
 mod audit;
@@ -14,15 +14,15 @@ use postrider::Result;
 use postrider::sink::Sink;
 use postrider_audit::Sighting;
 
-/// A destination that can be asked what it received.
+/// A destination that records what it received.
 pub(crate) trait Destination: Sink {
-    /// All it acknowledged, in the order it came.
+    /// All events that it acknowledged, in the order of arrival.
     ///
     /// # Errors
-    /// If that cannot be found out.
+    /// If this cannot be read.
     fn received(&self) -> Result<Vec<Sighting>>;
 
-    /// Takes it down or up again, if it takes part in that.
+    /// Starts or ends an outage, if the destination supports this.
     fn set_down(&self, _down: bool) {}
 }
 
@@ -31,8 +31,8 @@ pub(crate) trait Destination: Sink {
 pub(crate) struct Receiver {
     /// The subscription's name.
     pub(crate) name: &'static str,
-    /// What it sends to, for people.
+    /// A description of its destination.
     pub(crate) target: String,
-    /// What it sends to.
+    /// Its destination.
     pub(crate) destination: Arc<dyn Destination>,
 }

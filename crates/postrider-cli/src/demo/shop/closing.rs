@@ -1,9 +1,9 @@
-//! Closing time: ends a pause at once.
+//! The signal that the shop is closed, which also ends pauses.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Tells threads that pause that the shop is closed.
+/// Signals all threads that the shop is closed.
 #[derive(Debug, Default)]
 pub(super) struct Closing {
     closed: Mutex<bool>,
@@ -16,7 +16,7 @@ impl Closing {
         self.bell.notify_all();
     }
 
-    /// Pauses, at most until the shop closes. Answers whether it is still open.
+    /// Pauses, at most until the shop closes. Returns whether it is still open.
     pub(super) fn pause(&self, pause: Option<Duration>) -> bool {
         let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         let closed = match pause {

@@ -1,4 +1,4 @@
-//! What the shop knows it did: the truth that deliveries are compared with.
+//! The shop's record of its commits, with which deliveries are compared.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::demo::meter::Meter;
 
-/// Everything committed, noted after the commit returned, and how often there was none.
+/// All committed events, recorded after the commit returned, and the number of rollbacks.
 #[derive(Debug)]
 pub(in crate::demo) struct Journal {
     committed: Mutex<Vec<Sighting>>,
@@ -16,7 +16,7 @@ pub(in crate::demo) struct Journal {
     /// Events that may still be written.
     orders_left: AtomicU64,
     meters: Vec<Arc<Meter>>,
-    /// Rings after a commit.
+    /// Notified after a commit.
     news: Notify,
 }
 
@@ -32,7 +32,7 @@ impl Journal {
         }
     }
 
-    /// Takes the right to commit one event; `false` when all are taken.
+    /// Reserves the commit of one event; `false` if the planned number is reached.
     pub(super) fn take_order(&self) -> bool {
         let taken = self.orders_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         taken.is_ok()

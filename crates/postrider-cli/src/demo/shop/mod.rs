@@ -1,4 +1,4 @@
-//! The shop: customers who order, pay and get their parcels, on a SQLite file of its own.
+//! The shop: customers who order, pay and receive parcels, in a new SQLite file.
 
 mod journal;
 mod closing;
@@ -18,7 +18,7 @@ use rusqlite::{Connection, ErrorCode};
 /// How long a transaction waits for the others.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// Each is a key: the events of one customer are delivered in their order.
+/// Each customer is a key: its events are delivered in order.
 const CUSTOMERS: [&str; 32] = [
     "ada",
     "alan",
@@ -54,7 +54,7 @@ const CUSTOMERS: [&str; 32] = [
     "tony",
 ];
 
-/// What a shop keeps. `version` counts a customer's events, so that their order can be checked later.
+/// The shop's tables. `version` counts a customer's events, so that their order can be checked.
 const TABLES: &str = "
     CREATE TABLE customers (
         id      INTEGER PRIMARY KEY,
@@ -76,7 +76,7 @@ pub(super) struct Shop {
 }
 
 impl Shop {
-    /// Makes the file with the shop's tables and the outbox.
+    /// Creates the file with the shop's tables and the outbox.
     pub(super) fn found(database: &Path) -> Result<Self> {
         SqliteStore::migrate(database)?;
         let shop = Self { database: database.to_owned() };
@@ -94,7 +94,7 @@ impl Shop {
         let open = || {
             let connection = Connection::open(&self.database)?;
             connection.busy_timeout(BUSY)?;
-            // The file does not outlive the demo, so it need not survive a power failure either.
+            // The file is deleted after the demo, so it need not survive a power failure.
             connection.pragma_update(None, "synchronous", "NORMAL")?;
             Ok(connection)
         };
@@ -102,7 +102,7 @@ impl Shop {
     }
 }
 
-/// What SQLite said, as an error of ours.
+/// An error of SQLite as a Postrider error.
 fn failed(error: rusqlite::Error) -> Error {
     let code = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Code::StoreBusy,

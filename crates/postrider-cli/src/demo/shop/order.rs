@@ -1,4 +1,4 @@
-//! One transaction of the shop: a step in the life of an order, and the event that tells of it.
+//! One transaction of the shop: a step of an order, and its event.
 
 use fastrand::Rng;
 use postrider::{Event, Outbox, Result};
@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::{CUSTOMERS, failed};
 
-/// One in so many transactions is rolled back after its event was written, as if a card had been declined.
+/// One in this many transactions is rolled back after its event was written, as if a card had been declined.
 const ROLLED_BACK_ONE_IN: u32 = 12;
 
-/// One in so many steps of a customer with an open order is another order.
+/// One in this many steps of a customer with an open order is another order.
 const NEW_ONE_IN: u32 = 4;
 
-/// What became of a transaction.
+/// The result of a transaction.
 #[derive(Debug)]
 pub(super) enum Ended {
     Committed(Sighting),
@@ -30,8 +30,8 @@ struct Step<'a> {
     version: u64,
 }
 
-/// Takes one order of one customer a step further. The customer's row is written first, which locks it:
-/// that is what makes the order of events the order of commits.
+/// Performs the next step of an order of a customer. The customer's row is written first, which locks it, so that the
+/// order of events is the order of commits.
 pub(super) fn serve(connection: &mut Connection, outbox: &Outbox, random: &mut Rng) -> Result<Ended> {
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     let customer = random.i64(1..=CUSTOMERS.len() as i64);
@@ -54,7 +54,7 @@ fn next_version(tx: &Transaction<'_>, customer: i64) -> rusqlite::Result<(String
         .query_row([customer], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())))
 }
 
-/// Places an order, or has the customer's oldest open one paid or shipped.
+/// Places an order, or pays or ships the customer's oldest open one.
 fn advance(
     tx: &Transaction<'_>,
     customer: i64,

@@ -1,4 +1,4 @@
-//! The shop's staff: threads that run transactions until it closes.
+//! The writers of the shop: threads that run transactions until it closes.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::order::{Ended, serve};
 use super::{Journal, Shop};
 use crate::demo::plan::{Plan, WRITERS};
 
-/// Writers at work. Dropping them closes the shop.
+/// Running writers. Dropping them closes the shop.
 #[derive(Debug)]
 pub(in crate::demo) struct Writers {
     threads: JoinSet<Result<()>>,
@@ -39,12 +39,12 @@ impl Writers {
         Ok(writers)
     }
 
-    /// Tells everybody to finish what they are at and go home.
+    /// Closes the shop: each writer ends after its current transaction.
     pub(in crate::demo) fn close(&self) {
         self.closing.close();
     }
 
-    /// Waits for one to end; `None` when all are gone.
+    /// Waits for a writer to end; `None` when all have ended.
     ///
     /// # Cancel safety
     /// Dropping the future loses no writer.
@@ -56,7 +56,7 @@ impl Writers {
         }))
     }
 
-    /// Whether nothing will be committed any more.
+    /// Whether all writers have ended.
     pub(in crate::demo) fn are_gone(&self) -> bool {
         self.threads.is_empty()
     }
@@ -68,7 +68,7 @@ impl Drop for Writers {
     }
 }
 
-/// One of them.
+/// One writer.
 struct Writer {
     connection: Connection,
     random: Rng,
@@ -91,9 +91,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Pauses as the plan says, and looks whether the shop is still open.
+    /// Pauses according to the plan. Returns whether the shop is still open.
     fn is_open(&mut self) -> bool {
-        // People are never on time to the millisecond.
+        // With some variation, as with real users.
         let about = 0.5 + self.random.f64();
         let pause = self.plan.pause(self.clock.now().elapsed);
         self.closing.pause(pause.map(|pause| pause.mul_f64(about)))

@@ -1,4 +1,4 @@
-//! The whole screen, for any size of it.
+//! The complete screen, for any size.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use crate::demo::snapshot::Snapshot;
 const MARGIN: usize = 2;
 /// Blanks between a plot and its figures.
 const GAP: usize = 3;
-/// A plot smaller than this tells nothing.
+/// Minimum size of a plot.
 const PLOT_COLUMNS_MIN: usize = 16;
 const PLOT_ROWS_MIN: usize = 4;
 const PLOT_ROWS_MAX: usize = 12;
 /// Lines that are neither plots nor inside panels.
 const LINES_AROUND: usize = 7;
-/// Time per column of a plot, where nothing better is known.
+/// Default time per column of a plot.
 const STEP: Duration = Duration::from_millis(200);
 
-/// Draws one moment in lines no more than fit.
+/// Draws the state in as many lines as fit.
 pub(super) fn frame(snapshot: &Snapshot<'_>, columns: usize, rows: usize) -> Vec<Line> {
     let inner = columns.saturating_sub(2 * MARGIN);
     let tones = [Tone::Audit, Tone::Analytics];

@@ -1,10 +1,10 @@
-//! A line of the screen: pieces of text, each in its tone, cut where the screen ends.
+//! A line of the screen: styled pieces of text, truncated at the width of the screen.
 
 use clap::builder::styling::{AnsiColor, Style};
 
 use crate::output::Paint;
 
-/// How a piece of text looks. Only the terminal's own colours, so that they suit its theme.
+/// The style of a piece of text. Uses only the terminal's colours, so that they fit its theme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     Normal,
@@ -35,7 +35,7 @@ impl Tone {
     }
 }
 
-/// Text in tones. Every character is taken to be one column wide.
+/// Styled text. Every character counts as one column.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line {
     pieces: Vec<(Tone, String)>,
@@ -72,7 +72,7 @@ impl Line {
         self.width
     }
 
-    /// As the terminal gets it. What does not fit is cut off, with a sign that it was.
+    /// The text for the terminal. Text that does not fit is truncated and marked as such.
     pub(super) fn render(&self, paint: Paint, columns: usize) -> String {
         let mut room = if self.width <= columns { self.width } else { columns.saturating_sub(1) };
         let mut text = String::new();

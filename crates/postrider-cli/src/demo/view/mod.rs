@@ -1,4 +1,4 @@
-//! What people see: a screen that is redrawn in place, or plain lines, and a summary at the end.
+//! The views: a screen that is redrawn in place, or plain lines, and a summary at the end.
 
 mod frame;
 mod line;
@@ -30,7 +30,7 @@ pub(crate) enum View {
 }
 
 impl View {
-    /// The best that standard output can do.
+    /// The best view that standard output supports.
     ///
     /// # Errors
     /// If the terminal cannot be written to.
@@ -43,7 +43,7 @@ impl View {
         Ok(Self::Live(output, Screen::open(io::stdout()).map_err(screen::failed)?))
     }
 
-    /// Shows one moment.
+    /// Shows the current state.
     ///
     /// # Errors
     /// If standard output cannot be written to.
@@ -52,13 +52,13 @@ impl View {
             Self::Live(output, screen) => {
                 let (columns, rows) = screen::size();
                 let lines = frame::frame(snapshot, columns, rows);
-                // The last column stays free: some terminals clear it together with what is right of it.
+                // The last column stays empty, because some terminals wrap the line when it is used.
                 let lines = lines.iter().map(|line| line.render(output.paint(), columns.saturating_sub(1)));
                 screen.draw(lines).map_err(screen::failed)
             }
             Self::Plain(output, plain) => match plain.line(snapshot) {
                 None => Ok(()),
-                // Then standard output is for the one object.
+                // With `--json`, standard output contains only the report.
                 Some(line) if output.is_json() => {
                     output.detail(line);
                     Ok(())

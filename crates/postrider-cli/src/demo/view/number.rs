@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Numbers as text.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use crate::demo::time_series::TimeSeries;
 /// Columns of the figures beside a plot.
 pub(super) const FIGURES_WIDTH: usize = 25;
 
-/// What a panel shows.
+/// The content of a panel.
 pub(super) struct Panel<'a> {
     tone: Tone,
     name: &'a str,
@@ -35,7 +35,7 @@ pub(super) struct Scale {
 }
 
 impl<'a> Panel<'a> {
-    /// What the shop does.
+    /// The panel of the shop.
     pub(super) fn of_shop(snapshot: &'a Snapshot<'_>) -> Self {
         Self {
             tone: Tone::Shop,
@@ -51,7 +51,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// What a subscription does.
+    /// The panel of a subscription.
     pub(super) fn of_lane(lane: &'a Lane<'_>, tone: Tone) -> Self {
         let (sign, state) = match lane.state {
             State::Starting => ("○", Tone::Faint),
@@ -77,7 +77,7 @@ impl<'a> Panel<'a> {
         }
     }
 
-    /// The highest rate that is to be seen.
+    /// The highest rate in the plot.
     pub(super) fn peak(&self, scale: &Scale) -> f64 {
         self.time_series.rates(scale.step, scale.columns, scale.now).into_iter().fold(0.0, f64::max)
     }

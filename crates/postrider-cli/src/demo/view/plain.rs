@@ -1,19 +1,19 @@
-//! A line a second, for pipes, logs and readers aloud.
+//! One line per second, for pipes, logs and screen readers.
 
 use std::fmt::Write;
 
 use super::number::{age, count, rate};
 use crate::demo::snapshot::{Snapshot, State};
 
-/// Says something once a second.
+/// Prints one line per second.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
-    /// The second to speak of next.
+    /// The next second to report.
     next: u64,
 }
 
 impl Plain {
-    /// What to say now, if anything.
+    /// The line to print now, if one is due.
     pub(super) fn line(&mut self, snapshot: &Snapshot<'_>) -> Option<String> {
         if snapshot.elapsed.as_secs() < self.next {
             return None;

@@ -1,9 +1,9 @@
-//! Columns made of block characters.
+//! Column plots of block characters.
 
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Draws a column per value, `rows` high, the topmost row first. `top` is the value that fills a column. A
-/// value of nothing still leaves a mark, so that silence can be told from no data.
+/// value of zero still has a mark, to distinguish it from missing data.
 pub(super) fn plot(values: &[f64], top: f64, rows: usize) -> Vec<String> {
     let eighths_max = rows * 8;
     let scale = if top > 0.0 { eighths_max as f64 / top } else { 0.0 };

@@ -1,4 +1,4 @@
-//! The terminal while the demo has it: a screen of its own, given back whatever happens.
+//! The terminal during the demo: the alternate screen, which is always restored.
 
 use std::io::{self, ErrorKind, Write};
 use std::sync::Once;
@@ -15,27 +15,27 @@ use postrider::{Code, Error};
 
 use crate::failure::Failure;
 
-/// Columns and rows if the terminal does not tell.
+/// Columns and rows if the size of the terminal is not known.
 const SIZE: (usize, usize) = (80, 24);
 
-/// Whether the terminal is to be given back.
+/// Whether the terminal must be restored.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// A screen to draw on. What was on the terminal comes back when this is dropped.
+/// The alternate screen. The previous content of the terminal is restored when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Screen<W: Write> {
     terminal: W,
 }
 
 impl<W: Write> Screen<W> {
-    /// Takes the terminal.
+    /// Switches to the alternate screen.
     pub(super) fn open(mut terminal: W) -> io::Result<Self> {
         TAKEN.store(true, Ordering::SeqCst);
         execute!(terminal, EnterAlternateScreen, Hide, DisableLineWrap, Clear(ClearType::All))?;
         Ok(Self { terminal })
     }
 
-    /// Replaces what is shown, in one go. After a panic gave the terminal back, draws nothing any more.
+    /// Replaces the content in one write. Draws nothing after a panic has restored the terminal.
     pub(super) fn draw(&mut self, lines: impl IntoIterator<Item = String>) -> io::Result<()> {
         if !TAKEN.load(Ordering::SeqCst) {
             return Ok(());
@@ -59,14 +59,14 @@ impl<W: Write> Drop for Screen<W> {
     }
 }
 
-/// Gives the terminal back if it is taken. If that fails, the failure cannot be reported.
+/// Restores the terminal if necessary. An error cannot be reported and is ignored.
 fn give_back(terminal: &mut impl Write) {
     if TAKEN.swap(false, Ordering::SeqCst) {
         let _ = execute!(terminal, EnableLineWrap, Show, LeaveAlternateScreen);
     }
 }
 
-/// Lets a panic anywhere give the terminal back before it tells of itself.
+/// Makes a panic restore the terminal before its message is printed.
 pub(super) fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -86,7 +86,7 @@ pub(super) fn size() -> (usize, usize) {
     }
 }
 
-/// What to do about a terminal that cannot be written to.
+/// The error if the terminal cannot be written to.
 pub(super) fn failed(error: io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Failure::ClosedPipe,

@@ -1,4 +1,4 @@
-//! The end: a table, one sentence, and what to do next.
+//! The summary: a table, one sentence, and next steps.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::output::Paint;
 const LABEL_WIDTH: usize = 16;
 const CELL_WIDTH: usize = 12;
 
-/// How to go on, a command and what it does.
+/// Next steps: a command and its description.
 const NEXT: [(&str, &str); 5] = [
     ("postrider demo --keep", "run it again and keep shop.db and audit.jsonl"),
     ("postrider config init", "write a starter postrider.toml"),
@@ -19,7 +19,7 @@ const NEXT: [(&str, &str); 5] = [
     ("postrider relay", "deliver it to its destination"),
 ];
 
-/// A row of the table: its label, a subscription's figure, and whether anything but 0 is wrong.
+/// A row of the table: its label, a subscription's figure, and whether every value except 0 is an error.
 type Row = (&'static str, fn(&Tested) -> String, fn(&Tested) -> Tone);
 
 const ROWS: [Row; 8] = [
@@ -41,7 +41,7 @@ fn few(number: usize) -> Tone {
     if number == 0 { Tone::Good } else { Tone::Warning }
 }
 
-/// What came of it, for people.
+/// The summary of a report.
 pub(crate) fn summary(report: &Report, paint: Paint) -> String {
     let mut lines = vec![Line::new(), heading(report)];
     for (label, figure, tone) in ROWS {

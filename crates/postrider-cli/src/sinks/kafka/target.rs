@@ -28,7 +28,7 @@ const COMPRESSIONS: [(&str, Compression); 5] = [
 
 #[derive(Debug, PartialEq)]
 struct Cluster {
-    /// Without a transactional id: that depends on the subscription.
+    /// Without the transactional id, which depends on the subscription.
     config: KafkaConfig,
     /// The prefix of the transactional id, if batches are transactions.
     transactional: Option<String>,
@@ -84,7 +84,7 @@ fn tls(table: &ConfigTable<'_>) -> Result<Option<Tls>, Problem> {
 }
 
 impl Target for Cluster {
-    /// One transactional id per outbox and subscription: a relay that takes a subscription over fences off its last
+    /// One transactional id per outbox and subscription: a relay that takes over a subscription fences its previous
     /// owner, and no other relay.
     fn open(&self, user: &SinkUser<'_>) -> Result<Arc<dyn Sink>> {
         let mut config = self.config.clone();
@@ -107,7 +107,7 @@ impl Target for Cluster {
         Binding::Kafka
     }
 
-    /// Connects to the first broker that accepts a connection. More needs a client.
+    /// Connects to the first broker that accepts a connection. Further checks would need a client.
     fn check<'a>(&'a self, subject: &'a mut Subject<'_>) -> BoxFuture<'a, ()> {
         let accepts = |broker: &&str| {
             let addresses = broker.to_socket_addrs().into_iter().flatten();

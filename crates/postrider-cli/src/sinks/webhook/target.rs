@@ -21,7 +21,7 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem> 
         Some(url) => WebhookConfig::new(url.expose_secret()),
         None => WebhookConfig::routed(),
     };
-    // Both sign; the new one first.
+    // Both keys sign; the new one first.
     for key in ["secret", "old_secret"] {
         let Some(secret) = table.secret(key)? else { continue };
         let parsed = Key::parse(secret.expose_secret());
@@ -49,12 +49,13 @@ impl Target for Endpoints {
         self.0.destinations()
     }
 
-    /// The outcome of a whole batch is unknown if the relay gives it up while its requests are in flight.
+    /// If the relay stops waiting for a batch while its requests are in flight, the outcome of the whole batch is
+    /// unknown.
     fn publish_timeout_above(&self) -> Duration {
         self.0.timeout + self.0.timeout / 2
     }
 
-    /// Connects and sends nothing: a request would be an event.
+    /// Connects without sending a request, because the endpoint would take it for an event.
     fn check<'a>(&'a self, subject: &'a mut Subject<'_>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let webhook = match Webhook::open(&self.0) {
@@ -77,6 +78,6 @@ impl Target for Endpoints {
 
 impl fmt::Display for Endpoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "webhook {}", self.0.shown())
+        write!(f, "webhook {}", self.0.redacted_url())
     }
 }

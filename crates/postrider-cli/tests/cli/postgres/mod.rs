@@ -8,7 +8,7 @@ mod health;
 mod layouts;
 mod roles;
 mod story;
-mod tally;
+mod event_counts;
 mod tls;
 mod wrong;
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use postrider::relay::brain::{CONDEMNED, Disposition, Routed};
+use postrider::relay::brain::{CRASHED_REASON, Disposition, Routed};
 use postrider::sink::Outcome;
 
 use super::super::facts::Facts;
@@ -132,8 +132,8 @@ impl Check for Outages {
                     let Some(event) = view.database.log.get(row.position) else { continue };
                     let fact = Facts::number(event);
                     // An event on trial when its relay died is taken for the killer, and that counts.
-                    let condemned = row.last_error.as_ref().is_some_and(|e| e.starts_with(CONDEMNED));
-                    let allowed = self.allowed(owner, fact) + u32::from(condemned);
+                    let crashed = row.last_error.as_ref().is_some_and(|e| e.starts_with(CRASHED_REASON));
+                    let allowed = self.allowed(owner, fact) + u32::from(crashed);
                     if row.attempts > allowed {
                         let fact = view.facts.get(fact);
                         return Err(format!(

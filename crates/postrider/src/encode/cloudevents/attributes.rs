@@ -1,4 +1,4 @@
-//! What both modes tell of an event.
+//! The attributes of an event, which are the same in both modes.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,8 @@ use super::{SPECVERSION, Source};
 use crate::event::{TRACEPARENT, TRACESTATE};
 use crate::{Event, TraceContext};
 
-/// Names of attributes, ours and the specification's: a header of the event with one of these names stays
-/// a header.
+/// Attribute names of the specification and of Postrider: a header of the event with one of these names does not become
+/// an attribute.
 const TAKEN: [&str; 21] = [
     "specversion",
     "id",
@@ -33,10 +33,10 @@ const TAKEN: [&str; 21] = [
     "actioncompleted",
 ];
 
-/// Longest name of an extension, as the specification recommends.
+/// The longest name of an extension that the specification recommends.
 const NAME_BYTES_MAX: usize = 20;
 
-/// Names and values of an event's attributes but `datacontenttype`, which depends on the mode.
+/// Names and values of an event's attributes, except `datacontenttype`, which depends on the mode.
 pub(super) type Attributes<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
 pub(super) fn attributes<'a>(outgoing: &Outgoing<'a>, source: &'a Source) -> Attributes<'a> {
@@ -49,7 +49,7 @@ pub(super) fn attributes<'a>(outgoing: &Outgoing<'a>, source: &'a Source) -> Att
     if let Some(aggregate) = &event.aggregate {
         all.push(("subject", format!("{}/{}", aggregate.kind, aggregate.id).into()));
     }
-    // Only a foreign writer can store a time that RFC 3339 has no text for.
+    // Only another writer can store a time that RFC 3339 cannot represent.
     if event.time.is_storable() {
         all.push(("time", event.time.to_string().into()));
     }
@@ -58,7 +58,7 @@ pub(super) fn attributes<'a>(outgoing: &Outgoing<'a>, source: &'a Source) -> Att
         all.push((TRACEPARENT, trace.traceparent().to_owned().into()));
         all.extend(trace.tracestate().map(|state| (TRACESTATE, state.to_owned().into())));
     }
-    // As a text: an integer of the specification has 32 bits.
+    // As a string: an integer of the specification has 32 bits.
     all.push(("outboxposition", outgoing.position.to_string().into()));
     facts(event, &mut all);
     all.extend(extensions(event).map(|(name, value)| (name, value.into())));
@@ -80,8 +80,8 @@ fn facts<'a>(event: &'a Event, all: &mut Attributes<'a>) {
     }
 }
 
-/// The event's own headers that can be extensions: lower-case letters and digits, not too long, not taken,
-/// with a value.
+/// The event's headers that can be extensions: lower-case letters and digits, not too long, not a taken name, with a
+/// value.
 fn extensions(event: &Event) -> impl Iterator<Item = (&str, &str)> {
     event.headers.iter().filter(|(name, value)| {
         let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();

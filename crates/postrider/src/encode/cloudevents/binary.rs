@@ -1,4 +1,4 @@
-//! The payload as it is, attributes in headers.
+//! Binary mode: the unchanged payload, with attributes in headers.
 
 use super::super::{Encoded, Encoder, Outgoing, Plain};
 use super::Source;
@@ -6,20 +6,19 @@ use super::attributes::attributes;
 use super::source::percent_encoded;
 use crate::{Headers, Result};
 
-/// Sends a CloudEvent in binary mode: the payload byte for byte, without a copy, and each attribute in a header
-/// of its own. The content type is the event's own `content-type` header, else `application/json`.
+/// Sends a CloudEvent in binary mode: the payload byte for byte, without a copy, and each attribute in a header. The
+/// content type is the event's `content-type` header, else `application/json`.
 #[derive(Debug, Clone, Default)]
 pub struct CloudEventsBinary {
     source: Source,
     binding: Binding,
 }
 
-/// How a kind of destination carries attributes. Fits the sink: its protocol's binding says the prefix.
+/// How a protocol carries attributes. Must match the sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Binding {
-    /// HTTP and NATS: `ce-`. Values are percent-encoded where they hold more than printable ASCII, or a
-    /// space, `"` or `%`.
+    /// HTTP and NATS: `ce-`. Characters outside printable ASCII, space, `"` and `%` are percent-encoded.
     #[default]
     Http,
     /// Kafka: `ce_`. Values are UTF-8.
@@ -31,7 +30,7 @@ pub enum Binding {
 }
 
 impl Binding {
-    /// What stands before an attribute's name.
+    /// The prefix of attribute names.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Http => "ce-",
@@ -57,7 +56,7 @@ impl CloudEventsBinary {
         Self { source, binding: Binding::default() }
     }
 
-    /// In headers for another kind of destination.
+    /// Sets the protocol of the destination.
     #[must_use]
     pub fn binding(mut self, binding: Binding) -> Self {
         self.binding = binding;

@@ -1,6 +1,6 @@
 //! CloudEvents 1.0: one JSON object, or the payload with attributes in headers.
 //!
-//! Both modes tell the same attributes; `docs/src/wire.md` lists them.
+//! Both modes have the same attributes; `docs/src/wire.md` lists them.
 
 mod attributes;
 mod binary;

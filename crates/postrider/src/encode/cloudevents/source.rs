@@ -1,12 +1,11 @@
-//! The attribute `source`: where an event comes from.
+//! The attribute `source`: the origin of an event.
 
 use std::borrow::Cow;
 
 use crate::{Code, Error, Event, Result};
 
-/// What the attribute `source` says. The default is `/` and the event's namespace, percent-encoded, or
-/// `/postrider` for an event without one. The producer is not in it: machines come and go, and consumers
-/// filter by source.
+/// The attribute `source`. The default is `/` and the event's namespace, percent-encoded, or `/postrider` for an event
+/// without one. It does not contain the producer: machines change, and consumers filter by source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Source(Option<String>);
 
@@ -35,7 +34,7 @@ impl Source {
     }
 }
 
-/// Characters that may stand in a URI, the percent sign included (RFC 3986).
+/// Characters of a URI, including the percent sign (RFC 3986).
 fn is_uri(c: char) -> bool {
     is_unreserved(c) || ":/?#[]@!$&'()*+,;=%".contains(c)
 }
@@ -44,7 +43,7 @@ fn is_unreserved(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-._~".contains(c)
 }
 
-/// A text with every character but those that `stays` as the percent-encoded bytes of its UTF-8.
+/// A text with the UTF-8 bytes of every character percent-encoded, except of those for which `stays` is true.
 pub(super) fn percent_encoded(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
     if text.chars().all(&stays) {
         return text.into();

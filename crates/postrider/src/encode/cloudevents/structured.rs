@@ -1,4 +1,4 @@
-//! The whole event as one JSON object.
+//! Structured mode: the whole event as one JSON object.
 
 use std::borrow::Cow;
 
@@ -13,13 +13,13 @@ use crate::{Code, Error, Result};
 
 /// Media type of a structured CloudEvent.
 const CLOUDEVENTS_JSON: &str = "application/cloudevents+json";
-/// Media type of a payload that is not JSON and says nothing of itself.
+/// Media type of a payload that is not JSON and has no `content-type` header.
 const BYTES: &str = "application/octet-stream";
 
 /// Sends a CloudEvent in structured mode: attributes and data in one JSON object.
 ///
-/// A payload that is JSON, by its media type and in fact, stands in `data` byte for byte (whitespace around it
-/// excepted). Any other stands in `data_base64`.
+/// A payload that is JSON, by its media type and its content, is in `data`, byte for byte except for whitespace around
+/// it. Any other payload is in `data_base64`.
 #[derive(Debug, Clone, Default)]
 pub struct CloudEvents {
     source: Source,
@@ -52,7 +52,7 @@ impl Encoder for CloudEvents {
     }
 }
 
-/// `application/json`, `text/json` or anything with the suffix `+json`, whatever the parameters.
+/// `application/json`, `text/json` or any type with the suffix `+json`, with any parameters.
 fn is_json(media_type: &str) -> bool {
     let essence = media_type.split(';').next().unwrap_or_default().trim_end().to_ascii_lowercase();
     essence.ends_with("/json") || essence.ends_with("+json")

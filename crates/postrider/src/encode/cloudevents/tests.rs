@@ -19,7 +19,7 @@ fn headers(binding: Binding, event: &Event) -> Headers {
     CloudEventsBinary::default().binding(binding).headers(&Outgoing::new(Position::new(17), event))
 }
 
-/// Events with all there is, with nothing, and with what only a foreign writer can store.
+/// Events with all fields, with none, and with values that only another writer can store.
 fn events() -> Vec<Event> {
     let time = Timestamp::from_micros(1_763_242_500_123_456);
     let action = Action {
@@ -76,7 +76,7 @@ fn a_structured_event_keeps_the_rules_of_the_specification() {
 }
 
 #[test]
-fn both_modes_tell_the_same_attributes() {
+fn both_modes_have_the_same_attributes() {
     for event in events() {
         let mut object = object(&event);
         for mode in ["data", "data_base64", "datacontenttype"] {
@@ -92,7 +92,7 @@ fn both_modes_tell_the_same_attributes() {
 }
 
 #[test]
-fn only_headers_that_can_be_attributes_become_some() {
+fn only_headers_with_valid_names_become_attributes() {
     let object = object(&events()[0]);
     assert_eq!(object["tenant"], "blue");
     assert_eq!(object["type"], "order.placed");
@@ -104,7 +104,7 @@ fn only_headers_that_can_be_attributes_become_some() {
 }
 
 #[test]
-fn the_partition_key_is_the_key_that_orders() {
+fn the_partition_key_is_the_message_key() {
     let event = Event::new("a", "").with_aggregate("Order", "42");
     let outgoing = Outgoing::new(Position::new(1), &event);
     let key =
@@ -114,7 +114,7 @@ fn the_partition_key_is_the_key_that_orders() {
 }
 
 #[test]
-fn data_is_json_only_if_the_media_type_and_the_payload_say_so() {
+fn data_is_json_only_if_the_media_type_and_the_payload_are() {
     for (media_type, payload, data, reported) in [
         (None, "[1,\t2]", r#""data":[1,	2]"#, "application/json"),
         (None, "{", r#""data_base64":"ew==""#, "application/octet-stream"),
@@ -146,7 +146,7 @@ fn headers_for_http_are_percent_encoded_and_others_are_not() {
 }
 
 #[test]
-fn the_source_is_what_was_configured_else_the_namespace() {
+fn the_source_is_the_configured_one_else_the_namespace() {
     let source = |source: Source, event: &Event| source.of(event).into_owned();
     let event = Event::new("a", "");
     assert_eq!(source(Source::default(), &event), "/postrider");

@@ -1,112 +1,119 @@
-//! A map beside the live table.
+//! Compares a column map with the live table.
 
-use super::{ColumnMap, Delivered, Field, Found, StateWord};
+use super::{ColumnMap, DeliveryRecord, Field, Found, StateWord};
 use crate::layout::{Difference, Family, FoundColumn};
 
-/// How many characters a column of this type holds, if it is a text with a length.
+/// The most characters of a column of this type, if it is a text with a limit.
 pub(crate) fn length(sql_type: &str) -> Option<usize> {
     let (base, rest) = sql_type.split_once('(')?;
     let is_text = matches!(base.trim(), "character varying" | "character" | "varchar" | "char");
     if is_text { rest.trim_end_matches(')').parse().ok() } else { None }
 }
 
-/// What moments are, beside columns of such a type.
+/// Which columns can contain times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Times {
-    /// Nothing else.
-    Typed,
-    /// Texts, too.
-    Texts,
+pub(crate) enum TimeColumns {
+    /// Columns of a time type.
+    TimeTypes,
+    /// Columns of a text type, too.
+    TimeTypesAndTexts,
 }
 
-impl Times {
-    fn takes(self, field: Field, sql_type: &str) -> bool {
-        self == Self::Texts && field.is_time() && Family::of(sql_type) == Some(Family::Text)
+impl TimeColumns {
+    fn accept(self, field: Field, sql_type: &str) -> bool {
+        self == Self::TimeTypesAndTexts && field.is_time() && Family::of(sql_type) == Some(Family::Text)
     }
 }
 
 impl ColumnMap {
-    /// What keeps the table from being worked on by this map, each naming its column.
-    pub(crate) fn differences(&self, table: &str, found: &[FoundColumn], times: Times) -> Vec<Difference> {
+    /// How the table differs from the map. Each difference names its column.
+    pub(crate) fn differences(
+        &self,
+        table: &str,
+        found: &[FoundColumn],
+        times: TimeColumns,
+    ) -> Vec<Difference> {
         let mut all = Vec::new();
         for (field, column) in &self.columns {
-            let (name, holds) = (column.as_str(), field.name());
+            let (name, field_name) = (column.as_str(), field.name());
             let what = match found.iter().find(|found| found.name == name) {
                 None => format!(
-                    "table {table:?} has no column {name:?}, which the column map names for `{holds}`"
+                    "table {table:?} has no column {name:?}, which the column map names for `{field_name}`"
                 ),
-                Some(column) if !field.takes(&column.sql_type) && !times.takes(*field, &column.sql_type) => {
-                    let (is, wanted) = (&column.sql_type, field.wanted());
-                    format!("column {table}.{name} is {is}, but `{holds}` needs {wanted}")
+                Some(column)
+                    if !field.accepts(&column.sql_type) && !times.accept(*field, &column.sql_type) =>
+                {
+                    let (is, wanted) = (&column.sql_type, field.accepted_types());
+                    format!("column {table}.{name} is {is}, but `{field_name}` needs {wanted}")
                 }
                 Some(column)
                     if *field == Field::DeliveredAt
-                        && self.delivered() == Delivered::Time
+                        && self.delivery_record() == DeliveryRecord::Time
                         && !column.is_nullable =>
                 {
                     format!(
-                        "column {table}.{name} is NOT NULL, but `{holds}` is NULL until a row is delivered"
+                        "column {table}.{name} is NOT NULL, but `{field_name}` is NULL until a row is delivered"
                     )
                 }
                 Some(_) => continue,
             };
-            all.push(Difference { what, is_harmful: true });
+            all.push(Difference::harmful(what));
         }
-        all.extend(self.unfit_word(table, found));
-        all.extend(self.unfit_time(table, found));
+        all.extend(self.unfit_status(table, found));
+        all.extend(self.unfit_given_up_at(table, found));
         if all.is_empty() && !self.defines_order() {
             let what =
                 "no column defines the order of rows with the same key, so a relay starts only with `order = \
                         \"none\"` on its subscription: name a column for `order` or `created_at` in `columns`"
                     .to_owned();
-            all.push(Difference { what, is_harmful: false });
+            all.push(Difference::harmless(what));
         }
         all
     }
 
-    /// Refuses a key of two columns where it is not worked.
+    /// The difference for a key of two columns, on a database that does not support it.
     #[cfg(any(feature = "mysql", feature = "sqlite"))]
-    pub(crate) fn refuse_key_of_two(&self) -> Option<Difference> {
+    pub(crate) fn unsupported_second_id(&self) -> Option<Difference> {
         let column = self.column(Field::SecondId)?.as_str();
         let what = format!(
             "the column map names {column:?} for `id_2`, but a key of two columns is supported on PostgreSQL only"
         );
-        Some(Difference { what, is_harmful: true })
+        Some(Difference::harmful(what))
     }
 
-    /// The type of the column with the headers, if one of them tells the type of events.
+    /// The type of the headers column, if a header contains the event type.
     #[cfg(feature = "postgres")]
-    pub(crate) fn type_header_in<'a>(&self, found: &'a [FoundColumn]) -> Option<&'a str> {
-        let Some(super::TypeFrom::Header(_)) = self.kind else { return None };
+    pub(crate) fn headers_with_event_type<'a>(&self, found: &'a [FoundColumn]) -> Option<&'a str> {
+        let Some(super::TypeSource::Header(_)) = self.event_type else { return None };
         let name = self.column(Field::Headers)?.as_str();
         found.iter().find(|found| found.name == name).map(|found| found.sql_type.as_str())
     }
 
-    /// A row that is not given up has no time of it.
-    fn unfit_time(&self, table: &str, found: &[FoundColumn]) -> Option<Difference> {
+    /// The difference for a `given_up_at` column that cannot be NULL.
+    fn unfit_given_up_at(&self, table: &str, found: &[FoundColumn]) -> Option<Difference> {
         let name = self.column(Field::GivenUpAt)?.as_str();
         found.iter().find(|found| found.name == name).filter(|found| !found.is_nullable)?;
         let what =
             format!("column {table}.{name} is NOT NULL, but `given_up_at` is NULL until a row is dead");
-        Some(Difference { what, is_harmful: true })
+        Some(Difference::harmful(what))
     }
 
-    /// A word for a state that its column would cut or take for a number.
-    fn unfit_word(&self, table: &str, found: &[FoundColumn]) -> Option<Difference> {
+    /// The difference for a status value that is too long for its column, or is not a number in a column of numbers.
+    fn unfit_status(&self, table: &str, found: &[FoundColumn]) -> Option<Difference> {
         let column = self.column(Field::Status)?;
         let is = &found.iter().find(|found| found.name == column.as_str())?.sql_type;
         let unfit = |word: &&StateWord| match Family::of(is) {
             Some(Family::Number) => word.as_str().parse::<i64>().is_err(),
-            _ => length(is).is_some_and(|most| word.as_str().chars().count() > most),
+            _ => length(is).is_some_and(|chars_max| word.as_str().chars().count() > chars_max),
         };
         self.words().find(unfit).map(|word| {
             let name = column.as_str();
             let what = format!("column {table}.{name} cannot hold the status value {word}: it is {is}");
-            Difference { what, is_harmful: true }
+            Difference::harmful(what)
         })
     }
 
-    /// The same map, knowing the types of its columns.
+    /// The same map, with the types of its columns.
     #[must_use]
     pub(crate) fn with_types(mut self, found: &[FoundColumn]) -> Self {
         let typed = self.columns.iter().filter_map(|(field, column)| {
@@ -117,17 +124,17 @@ impl ColumnMap {
         self
     }
 
-    /// The same map, knowing how ids are compared.
+    /// The same map, with the collation of its id column.
     #[cfg(feature = "mysql")]
     #[must_use]
     pub(crate) fn with_id_collation(mut self, collation: Option<String>) -> Self {
-        // It becomes part of a statement; a server's own names are such.
+        // It becomes part of a statement, so any other text is ignored. Names of collations consist of these characters.
         let is_plain = |name: &String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         self.found.id_collation = collation.filter(is_plain);
         self
     }
 
-    /// The same map, knowing whether rows have a number of their own.
+    /// The same map, with whether the table has a rowid.
     #[cfg(feature = "sqlite")]
     #[must_use]
     pub(crate) fn with_rowid(mut self, has_rowid: bool) -> Self {
@@ -145,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_does_not_fit_its_column_is_told() {
+    fn a_status_value_that_does_not_fit_its_column_is_reported() {
         let word = |text| StateWord::new(text).unwrap();
         let map = ColumnMap::debezium().with(Field::Status, "state").unwrap();
         let map = map.states(crate::layout::States {
@@ -155,14 +162,14 @@ mod tests {
             failed: None,
         });
         let reported =
-            |sql_type| map.unfit_word("shop", &[column("state", sql_type)]).map(|reported| reported.what);
+            |sql_type| map.unfit_status("shop", &[column("state", sql_type)]).map(|reported| reported.what);
         assert_eq!(reported("varchar(4)"), None);
         assert!(reported("character varying(3)").unwrap().contains("cannot hold the status value 'done'"));
         assert!(reported("tinyint").unwrap().contains("cannot hold the status value 'no'"));
     }
 
     #[test]
-    fn what_is_missing_or_mistyped_is_named() {
+    fn missing_columns_and_wrong_types_are_reported() {
         let map = ColumnMap::debezium().with(Field::DeliveredAt, "sent").unwrap();
         let found = [
             column("id", "uuid"),
@@ -171,8 +178,11 @@ mod tests {
             column("payload", "bigint"),
             column("sent", "timestamp with time zone"),
         ];
-        let reported: Vec<String> =
-            map.differences("shop", &found, Times::Typed).into_iter().map(|reported| reported.what).collect();
+        let reported: Vec<String> = map
+            .differences("shop", &found, TimeColumns::TimeTypes)
+            .into_iter()
+            .map(|reported| reported.what)
+            .collect();
         assert_eq!(
             reported,
             [

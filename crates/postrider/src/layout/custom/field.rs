@@ -1,10 +1,10 @@
-//! What a column can hold, as far as Postrider knows it.
+//! The fields of a row that a column map can name.
 
 use crate::layout::Family;
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $field:ident = $name:literal;)+) => {
-        /// What a column of a table holds.
+        /// What a column of a user-defined table contains.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Field {
             $($(#[$doc])* $field,)+
@@ -25,109 +25,103 @@ macro_rules! fields {
 }
 
 fields! {
-    /// Tells rows apart: a key of one column, a number, text or UUID. Must be given.
+    /// The unique key of the row: a number, text or UUID. Required.
     Id = "id";
-    /// The second column of a key of two; on PostgreSQL alone.
+    /// The second column of the key, if it has two. PostgreSQL only.
     SecondId = "id_2";
-    /// The event's id, a UUID. Without it the row's own, if that is one; else one is made of it.
+    /// The event's id, a UUID. Default: the row's id if it is a UUID, otherwise a UUID that is derived from it.
     EventId = "event_id";
-    /// The event's type. Must be given, unless all have one or a header tells it.
+    /// The event's type. Required, unless all events have the same type or a header contains it.
     Type = "type";
-    /// What kind of thing the event is about.
+    /// The type of the event's aggregate.
     AggregateType = "aggregate_type";
-    /// Which thing.
+    /// The id of the event's aggregate.
     AggregateId = "aggregate_id";
-    /// Events of one key are delivered in their order. Without it the aggregate.
+    /// The key: events with the same key are delivered in their order. Default: the aggregate.
     Key = "key";
-    /// The payload, JSON, any text or bytes. Must be given.
+    /// The payload: JSON, any text, or bytes. Required.
     Payload = "payload";
-    /// Headers, a JSON object of texts.
+    /// The headers: a JSON object of texts.
     Headers = "headers";
-    /// Where it goes.
+    /// The topic.
     Topic = "topic";
-    /// When the row was made.
+    /// When the row was created.
     CreatedAt = "created_at";
-    /// A number or time by which rows stand in their order. Without it, their creation.
+    /// The order of rows: a number or a time. Default: their creation time.
     Order = "order";
-    /// The state of the row, in words that are given with it.
+    /// The state of the row; its values are given by [`States`](super::States).
     Status = "status";
     /// When the row was delivered; NULL until then.
     DeliveredAt = "delivered_at";
-    /// When the row was given up; NULL while it was not.
+    /// When the row was given up; NULL until then.
     GivenUpAt = "given_up_at";
-    /// How many tries have failed.
+    /// The number of failed attempts.
     Attempts = "attempts";
-    /// How many may.
+    /// The number of attempts after which the row is given up.
     MaxAttempts = "max_attempts";
 }
 
 impl Field {
-    /// The field of this name.
+    /// The field with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|field| field.name() == name)
     }
 
-    /// Whether a map is nothing without it. The type may come from elsewhere.
+    /// Whether every map needs it. The type is not in this list: it may come from another source.
     pub(super) const fn is_required(self) -> bool {
         matches!(self, Self::Id | Self::Payload)
     }
 
-    /// Whether a column of this type, as the database prints it, can hold it.
-    pub(super) fn takes(self, sql_type: &str) -> bool {
+    /// Whether a column of this type, as the database prints it, can contain it.
+    pub(super) fn accepts(self, sql_type: &str) -> bool {
         let family = Family::of(sql_type);
-        let any = |some: &[Family]| family.is_some_and(|family| some.contains(&family));
         match self {
+            // The database itself checks whether the values fit.
+            Self::Status => true,
             Self::Id | Self::SecondId if sql_type == "xid8" => true,
+            _ if self.is_time() && is_time(sql_type) => true,
+            _ => family.is_some_and(|family| self.families().0.contains(&family)),
+        }
+    }
+
+    /// The accepted types, for a message.
+    pub(super) const fn accepted_types(self) -> &'static str {
+        self.families().1
+    }
+
+    /// The accepted types other than times, and all accepted types in words.
+    const fn families(self) -> (&'static [Family], &'static str) {
+        use Family::{Bytes, Document, Number, Text, Uuid};
+        match self {
             Self::Id
             | Self::SecondId
             | Self::Type
             | Self::AggregateType
             | Self::AggregateId
             | Self::Key
-            | Self::Topic => any(&[Family::Number, Family::Text, Family::Uuid]),
-            Self::EventId => any(&[Family::Text, Family::Uuid]),
-            Self::Payload => any(&[Family::Document, Family::Text, Family::Bytes]),
-            Self::Headers => any(&[Family::Document, Family::Text]),
-            Self::CreatedAt | Self::DeliveredAt | Self::GivenUpAt => is_time(sql_type),
-            Self::Order => is_time(sql_type) || any(&[Family::Number]),
-            Self::Attempts | Self::MaxAttempts => any(&[Family::Number]),
-            // Whether its words fit is asked of the database itself.
-            Self::Status => true,
+            | Self::Topic => (&[Number, Text, Uuid], "a text, a number or a UUID"),
+            Self::EventId => (&[Text, Uuid], "a UUID or a text"),
+            Self::Payload => (&[Document, Text, Bytes], "JSON, a text or bytes"),
+            Self::Headers => (&[Document, Text], "JSON or a text"),
+            Self::CreatedAt | Self::DeliveredAt | Self::GivenUpAt => (&[], "a time"),
+            Self::Order => (&[Number], "a number or a time"),
+            Self::Attempts | Self::MaxAttempts => (&[Number], "a number"),
+            Self::Status => (&[], "anything"),
         }
     }
 
-    /// Whether it is a moment.
+    /// Whether it is, or may be, a time.
     pub(super) const fn is_time(self) -> bool {
         matches!(self, Self::CreatedAt | Self::DeliveredAt | Self::GivenUpAt | Self::Order)
     }
-
-    /// What can hold it, in words.
-    pub(super) const fn wanted(self) -> &'static str {
-        match self {
-            Self::Id
-            | Self::SecondId
-            | Self::Type
-            | Self::AggregateType
-            | Self::AggregateId
-            | Self::Key
-            | Self::Topic => "a text, a number or a UUID",
-            Self::EventId => "a UUID or a text",
-            Self::Payload => "JSON, a text or bytes",
-            Self::Headers => "JSON or a text",
-            Self::CreatedAt | Self::DeliveredAt | Self::GivenUpAt => "a time",
-            Self::Order => "a number or a time",
-            Self::Attempts | Self::MaxAttempts => "a number",
-            Self::Status => "anything",
-        }
-    }
 }
 
-/// A moment. Without a zone it is read as UTC.
+/// Whether the type is a time. A time without a time zone is read as UTC.
 pub(super) fn is_time(sql_type: &str) -> bool {
     Family::of(sql_type) == Some(Family::Time) || is_without_zone(sql_type)
 }
 
-/// PostgreSQL's time without a zone of its own.
+/// Whether the type is PostgreSQL's time without a time zone.
 pub(super) fn is_without_zone(sql_type: &str) -> bool {
     sql_type.starts_with("timestamp") && sql_type.ends_with("without time zone")
 }
@@ -137,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_field_has_its_own_name() {
+    fn every_field_has_a_unique_name() {
         for field in Field::ALL {
             assert_eq!(Field::from_name(field.name()), Some(*field));
         }
@@ -145,21 +139,29 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_the_wrong_type_is_not_taken() {
+    fn a_column_of_the_wrong_type_is_not_accepted() {
         assert!(
-            Field::Id.takes("uuid") && Field::Id.takes("character varying(40)") && !Field::Id.takes("jsonb")
+            Field::Id.accepts("uuid")
+                && Field::Id.accepts("character varying(40)")
+                && !Field::Id.accepts("jsonb")
         );
         assert!(
-            Field::CreatedAt.takes("timestamp(6) without time zone") && !Field::CreatedAt.takes("bigint")
+            Field::CreatedAt.accepts("timestamp(6) without time zone") && !Field::CreatedAt.accepts("bigint")
         );
         assert!(
-            Field::Order.takes("bigint") && Field::Order.takes("datetime(6)") && !Field::Order.takes("text")
+            Field::Order.accepts("bigint")
+                && Field::Order.accepts("datetime(6)")
+                && !Field::Order.accepts("text")
         );
         assert!(
-            Field::Payload.takes("text") && Field::Payload.takes("bytea") && Field::Payload.takes("longblob")
+            Field::Payload.accepts("text")
+                && Field::Payload.accepts("bytea")
+                && Field::Payload.accepts("longblob")
         );
         assert!(
-            !Field::Payload.takes("bigint") && !Field::Headers.takes("bytea") && !Field::Id.takes("bytea")
+            !Field::Payload.accepts("bigint")
+                && !Field::Headers.accepts("bytea")
+                && !Field::Id.accepts("bytea")
         );
     }
 }

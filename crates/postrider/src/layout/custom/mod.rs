@@ -1,17 +1,16 @@
-//! A user-defined table, with a map that says which column holds what.
+//! A user-defined table, described by a column map.
 //!
-//! What a table has no column for is kept in Postrider's own tables beside it. See
-//! adr/0033-column-maps.md.
+//! State for which the table has no column is kept in Postrider's own tables. See adr/0033-column-maps.md.
 
 #![cfg_attr(
     not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    allow(dead_code, reason = "only stores work by a map")
+    allow(dead_code, reason = "only stores use column maps")
 )]
 
 mod check;
 mod field;
 mod name;
-mod pieces;
+mod placeholders;
 #[cfg(feature = "_mysql")]
 mod mysql;
 #[cfg(feature = "_postgres")]
@@ -19,94 +18,92 @@ mod postgres;
 #[cfg(feature = "_sqlite")]
 mod sqlite;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use check::{Times, length};
+pub(crate) use check::{TimeColumns, length};
 pub use field::Field;
 pub use name::{ColumnName, StateWord};
 
 use super::spec::{Inserts, LayoutSpec, Tables};
 use crate::{Code, Error, Result};
 
-/// All that is known without a map.
+/// The descriptor. The map describes the rest.
 pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "custom",
     tables: Tables::NONE,
     states: &[],
+    attempts: "",
     columns: &[],
     abilities: &[],
     inserts: Inserts::NONE,
 };
 
-/// Which column of a table holds what.
+/// Which column of a user-defined table contains what.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ColumnMap {
     columns: BTreeMap<Field, ColumnName>,
     states: Option<States>,
-    /// What tells the type, where no column does.
-    kind: Option<TypeFrom>,
+    /// The source of the event type, if no column contains it.
+    event_type: Option<TypeSource>,
     deletes: bool,
-    /// What the live table has told; nothing before it was asked.
+    /// What was found in the live table; empty before it was inspected.
     found: Found,
 }
 
-/// Where the type of events comes from, if not from a column.
+/// The source of the event type, if no column contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TypeFrom {
-    /// All have the same.
+pub(super) enum TypeSource {
+    /// All events have this type.
     Constant(StateWord),
-    /// A member of the headers.
+    /// The header with this name.
     Header(StateWord),
 }
 
-/// The words of a state column.
+/// The values of a status column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct States {
-    /// Of a row that waits.
+    /// The value of a row that waits for delivery.
     pub pending: StateWord,
-    /// Other words of rows that wait. A row keeps the one it has until it is delivered or given up.
+    /// Additional values of rows that wait. Such a row keeps its value until it is delivered or given up.
     pub also_pending: Vec<StateWord>,
-    /// Of a row that was delivered.
+    /// The value of a delivered row.
     pub done: StateWord,
-    /// Of a row that was given up. Without it such a row keeps the word it has, and our own tables tell.
+    /// The value of a row that was given up. Without it, such a row keeps its value, and Postrider's own tables record it.
     pub failed: Option<StateWord>,
 }
 
-/// How a row says that it was delivered.
+/// How the delivery of a row is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delivered {
-    /// By its state.
+pub(crate) enum DeliveryRecord {
+    /// By its status.
     Status,
     /// By the time of its delivery.
     Time,
-    /// It is deleted.
+    /// The row is deleted.
     Deleted,
-    /// It does not; a table of ours tells.
+    /// By a note in Postrider's own tables: the table has no column for it.
     Noted,
 }
 
-/// What statements must know of the types of columns.
+/// What was found in the live table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Found {
     types: BTreeMap<Field, String>,
-    /// Rows have a number of their own, whatever their key; only SQLite has such tables.
+    /// The table has a rowid; SQLite only.
     has_rowid: bool,
-    /// How the id is compared, where it is a text with a collation of its own: on MySQL and MariaDB.
+    /// The collation of the id column, if it is a text; MySQL and MariaDB only.
     id_collation: Option<String>,
 }
 
 impl States {
-    /// Whether a collation could take one for another.
-    fn are_mixed_up(&self) -> bool {
-        let mut words: Vec<String> = self.all().map(|word| word.as_str().to_ascii_lowercase()).collect();
-        let given = words.len();
-        words.sort_unstable();
-        words.dedup();
-        words.len() < given
+    /// Whether two values are equal, or would be equal under a collation that ignores case.
+    fn are_ambiguous(&self) -> bool {
+        let values: Vec<String> = self.all().map(|word| word.as_str().to_ascii_lowercase()).collect();
+        values.iter().collect::<BTreeSet<_>>().len() < values.len()
     }
 
-    /// The words of rows that wait.
+    /// The values of rows that wait.
     fn waiting(&self) -> impl Iterator<Item = &StateWord> {
         std::iter::once(&self.pending).chain(&self.also_pending)
     }
@@ -117,13 +114,13 @@ impl States {
 }
 
 impl ColumnMap {
-    /// No column yet.
+    /// An empty map.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The columns that Debezium's outbox event router reads if nothing else is said: `id`, `aggregatetype`,
-    /// `aggregateid`, `type`, `payload`. They tell no order and no state; [`with`](Self::with) names columns that do.
+    /// The default columns of Debezium's outbox event router: `id`, `aggregatetype`, `aggregateid`, `type`, `payload`. They
+    /// define neither an order nor a state; add columns for these with [`with`](Self::with).
     pub fn debezium() -> Self {
         let columns = [
             (Field::Id, "id"),
@@ -135,65 +132,65 @@ impl ColumnMap {
         columns.into_iter().fold(Self::new(), |map, (field, name)| map.with(field, name).unwrap_or_default())
     }
 
-    /// This column holds it, instead of another.
+    /// Maps a field to a column.
     ///
     /// # Errors
-    /// [`Code::NameInvalid`] if that cannot be a name of a column.
+    /// [`Code::NameInvalid`] if this is not a valid [`ColumnName`].
     pub fn with(mut self, field: Field, column: &str) -> Result<Self> {
         self.columns.insert(field, ColumnName::new(column)?);
         Ok(self)
     }
 
-    /// All events have this type; the table has no column for it.
+    /// Sets the type of all events, for a table without a column for it.
     ///
     /// # Errors
-    /// [`Code::NameInvalid`] if it is longer than 63 bytes or has a quote, brace, backslash or control character.
+    /// [`Code::NameInvalid`] if it is longer than 63 bytes or contains a quote, brace, backslash or control character.
     pub fn typed(mut self, event_type: &str) -> Result<Self> {
-        self.kind = Some(TypeFrom::Constant(StateWord::of(event_type, "the type of all events")?));
+        self.event_type = Some(TypeSource::Constant(StateWord::of(event_type, "the type of all events")?));
         Ok(self)
     }
 
-    /// The type of an event is in its [`Headers`](Field::Headers), under this name. A row without it is damaged, and
-    /// parked.
+    /// Reads the type of an event from the header with this name, in its [`Headers`](Field::Headers). A row without it is
+    /// parked as damaged.
     ///
     /// # Errors
     /// As [`typed`](Self::typed).
     pub fn typed_by_header(mut self, header: &str) -> Result<Self> {
-        self.kind = Some(TypeFrom::Header(StateWord::of(header, "the name of a header")?));
+        self.event_type = Some(TypeSource::Header(StateWord::of(header, "the name of a header")?));
         Ok(self)
     }
 
-    /// The words of the column [`Status`](Field::Status).
+    /// Sets the values of the column [`Status`](Field::Status).
     #[must_use]
     pub fn states(mut self, states: States) -> Self {
         self.states = Some(states);
         self
     }
 
-    /// Rows are deleted when they are delivered.
+    /// Deletes rows when they are delivered.
     #[must_use]
     pub fn deleting(mut self) -> Self {
         self.deletes = true;
         self
     }
 
-    /// The column that holds it.
+    /// The column of a field.
     pub fn column(&self, field: Field) -> Option<&ColumnName> {
         self.columns.get(&field)
     }
 
-    /// Whether a column is named that orders rows.
+    /// Whether a column that defines the order of rows is mapped.
     pub fn has_order(&self) -> bool {
         self.columns.contains_key(&Field::Order) || self.columns.contains_key(&Field::CreatedAt)
     }
 
-    /// Whether rows stand in an order that the table tells: by such a column, or on SQLite by the number of the row,
-    /// which grows with every INSERT.
+    /// Whether the table defines the order of rows: by such a column, or on SQLite by the rowid, which grows with every
+    /// INSERT.
     pub(crate) fn defines_order(&self) -> bool {
         self.has_order() || self.found.has_rowid
     }
 
-    /// Refuses a map that tells too little, or one thing twice.
+    /// Refuses a map that is incomplete or contradicts itself.
     pub(super) fn check(&self) -> Result<()> {
         let missing =
             Field::ALL.iter().find(|field| field.is_required() && !self.columns.contains_key(field));
@@ -203,18 +200,18 @@ impl ColumnMap {
         }
         let has = |field| self.columns.contains_key(&field);
         let wrong = match &self.states {
-            _ if !has(Field::Type) && self.kind.is_none() => {
+            _ if !has(Field::Type) && self.event_type.is_none() => {
                 "the type of events is unknown: map a column for `type`, or set `event_type` or `type_header`"
             }
-            _ if has(Field::Type) && self.kind.is_some() => {
+            _ if has(Field::Type) && self.event_type.is_some() => {
                 "the type of events is defined twice: by a column for `type`, and by `event_type` or `type_header`"
             }
-            _ if matches!(self.kind, Some(TypeFrom::Header(_))) && !has(Field::Headers) => {
+            _ if matches!(self.event_type, Some(TypeSource::Header(_))) && !has(Field::Headers) => {
                 "the type of events is in a header, but no column is mapped for `headers`"
             }
             None if has(Field::Status) => "a column is mapped for `status`, but `states` is not set",
             Some(_) if !has(Field::Status) => "`states` is set, but no column is mapped for `status`",
-            Some(states) if states.are_mixed_up() => {
+            Some(states) if states.are_ambiguous() => {
                 "two states have the same value, or values that differ only in case: each state needs a different value"
             }
             _ if has(Field::AggregateType) != has(Field::AggregateId) => {
@@ -225,31 +222,31 @@ impl ColumnMap {
         Err(Error::new(Code::NameInvalid, wrong.to_owned()))
     }
 
-    /// Whether rows do not say themselves that they were delivered.
+    /// Whether the table cannot show deliveries, so that only Postrider's notes record them.
     pub(crate) fn only_notes_deliveries(&self) -> bool {
-        self.delivered() == Delivered::Noted
+        self.delivery_record() == DeliveryRecord::Noted
     }
 
     /// Whether rows are deleted when they are delivered.
     pub fn deletes_deliveries(&self) -> bool {
-        self.delivered() == Delivered::Deleted
+        self.delivery_record() == DeliveryRecord::Deleted
     }
 
-    pub(crate) fn delivered(&self) -> Delivered {
+    pub(crate) fn delivery_record(&self) -> DeliveryRecord {
         match () {
-            () if self.deletes => Delivered::Deleted,
-            () if self.columns.contains_key(&Field::Status) => Delivered::Status,
-            () if self.columns.contains_key(&Field::DeliveredAt) => Delivered::Time,
-            () => Delivered::Noted,
+            () if self.deletes => DeliveryRecord::Deleted,
+            () if self.columns.contains_key(&Field::Status) => DeliveryRecord::Status,
+            () if self.columns.contains_key(&Field::DeliveredAt) => DeliveryRecord::Time,
+            () => DeliveryRecord::Noted,
         }
     }
 
-    /// The word of rows that were given up, if there is one.
+    /// The value of rows that were given up, if there is one.
     fn failed(&self) -> Option<&StateWord> {
         self.states.as_ref().and_then(|states| states.failed.as_ref())
     }
 
-    /// All words for states.
+    /// All values of the status column.
     pub(crate) fn words(&self) -> impl Iterator<Item = &StateWord> {
         self.states.iter().flat_map(States::all)
     }
@@ -269,17 +266,17 @@ mod tests {
     }
 
     #[test]
-    fn debeziums_columns_are_a_map_without_order_and_state() {
+    fn the_debezium_map_has_no_order_and_no_state() {
         let map = ColumnMap::debezium();
         map.check().unwrap();
         assert_eq!(map.column(Field::AggregateType).unwrap().as_str(), "aggregatetype");
-        assert_eq!((map.has_order(), map.delivered()), (false, Delivered::Noted));
+        assert_eq!((map.has_order(), map.delivery_record()), (false, DeliveryRecord::Noted));
         let map = map.with(Field::CreatedAt, "timestamp").unwrap().deleting();
-        assert_eq!((map.has_order(), map.delivered()), (true, Delivered::Deleted));
+        assert_eq!((map.has_order(), map.delivery_record()), (true, DeliveryRecord::Deleted));
     }
 
     #[test]
-    fn a_map_that_tells_too_little_or_one_thing_twice_is_refused() {
+    fn an_incomplete_or_contradictory_map_is_refused() {
         let reported = |map: ColumnMap| map.check().unwrap_err().one_line();
         assert!(reported(ColumnMap::new()).contains("`id`"));
         let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();

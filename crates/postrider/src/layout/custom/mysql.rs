@@ -1,24 +1,24 @@
-//! On MySQL and MariaDB.
+//! The placeholders on MySQL and MariaDB.
 
-use super::pieces::{Piece, Tongue, attempts_max, put_into, quoted, set_done, set_tried};
-use super::{ColumnMap, ColumnName, Delivered, Field, StateWord};
+use super::placeholders::{Placeholder, Syntax, attempts_max, put_into, quoted, set_done, set_failed};
+use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord};
 use crate::layout::Family;
 
 struct MySql;
 
 impl ColumnMap {
-    /// The statement with every `{c....}` replaced by what the map has for it.
+    /// The statement with every `{c....}` replaced.
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
         put_into::<MySql>(self, statement)
     }
 }
 
-impl Tongue for MySql {
+impl Syntax for MySql {
     const NOTES: &'static str = "{schema}.row_notes";
     const DONE: &'static str = "{schema}.row_done";
     const NULLS: [&'static str; 3] = ["NULL", "NULL", "NULL"];
     const EPOCH: &'static str = "0";
-    /// A column of the table, not one of the list beside it.
+    /// The UPDATE joins a list of rows, so columns of the table need a prefix.
     const SET: &'static str = "t.";
     const TRUE: &'static str = "TRUE";
     const FALSE: &'static str = "FALSE";
@@ -27,7 +27,7 @@ impl Tongue for MySql {
         column.in_backticks()
     }
 
-    /// In the collation of our own tables, whatever the column's.
+    /// In the collation of Postrider's own tables.
     fn text(value: &str) -> String {
         format!("(CONVERT({value} USING utf8mb4) COLLATE utf8mb4_bin)")
     }
@@ -49,21 +49,21 @@ impl Tongue for MySql {
         format!("CASE WHEN JSON_VALID({value}) THEN JSON_UNQUOTE(JSON_EXTRACT({value}, '$.\"{path}\"')) END")
     }
 
-    fn actions(map: &ColumnMap) -> Vec<Piece> {
-        let [old_at, old_order, is_old] = old(map);
+    fn statements(map: &ColumnMap) -> Vec<Placeholder> {
+        let [delivered_at, delivered_order, is_deletable] = retention(map);
         vec![
             ("{c.done}", done(map)),
-            ("{c.retried}", tried(map, "@postrider_retried", false)),
-            ("{c.ended}", tried(map, "@postrider_ended", true)),
-            ("{c.old_order}", old_order),
-            ("{c.old_at}", old_at),
-            ("{c.is_old}", is_old),
+            ("{c.retried}", failed(map, "@postrider_retried", false)),
+            ("{c.given_up}", failed(map, "@postrider_given_up", true)),
+            ("{c.delivered_order}", delivered_order),
+            ("{c.delivered_at}", delivered_at),
+            ("{c.is_deletable}", is_deletable),
             ("{c.order}", order(map)),
-            ("{c.made}", made(map)),
+            ("{c.created_at}", created_at(map)),
         ]
     }
 
-    /// As the column has it, so that its index can be used.
+    /// In the type and collation of the column, so that its index can be used.
     fn as_id(map: &ColumnMap, value: &str) -> String {
         match (Family::of(map.type_of(Field::Id)), &map.found.id_collation) {
             (Some(Family::Number), _) if map.type_of(Field::Id).ends_with(" unsigned") => {
@@ -87,13 +87,13 @@ fn order(map: &ColumnMap) -> String {
     }
 }
 
-/// When a row was made, as its column has it.
-fn made(map: &ColumnMap) -> String {
+/// The creation time, in the type of its column.
+fn created_at(map: &ColumnMap) -> String {
     map.column(Field::CreatedAt)
         .map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", column.in_backticks()))
 }
 
-/// Rows of an outcome, and those of the table that they are.
+/// The rows of an outcome, joined with the table.
 fn rows_of(map: &ColumnMap, variable: &str) -> String {
     format!(
         "JSON_TABLE({variable}, '$[*]' COLUMNS (i VARCHAR(255) PATH '$.i', a BIGINT PATH '$.a')) AS c
@@ -104,39 +104,41 @@ fn rows_of(map: &ColumnMap, variable: &str) -> String {
 
 fn done(map: &ColumnMap) -> String {
     let rows = rows_of(map, "@postrider_done");
-    match map.delivered() {
-        Delivered::Status | Delivered::Time => {
+    match map.delivery_record() {
+        DeliveryRecord::Status | DeliveryRecord::Time => {
             let sets = set_done::<MySql>(map, "UTC_TIMESTAMP(6)");
             format!("UPDATE {rows} SET {sets} WHERE @postrider_owns = 1 AND {{c.is_open}}")
         }
-        Delivered::Deleted => format!("DELETE t FROM {rows} WHERE @postrider_owns = 1 AND {{c.is_open}}"),
-        Delivered::Noted => format!(
+        DeliveryRecord::Deleted => {
+            format!("DELETE t FROM {rows} WHERE @postrider_owns = 1 AND {{c.is_open}}")
+        }
+        DeliveryRecord::Noted => format!(
             "INSERT IGNORE INTO {{schema}}.row_done (row_id) SELECT c.i FROM {rows} WHERE @postrider_owns = 1"
         ),
     }
 }
 
-/// Rows were tried once more, or given up. Where they do not say so, they are only counted.
-fn tried(map: &ColumnMap, variable: &str, is_given_up: bool) -> String {
+/// Records a failed attempt, or that rows are given up. If the table has no column for it, the rows are only counted.
+fn failed(map: &ColumnMap, variable: &str, is_given_up: bool) -> String {
     let rows = rows_of(map, variable);
     let count = format!("LEAST(c.a, {})", attempts_max(map));
-    match set_tried::<MySql>(map, &count, "UTC_TIMESTAMP(6)", is_given_up) {
+    match set_failed::<MySql>(map, &count, "UTC_TIMESTAMP(6)", is_given_up) {
         Some(sets) => format!("UPDATE {rows} SET {sets} WHERE @postrider_owns = 1 AND {{c.is_open}}"),
         None => format!("SET @postrider_changed = @postrider_changed + JSON_LENGTH({variable})"),
     }
 }
 
-/// What is delivered and may be old: since when, in which order, and whether at all. Where a note is all that tells of a
-/// delivery, retention goes by the notes.
-fn old(map: &ColumnMap) -> [String; 3] {
+/// For retention: the time from which it counts, the order of rows, and whether a row may be deleted. No row may be deleted if
+/// the table cannot show deliveries: then retention uses the notes.
+fn retention(map: &ColumnMap) -> [String; 3] {
     let time = [Field::DeliveredAt, Field::CreatedAt].into_iter().find(|field| map.column(*field).is_some());
-    match (map.delivered(), time) {
-        (Delivered::Status | Delivered::Time, Some(time)) => {
+    match (map.delivery_record(), time) {
+        (DeliveryRecord::Status | DeliveryRecord::Time, Some(time)) => {
             let at = format!("t.{}", quoted::<MySql>(map, time));
             let order = format!("{at}, t.{{c.id}}");
             [at, order, "{c.is_done}".to_owned()]
         }
-        (Delivered::Deleted | Delivered::Noted, _) | (_, None) => {
+        (DeliveryRecord::Deleted | DeliveryRecord::Noted, _) | (_, None) => {
             ["NULL", "t.{c.id}", "FALSE"].map(str::to_owned)
         }
     }

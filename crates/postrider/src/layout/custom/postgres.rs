@@ -1,23 +1,25 @@
-//! On PostgreSQL.
+//! The placeholders on PostgreSQL.
 
 use super::field::is_without_zone;
-use super::pieces::{Piece, Tongue, age, attempts_max, put_into, set_done, set_tried};
-use super::{ColumnMap, ColumnName, Delivered, Field, StateWord};
+use super::placeholders::{
+    Placeholder, Syntax, attempts_max, put_into, retention_time, set_done, set_failed,
+};
+use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord};
 use crate::layout::Family;
 
-/// Microseconds of `$1` ago.
+/// `$1` microseconds ago.
 const CUTOFF: &str = "statement_timestamp() - $1::bigint * interval '1 microsecond'";
 
 struct Postgres;
 
 impl ColumnMap {
-    /// The statement with every `{c....}` replaced by what the map has for it.
+    /// The statement with every `{c....}` replaced.
     pub(crate) fn put_into_postgres(&self, statement: &str) -> String {
         put_into::<Postgres>(self, statement)
     }
 }
 
-impl Tongue for Postgres {
+impl Syntax for Postgres {
     const NOTES: &'static str = "{schema}.row_notes";
     const DONE: &'static str = "{schema}.row_done";
     const NULLS: [&'static str; 3] = ["NULL::text", "NULL::bigint", "NULL::timestamptz"];
@@ -42,7 +44,7 @@ impl Tongue for Postgres {
         if is_without_zone(sql_type) { format!("({value} AT TIME ZONE 'UTC')") } else { value.to_owned() }
     }
 
-    /// In two parts: an interval is multiplied in floating point.
+    /// In two parts, because PostgreSQL multiplies intervals in floating point.
     fn time_of_number(value: &str) -> String {
         format!(
             "timestamptz 'epoch' + ({value} / 1000000) * interval '1 second'
@@ -50,19 +52,19 @@ impl Tongue for Postgres {
         )
     }
 
-    /// A column that is not JSON is refused before.
+    /// A column that is not JSON is refused when the table is checked.
     fn member(value: &str, name: &StateWord) -> String {
         format!("({value} ->> {name})")
     }
 
-    fn actions(map: &ColumnMap) -> Vec<Piece> {
+    fn statements(map: &ColumnMap) -> Vec<Placeholder> {
         let is_bytes = Family::of(map.type_of(Field::Payload)) == Some(Family::Bytes);
         let mut all = vec![
             ("{c.done 7}", done(map, "$7")),
             ("{c.done 5}", done(map, "$5")),
-            ("{c.retried}", tried(map, "$9", "$11", false)),
-            ("{c.ended}", tried(map, "$13", "$15", true)),
-            ("{c.trim}", trim(map)),
+            ("{c.retried}", failed(map, "$9", "$11", false)),
+            ("{c.given_up}", failed(map, "$13", "$15", true)),
+            ("{c.delete_delivered}", delete_delivered(map)),
             ("{c.order}", order(map)),
             ("{c.body}", if is_bytes { "t.{c.payload}" } else { "t.{c.payload}::text" }.to_owned()),
             ("{c.no_body}", if is_bytes { "''::bytea" } else { "''" }.to_owned()),
@@ -70,7 +72,7 @@ impl Tongue for Postgres {
                 "{c.shown_body}",
                 if is_bytes { "encode(t.{c.payload}, 'escape')" } else { "t.{c.payload}::text" }.to_owned(),
             ),
-            ("{c.asked}", Self::as_id(map, "asked.id")),
+            ("{c.wanted}", Self::as_id(map, "wanted.id")),
             ("{c.each}", Self::as_id(map, "c.id")),
         ];
         all.extend(key_of_two(map));
@@ -82,7 +84,7 @@ impl Tongue for Postgres {
         Some(format!("jsonb_build_array(t.{one}::text, t.{two}::text)::text"))
     }
 
-    /// Of a key of two columns, the row of both.
+    /// For a key of two columns, a row value.
     fn as_id(map: &ColumnMap, value: &str) -> String {
         match map.column(Field::SecondId) {
             None => format!("{value}::{}", type_of_id(map, Field::Id)),
@@ -94,8 +96,8 @@ impl Tongue for Postgres {
     }
 }
 
-/// Where the key has two columns, its id as text is a JSON array of both, and it is compared as a row of both.
-fn key_of_two(map: &ColumnMap) -> Vec<Piece> {
+/// For a key of two columns: as text, the id is a JSON array; it is compared as a row value.
+fn key_of_two(map: &ColumnMap) -> Vec<Placeholder> {
     let (Some(one), Some(two)) = (map.column(Field::Id), map.column(Field::SecondId)) else {
         return Vec::new();
     };
@@ -107,7 +109,7 @@ fn key_of_two(map: &ColumnMap) -> Vec<Piece> {
     ]
 }
 
-/// A type that the id can be compared with on its index.
+/// The type to which ids are converted, so that the index of the column can be used.
 fn type_of_id(map: &ColumnMap, field: Field) -> &'static str {
     let found = map.type_of(field);
     match Family::of(found) {
@@ -119,8 +121,9 @@ fn type_of_id(map: &ColumnMap, field: Field) -> &'static str {
     }
 }
 
-/// Rows of one transaction have one creation; numbers tell their order. Where there are none `cmin` does, and of rows of
-/// one statement ids that grow (UUIDs of version 7), else the place in the table: adr/0040-rows-of-one-statement.md.
+/// Rows of one transaction have the same creation time, so they are ordered by number. Rows without a number are ordered by
+/// `cmin`, the number of their statement; rows of one statement by ids that grow (UUIDs of version 7), otherwise by their
+/// location in the table: adr/0040-rows-of-one-statement.md.
 fn order(map: &ColumnMap) -> String {
     let is_number = map.column(Field::SecondId).is_some() || type_of_id(map, Field::Id) == "bigint";
     match map.column(Field::Order).or_else(|| map.column(Field::CreatedAt)) {
@@ -134,25 +137,25 @@ fn order(map: &ColumnMap) -> String {
     }
 }
 
-/// The time now, as a column has it.
+/// The current time, in the type of a column.
 fn now(map: &ColumnMap, field: Field) -> String {
     let zone = if is_without_zone(map.type_of(field)) { " AT TIME ZONE 'UTC'" } else { "" };
     format!("clock_timestamp(){zone}")
 }
 
-/// Rows of a parameter were delivered.
+/// Records the delivery of the rows in a parameter.
 fn done(map: &ColumnMap, ids: &str) -> String {
     let rows = format!("fence, unnest((SELECT {ids}::text[])) AS c (id)");
     let row = "t.{c.id} = {c.each}";
     let sets = set_done::<Postgres>(map, &now(map, Field::DeliveredAt));
-    match map.delivered() {
-        Delivered::Status | Delivered::Time => format!(
+    match map.delivery_record() {
+        DeliveryRecord::Status | DeliveryRecord::Time => format!(
             "UPDATE {{table}} AS t SET {sets} FROM {rows} WHERE {row} AND {{c.is_open}} RETURNING c.id"
         ),
-        Delivered::Deleted => {
+        DeliveryRecord::Deleted => {
             format!("DELETE FROM {{table}} AS t USING {rows} WHERE {row} AND {{c.is_open}} RETURNING c.id")
         }
-        Delivered::Noted => format!(
+        DeliveryRecord::Noted => format!(
             "INSERT INTO {{schema}}.row_done (row_id)
              SELECT c.id FROM {rows} JOIN {{table}} AS t ON {row}
              ON CONFLICT (row_id) DO NOTHING
@@ -161,12 +164,12 @@ fn done(map: &ColumnMap, ids: &str) -> String {
     }
 }
 
-/// Rows of a parameter were tried once more, or given up.
-fn tried(map: &ColumnMap, ids: &str, attempts: &str, is_given_up: bool) -> String {
+/// Records a failed attempt of the rows in a parameter, or that they are given up.
+fn failed(map: &ColumnMap, ids: &str, attempts: &str, is_given_up: bool) -> String {
     let rows =
         format!("fence, unnest((SELECT {ids}::text[]), (SELECT {attempts}::bigint[])) AS c (id, attempts)");
     let (count, now) = (format!("least(c.attempts, {})", attempts_max(map)), now(map, Field::GivenUpAt));
-    match set_tried::<Postgres>(map, &count, &now, is_given_up) {
+    match set_failed::<Postgres>(map, &count, &now, is_given_up) {
         Some(sets) => format!(
             "UPDATE {{table}} AS t SET {sets} FROM {rows}
              WHERE t.{{c.id}} = {{c.each}} AND {{c.is_open}}
@@ -176,10 +179,10 @@ fn tried(map: &ColumnMap, ids: &str, attempts: &str, is_given_up: bool) -> Strin
     }
 }
 
-/// What says that it is delivered and is old goes. Without any time in the table, nothing does.
-fn trim(map: &ColumnMap) -> String {
-    match (map.delivered(), age::<Postgres>(map)) {
-        (Delivered::Status | Delivered::Time, Some(time)) => format!(
+/// Deletes old delivered rows; none if the table has no time.
+fn delete_delivered(map: &ColumnMap) -> String {
+    match (map.delivery_record(), retention_time::<Postgres>(map)) {
+        (DeliveryRecord::Status | DeliveryRecord::Time, Some(time)) => format!(
             "DELETE FROM {{table}}
              WHERE {{c.id}} IN (SELECT t.{{c.id}}
                                 FROM {{table}} AS t
@@ -188,7 +191,7 @@ fn trim(map: &ColumnMap) -> String {
                                 LIMIT $2
                                 FOR UPDATE SKIP LOCKED)"
         ),
-        (Delivered::Deleted | Delivered::Noted, _) | (_, None) => "SELECT 1 WHERE false".to_owned(),
+        (DeliveryRecord::Deleted | DeliveryRecord::Noted, _) | (_, None) => "SELECT 1 WHERE false".to_owned(),
     }
 }
 
@@ -197,10 +200,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_unsaid_in_a_statement() {
+    fn every_placeholder_is_replaced() {
         let maps = [ColumnMap::debezium(), ColumnMap::debezium().deleting()];
         for (map, (name, _)) in
-            maps.iter().flat_map(|map| Postgres::actions(map).into_iter().map(move |p| (map, p)))
+            maps.iter().flat_map(|map| Postgres::statements(map).into_iter().map(move |p| (map, p)))
         {
             let text = map.put_into_postgres(name);
             assert!(!text.contains("{c."), "{name}: {text}");

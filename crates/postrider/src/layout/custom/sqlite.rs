@@ -1,25 +1,25 @@
-//! On SQLite. Times are texts, ids are compared as texts: a column of numbers makes numbers of them.
+//! The placeholders on SQLite. Times are texts. Ids are passed as texts; a column of numbers converts them.
 
-use super::pieces::{Piece, Tongue, age, put_into, set_done, set_tried};
-use super::{ColumnMap, ColumnName, Delivered, Field, StateWord};
+use super::placeholders::{Placeholder, Syntax, put_into, retention_time, set_done, set_failed};
+use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord};
 use crate::layout::Family;
 
-/// A moment as SQLite's own functions write it.
+/// The current time, in the format of SQLite's functions.
 const NOW: &str = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
 
-/// Microseconds since 1970 of now.
+/// The current time in microseconds since 1970.
 const NOW_MICROS: &str = "CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000";
 
 struct Sqlite;
 
 impl ColumnMap {
-    /// The statement with every `{c....}` replaced by what the map has for it.
+    /// The statement with every `{c....}` replaced.
     pub(crate) fn put_into_sqlite(&self, statement: &str) -> String {
         put_into::<Sqlite>(self, statement)
     }
 }
 
-impl Tongue for Sqlite {
+impl Syntax for Sqlite {
     const NOTES: &'static str = "postrider_row_notes";
     const DONE: &'static str = "postrider_row_done";
     const NULLS: [&'static str; 3] = ["NULL", "NULL", "NULL"];
@@ -53,12 +53,12 @@ impl Tongue for Sqlite {
         format!("CASE WHEN json_valid({value}) THEN json_extract({value}, '$.\"{path}\"') END")
     }
 
-    fn actions(map: &ColumnMap) -> Vec<Piece> {
+    fn statements(map: &ColumnMap) -> Vec<Placeholder> {
         vec![
             ("{c.done}", done(map)),
-            ("{c.retried}", tried(map, false)),
-            ("{c.ended}", tried(map, true)),
-            ("{c.trim}", trim(map)),
+            ("{c.retried}", failed(map, false)),
+            ("{c.given_up}", failed(map, true)),
+            ("{c.delete_delivered}", delete_delivered(map)),
             ("{c.order}", order(map)),
         ]
     }
@@ -68,7 +68,7 @@ impl Tongue for Sqlite {
     }
 }
 
-/// Rows with one creation stand in the order they were written in.
+/// Rows with the same creation time are ordered as they were written.
 fn order(map: &ColumnMap) -> String {
     let is_number = Family::of(map.type_of(Field::Id)) == Some(Family::Number);
     let then = if map.found.has_rowid && !is_number { "t.rowid" } else { "t.{c.id}" };
@@ -78,16 +78,16 @@ fn order(map: &ColumnMap) -> String {
     }
 }
 
-/// The row `?1` was delivered.
+/// Records the delivery of the row `?1`.
 fn done(map: &ColumnMap) -> String {
     let row = "t.{c.id} = ?1";
-    match map.delivered() {
-        Delivered::Status | Delivered::Time => format!(
+    match map.delivery_record() {
+        DeliveryRecord::Status | DeliveryRecord::Time => format!(
             "UPDATE {{table}} AS t SET {} WHERE {row} AND {{c.is_open}}",
             set_done::<Sqlite>(map, NOW)
         ),
-        Delivered::Deleted => format!("DELETE FROM {{table}} AS t WHERE {row} AND {{c.is_open}}"),
-        Delivered::Noted => format!(
+        DeliveryRecord::Deleted => format!("DELETE FROM {{table}} AS t WHERE {row} AND {{c.is_open}}"),
+        DeliveryRecord::Noted => format!(
             "INSERT INTO postrider_row_done (row_id, done_at)
              SELECT ?1, {NOW_MICROS} FROM {{table}} AS t WHERE {row}
              ON CONFLICT (row_id) DO NOTHING"
@@ -95,22 +95,22 @@ fn done(map: &ColumnMap) -> String {
     }
 }
 
-/// The row `?1` was tried `?4` times, or given up. Nothing where it does not say so.
-fn tried(map: &ColumnMap, is_given_up: bool) -> String {
-    set_tried::<Sqlite>(map, "?4", NOW, is_given_up).map_or_else(String::new, |sets| {
+/// Records `?4` failed attempts of the row `?1`, or that it is given up. Empty if the table has no column for it.
+fn failed(map: &ColumnMap, is_given_up: bool) -> String {
+    set_failed::<Sqlite>(map, "?4", NOW, is_given_up).map_or_else(String::new, |sets| {
         format!("UPDATE {{table}} AS t SET {sets} WHERE t.{{c.id}} = ?1 AND {{c.is_open}}")
     })
 }
 
-/// `?2` rows that say that they are delivered and are older than `?1` go. Without any time in the table, none does.
-fn trim(map: &ColumnMap) -> String {
-    match (map.delivered(), age::<Sqlite>(map)) {
-        (Delivered::Status | Delivered::Time, Some(time)) => format!(
+/// Deletes at most `?2` rows that were delivered before `?1`; none if the table has no time.
+fn delete_delivered(map: &ColumnMap) -> String {
+    match (map.delivery_record(), retention_time::<Sqlite>(map)) {
+        (DeliveryRecord::Status | DeliveryRecord::Time, Some(time)) => format!(
             "DELETE FROM {{table}}
              WHERE {{c.id}} IN (SELECT t.{{c.id}} FROM {{table}} AS t
                                 WHERE {{c.is_done}} AND {time} < ?1 ORDER BY {time} LIMIT ?2)"
         ),
-        (Delivered::Deleted | Delivered::Noted, _) | (_, None) => {
+        (DeliveryRecord::Deleted | DeliveryRecord::Noted, _) | (_, None) => {
             "DELETE FROM postrider_row_done WHERE 0 AND ?1 AND ?2".to_owned()
         }
     }

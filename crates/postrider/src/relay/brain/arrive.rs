@@ -1,4 +1,4 @@
-//! Events come in from the outbox: each joins the queue of its key.
+//! Puts events from the outbox into the queues of their keys.
 
 use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::key_queues::{Body, HeadState, KeyQueue, Queued};
 use super::leader::Leader;
 use super::park::{ParkReason, park};
 use super::step::StepCx;
-use super::{About, Disposition, KeyId, Report, Routed};
+use super::{Disposition, FailureDetails, KeyId, Report, Routed};
 use crate::Event;
 use crate::Position;
 use crate::ledger::{Mark, ParkedState};
@@ -16,10 +16,11 @@ impl Leader {
     /// Queues up newly claimed events, in position order.
     pub(super) fn arrive(&mut self, cx: &mut StepCx<'_>, events: Vec<Routed>) {
         if let Some(last) = events.last() {
-            self.progress.see(Mark { position: last.position, id: last.event.id });
+            self.progress.record_seen(Mark { position: last.position, id: last.event.id });
         }
-        for Routed { position, key, disposition, event } in events {
-            let queued = Queued { position, attempts: 0, doubted: false, parked: false, body: None };
+        for Routed { position, key, disposition, event, .. } in events {
+            let queued =
+                Queued { position, attempts: 0, failed_provisionally: false, parked: false, body: None };
             match disposition {
                 Disposition::Deliver { id, name, delivery } => {
                     self.enqueue(cx, key, queued, Body { destination: id, name, delivery, event })
@@ -30,20 +31,20 @@ impl Leader {
         }
     }
 
-    /// Rows that cannot be read are dead at once: their key is unknown, and no other event
-    /// waits for them.
-    pub(super) fn bury_damaged(&mut self, cx: &mut StepCx<'_>, damaged: Vec<(Position, String)>) {
+    /// Parks rows that cannot be read as dead. Their key is unknown, so no other event waits for them.
+    pub(super) fn park_damaged(&mut self, cx: &mut StepCx<'_>, damaged: Vec<(Position, String)>) {
         for (position, why) in damaged {
-            let queued = Queued { position, attempts: 0, doubted: false, parked: false, body: None };
+            let queued =
+                Queued { position, attempts: 0, failed_provisionally: false, parked: false, body: None };
             let row = ParkReason::new(ParkedState::Dead, &why).row(&queued, None, None);
             self.progress.park(row, true, cx.elapsed());
-            let about = Some(Box::new(About { reason: why, ..About::default() }));
-            cx.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0, about });
+            let details = Some(Box::new(FailureDetails { reason: why, ..FailureDetails::default() }));
+            cx.report(Report::Parked { position, state: ParkedState::Dead, attempts: 0, details });
         }
     }
 
     fn enqueue(&mut self, cx: &mut StepCx<'_>, key: KeyId, mut queued: Queued, body: Body) {
-        self.destinations.see(body.destination);
+        self.destinations.record_seen(body.destination);
         self.intake.keep(&body);
         queued.body = Some(body);
         match self.queues.slot(key) {
@@ -64,37 +65,37 @@ impl Leader {
         }
     }
 
-    /// No rule matched: the event is held back, and its key with it, until a relay starts whose rules do.
+    /// Parks an event that no rule matched. It blocks its key until a relay starts whose rules match it.
     fn hold_unrouted(&mut self, cx: &mut StepCx<'_>, key: KeyId, mut queued: Queued, event: &Arc<Event>) {
         let first = self.queues.get(key).is_none_or(|queue| queue.is_preceded_by(queued.position));
         let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
         let reason = "no rule matches";
         let row = ParkReason::new(state, reason).row(&queued, event.ordering_key().as_deref(), None);
-        let about = About {
+        let details = FailureDetails {
             event: Some(event.clone()),
             key: row.key.clone(),
             destination: None,
             reason: reason.to_owned(),
         };
         self.progress.park(row, true, cx.elapsed());
-        let about = first.then(|| Box::new(about));
-        cx.report(Report::Parked { position: queued.position, state, attempts: 0, about });
+        let details = first.then(|| Box::new(details));
+        cx.report(Report::Parked { position: queued.position, state, attempts: 0, details });
         queued.parked = true;
         match self.queues.slot(key) {
-            Slot::Vacant(slot) => _ = slot.insert(KeyQueue::new(queued, HeadState::Stuck)),
+            Slot::Vacant(slot) => _ = slot.insert(KeyQueue::new(queued, HeadState::NeedsOperator)),
             Slot::Occupied(mut slot) => {
-                if let Err(queued) = slot.get_mut().precede(queued, HeadState::Stuck) {
+                if let Err(queued) = slot.get_mut().precede(queued, HeadState::NeedsOperator) {
                     slot.get_mut().insert(queued);
                 }
             }
         }
     }
 
-    /// The outbox was read on: what waited for earlier events of its key may have them all now.
-    pub(super) fn have_read(&mut self) {
-        while let Some(key) = self.recall.pop_read(|position| self.intake.has_passed(position)) {
-            if self.queues.head_state(key) == Some(HeadState::Unread) {
-                self.want(key);
+    /// After a claim, schedules heads that waited until the outbox was read up to them.
+    pub(super) fn schedule_reached_fetches(&mut self) {
+        while let Some(key) = self.fetch_schedule.pop_reached(|position| self.intake.has_passed(position)) {
+            if self.queues.head_state(key) == Some(HeadState::AwaitsEarlier) {
+                self.schedule_fetch(key);
             }
         }
     }

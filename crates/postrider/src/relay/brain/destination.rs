@@ -1,41 +1,41 @@
-//! What is known of a destination that failed: whether it is down, and whose failures are in doubt.
+//! The state of a destination with failures: whether it is down, and which failures are not diagnosed yet.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::BatchId;
-use super::keys::{ByNumber, DestinationId, KeyId};
+use super::keys::{DestinationId, IdMap, KeyId};
 use crate::sink::Failure;
 use crate::store::DestinationDown;
 use crate::{Now, Timestamp};
 
-/// A destination with failures since its last acknowledgement. One that works has none of these.
+/// A destination with failures since its last acknowledgement.
 #[derive(Debug)]
 pub(super) struct Destination {
     pub(super) name: Arc<str>,
-    /// Keys that failed since the last success, as many as the breaker counts.
+    /// Keys that failed since the last success, up to the number that the breaker needs.
     pub(super) failing: BTreeSet<KeyId>,
-    /// Heads whose failure counts against them only if the destination turns out to be up.
+    /// Heads whose failure counts as an attempt only if the destination proves to be up.
     pub(super) suspects: Vec<Suspect>,
-    /// Other messages were in flight when the suspects failed, although their outcomes may prove nothing.
-    pub(super) accompanied: bool,
+    /// Other messages were in flight when the suspects failed, even if their outcomes prove nothing.
+    pub(super) others_in_flight: bool,
     /// Set while the destination is considered down.
     pub(super) outage: Option<Outage>,
     /// Heads in memory that wait for the end of the outage.
     pub(super) blocked: VecDeque<KeyId>,
-    /// Heads in the parked table that do.
+    /// Parked heads that wait for the end of the outage.
     pub(super) held: VecDeque<KeyId>,
 }
 
-/// A head whose failure may be the destination's.
+/// A head whose failure may be caused by the destination.
 #[derive(Debug)]
 pub(super) struct Suspect {
     pub(super) key: KeyId,
     pub(super) failure: Failure,
-    /// The batch it failed in, if what was acknowledged of it proves that the destination was up.
+    /// The batch in which it failed, if an acknowledgement of that batch proves that the destination was up.
     pub(super) beside: Option<BatchId>,
-    /// Batches from this one on were sent after the failure was known.
+    /// This batch and later ones were sent after the failure was known.
     pub(super) since: BatchId,
 }
 
@@ -53,55 +53,55 @@ pub(super) struct Outage {
     pub(super) since: Timestamp,
     /// The last failure.
     pub(super) error: String,
-    /// When to send one message to see whether it is back.
+    /// When to send one message to find out whether the destination is up again.
     pub(super) probe_at: Duration,
     /// The same time, for operators.
     pub(super) probe_time: Timestamp,
-    /// Probes that failed.
+    /// Number of failed probes.
     pub(super) probes: u32,
-    /// One is under way.
+    /// A probe is in progress.
     pub(super) probing: bool,
 }
 
 impl Outage {
-    /// Plans the next probe.
+    /// Schedules the next probe.
     pub(super) fn probe_after(&mut self, now: Now, wait: Duration) {
         self.probe_at = now.elapsed + wait;
         self.probe_time = now.wall.after(wait);
     }
 }
 
-/// All destinations that were seen.
+/// All destinations of the subscription.
 #[derive(Debug)]
 pub(super) struct Destinations {
-    /// Those with failures. Empty while all goes well.
-    failing: ByNumber<DestinationId, Destination>,
-    /// The first that was seen.
+    /// Those with failures; usually empty.
+    failing: IdMap<DestinationId, Destination>,
+    /// The first that an event went to.
     first: Option<DestinationId>,
-    are_several: bool,
+    are_multiple: bool,
 }
 
 impl Destinations {
-    pub(super) fn new(are_several: bool) -> Self {
-        Self { failing: ByNumber::default(), first: None, are_several }
+    pub(super) fn new(are_multiple: bool) -> Self {
+        Self { failing: IdMap::default(), first: None, are_multiple }
     }
 
     /// An event goes there.
-    pub(super) fn see(&mut self, id: DestinationId) {
-        self.are_several |= *self.first.get_or_insert(id) != id;
+    pub(super) fn record_seen(&mut self, id: DestinationId) {
+        self.are_multiple |= *self.first.get_or_insert(id) != id;
     }
 
-    /// More than one was seen, or is to be expected.
-    pub(super) fn are_several(&self) -> bool {
-        self.are_several
+    /// There is more than one, or the routing rules allow more than one.
+    pub(super) fn are_multiple(&self) -> bool {
+        self.are_multiple
     }
 
-    /// None has failures.
+    /// No destination has failures.
     pub(super) fn is_empty(&self) -> bool {
         self.failing.is_empty()
     }
 
-    /// What is known of a destination, from its first failure on.
+    /// The state of a destination, created at its first failure.
     pub(super) fn failing(&mut self, id: DestinationId, name: &Arc<str>) -> &mut Destination {
         self.failing.entry(id).or_insert_with(|| Destination::new(name.clone()))
     }
@@ -114,31 +114,31 @@ impl Destinations {
         self.failing.remove(&id)
     }
 
-    /// Those with failures, in the order of their numbers: a step depends on nothing else.
+    /// Those with failures, in the order of their ids, so that a step is deterministic.
     pub(super) fn ids(&self) -> Vec<DestinationId> {
         sorted(self.failing.keys().copied())
     }
 
-    /// Those with failures that are in doubt.
-    pub(super) fn in_doubt(&self) -> Vec<DestinationId> {
+    /// Those with failures that are not diagnosed yet.
+    pub(super) fn with_suspects(&self) -> Vec<DestinationId> {
         sorted(self.failing.iter().filter(|(_, of)| !of.suspects.is_empty()).map(|(id, _)| *id))
     }
 
     /// A message waits for the end of an outage.
-    pub(super) fn is_any_waited_for(&self) -> bool {
-        self.failing.values().any(|of| of.outage.is_some() && of.is_waited_for())
+    pub(super) fn has_any_waiting(&self) -> bool {
+        self.failing.values().any(|of| of.outage.is_some() && of.has_waiting())
     }
 
-    /// Which to probe next, and when.
+    /// The destination to probe next, and when.
     pub(super) fn next_probe(&self) -> Option<(DestinationId, Duration)> {
         let probes = self.failing.iter().filter_map(|(id, destination)| {
             let outage = destination.outage.as_ref().filter(|outage| !outage.probing)?;
-            destination.is_waited_for().then_some((outage.probe_at, *id))
+            destination.has_waiting().then_some((outage.probe_at, *id))
         });
         probes.min().map(|(at, id)| (id, at))
     }
 
-    /// Those that are down, for people.
+    /// Those that are down, for operators.
     pub(super) fn down(&self) -> impl Iterator<Item = DestinationDown> {
         self.failing.values().filter_map(Destination::as_down)
     }
@@ -154,15 +154,15 @@ fn sorted(ids: impl Iterator<Item = DestinationId>) -> Vec<DestinationId> {
     ids
 }
 
-/// What the failures say.
+/// The cause of the failures of a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Not decided yet; other messages are in flight.
-    Open,
-    /// The message failed alone and there is nothing to compare it with: it counts.
-    Alone,
-    /// The destination is down: nothing counts.
-    Down,
+pub(super) enum Diagnosis {
+    /// Not decided yet, because other messages are in flight.
+    Undecided,
+    /// A message failed alone and there is nothing to compare it with: its attempt counts.
+    MessageFailed,
+    /// The destination is down: no attempt counts.
+    DestinationDown,
 }
 
 impl Destination {
@@ -177,7 +177,7 @@ impl Destination {
             name,
             failing: BTreeSet::new(),
             suspects: Vec::new(),
-            accompanied: false,
+            others_in_flight: false,
             outage: None,
             blocked: VecDeque::new(),
             held: VecDeque::new(),
@@ -185,11 +185,11 @@ impl Destination {
     }
 
     /// Whether an event waits for the end of its outage.
-    pub(super) fn is_waited_for(&self) -> bool {
+    pub(super) fn has_waiting(&self) -> bool {
         !self.blocked.is_empty() || !self.held.is_empty()
     }
 
-    /// A failure that may be the destination's.
+    /// Adds a failure that may be caused by the destination.
     pub(super) fn suspect(&mut self, suspect: Suspect, breaker_keys: usize) {
         if self.failing.len() < breaker_keys {
             self.failing.insert(suspect.key);
@@ -197,18 +197,18 @@ impl Destination {
         self.suspects.push(suspect);
     }
 
-    /// Judges the suspects. `others`: whether a message of another key is ready or in flight.
-    pub(super) fn judge(&self, breaker_keys: usize, others: bool) -> Verdict {
-        let others = others || self.is_waited_for();
+    /// Diagnoses the suspects. `others`: whether a message of another key is ready or in flight.
+    pub(super) fn diagnose(&self, breaker_keys: usize, others: bool) -> Diagnosis {
+        let others = others || self.has_waiting();
         let keys = self.failing.len();
         if keys >= breaker_keys || (self.outage.is_some() && (keys > 1 || others)) {
-            Verdict::Down
+            Diagnosis::DestinationDown
         } else if others {
-            Verdict::Open
+            Diagnosis::Undecided
         } else if keys > 1 {
-            Verdict::Down
+            Diagnosis::DestinationDown
         } else {
-            Verdict::Alone
+            Diagnosis::MessageFailed
         }
     }
 }
@@ -231,22 +231,22 @@ mod tests {
 
     #[test]
     fn a_message_that_fails_alone_counts() {
-        assert_eq!(failing(1).judge(5, false), Verdict::Alone);
+        assert_eq!(failing(1).diagnose(5, false), Diagnosis::MessageFailed);
     }
 
     #[test]
-    fn while_others_are_on_their_way_nothing_is_decided() {
-        assert_eq!(failing(1).judge(5, true), Verdict::Open);
-        assert_eq!(failing(4).judge(5, true), Verdict::Open);
+    fn nothing_is_decided_while_other_messages_are_in_flight() {
+        assert_eq!(failing(1).diagnose(5, true), Diagnosis::Undecided);
+        assert_eq!(failing(4).diagnose(5, true), Diagnosis::Undecided);
     }
 
     #[test]
-    fn when_all_there_is_fails_the_destination_is_down() {
-        assert_eq!(failing(2).judge(5, false), Verdict::Down);
+    fn a_destination_is_down_if_all_messages_fail() {
+        assert_eq!(failing(2).diagnose(5, false), Diagnosis::DestinationDown);
     }
 
     #[test]
-    fn enough_failing_keys_are_an_outage_whatever_else_is_under_way() {
-        assert_eq!(failing(5).judge(5, true), Verdict::Down);
+    fn enough_failing_keys_are_an_outage_even_with_other_messages_in_flight() {
+        assert_eq!(failing(5).diagnose(5, true), Diagnosis::DestinationDown);
     }
 }

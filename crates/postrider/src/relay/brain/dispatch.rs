@@ -10,7 +10,8 @@ use super::step::StepCx;
 use super::{Effect, KeyId};
 use crate::ledger::ParkedState;
 
-/// Heads for other destinations that are skipped while a batch for one is filled. Limits the cost of the search.
+/// Maximum number of heads for other destinations that are skipped while a batch is filled. Limits the cost of the
+/// search.
 const PASSED_OVER_MAX: usize = 1_000;
 
 /// Room that is left in a batch being filled.
@@ -39,7 +40,7 @@ impl Leader {
     /// allowed.
     pub(super) fn dispatch(&mut self, cx: &mut StepCx<'_>) {
         while self.may_dispatch(cx) && self.linger_due(cx).is_none_or(|at| at <= cx.elapsed()) {
-            let events_max = self.batch_events_max(cx).min(self.window_room(cx));
+            let events_max = self.batch_events_max(cx).min(self.publish_room(cx));
             let room = Room { events: events_max, bytes: cx.policy().batch_bytes_max, filled: false };
             let batch = self.fill(cx, room);
             if batch.messages.is_empty() {
@@ -50,19 +51,28 @@ impl Leader {
     }
 
     fn may_dispatch(&self, cx: &StepCx<'_>) -> bool {
-        let places = if self.caution.is_some() { 1 } else { cx.policy().batches_in_flight_max };
         self.outbound.ready_count() > 0
-            && !self.progress.must_prove()
-            && self.outbound.batch_count() < places
+            && !self.progress.must_settle_first()
+            && self.outbound.batch_count() < self.batches_max(cx)
             && !self.is_staged()
-            && self.window_room(cx) > 0
+            && self.publish_room(cx) > 0
+    }
+
+    fn batches_max(&self, cx: &StepCx<'_>) -> usize {
+        match cx.setup.in_flight_max {
+            _ if self.trial_mode.is_some() => 1,
+            // The sink limits messages. A batch with one slow message must not keep others from it.
+            Some(_) => usize::MAX,
+            None => cx.policy().batches_in_flight_max,
+        }
     }
 
     /// Until when a batch that is not full waits for more events. It does not wait while the sink is idle.
     pub(super) fn linger_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
         self.may_dispatch(cx).then(|| {
             let full = self.outbound.ready_count() >= self.batch_events_max(cx);
-            let linger = if full || self.outbound.batch_count() == 0 {
+            let handles_each = cx.setup.in_flight_max.is_some();
+            let linger = if full || handles_each || self.outbound.batch_count() == 0 {
                 Duration::ZERO
             } else {
                 cx.policy().batch_linger
@@ -72,11 +82,11 @@ impl Leader {
     }
 
     fn batch_events_max(&self, cx: &StepCx<'_>) -> usize {
-        let trial = self.caution.as_ref().map_or(usize::MAX, |caution| caution.events_max);
+        let trial = self.trial_mode.as_ref().map_or(usize::MAX, |trial_mode| trial_mode.events_max);
         cx.policy().batch_events_max.min(trial)
     }
 
-    /// Fills a batch from the ready queue. Heads that have expired, or whose destination is down, are left out.
+    /// Fills a batch from the ready queue, without heads that have expired or whose destination is down.
     fn fill(&mut self, cx: &mut StepCx<'_>, mut room: Room) -> Batch {
         let mut batch = Batch::with_capacity(room.events.min(self.outbound.ready_count()));
         let mut destination = None;
@@ -85,11 +95,11 @@ impl Leader {
             && passed_over.len() < PASSED_OVER_MAX
             && let Some(key) = self.outbound.pop_ready()
         {
-            if self.is_over(cx, key) || self.block_if_down(key) {
+            if self.give_up_if_undeliverable(cx, key) || self.block_if_down(key) {
                 continue;
             }
             // A batch has one destination: if that does not answer, messages for others must not fail with it.
-            if self.destinations.are_several() {
+            if self.destinations.are_multiple() {
                 let of_key = self.destination_of(key);
                 if *destination.get_or_insert(of_key) != of_key {
                     passed_over.push(key);
@@ -123,24 +133,24 @@ impl Leader {
         batch
     }
 
-    /// Whether the head of a queue must not be sent: it has expired, or it crashes the relay. Then it is given up.
-    pub(super) fn is_over(&mut self, cx: &mut StepCx<'_>, key: KeyId) -> bool {
+    /// Gives up the head of a queue if it has expired or crashes the relay. Returns whether the head must not be sent.
+    pub(super) fn give_up_if_undeliverable(&mut self, cx: &mut StepCx<'_>, key: KeyId) -> bool {
         let Some(body) = self.queues.get(key).and_then(|queue| queue.head.body.as_ref()) else { return true };
         if body.event.expires_at.is_some_and(|at| at <= cx.now.wall) {
             let why = "expired before it could be delivered";
             self.give_up(cx, key, ParkReason::new(ParkedState::Expired, why));
             return true;
         }
-        if let Some(reason) = self.condemned(key) {
+        if let Some(reason) = self.crash_reason(key) {
             self.reject(cx, key, &reason);
             return true;
         }
         false
     }
 
-    /// Sends a batch now, or after it is recorded if the last owner died.
+    /// Sends a batch now, or in trial mode after it is recorded.
     pub(super) fn send(&mut self, cx: &mut StepCx<'_>, batch: Batch) {
-        if self.caution.is_some() {
+        if self.trial_mode.is_some() {
             self.stage(cx, batch);
         } else {
             self.publish(cx, batch);

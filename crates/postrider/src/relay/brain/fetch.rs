@@ -1,4 +1,4 @@
-//! Parked events come back into memory when it is their turn.
+//! Reads parked events back into memory when they are due.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -7,42 +7,42 @@ use super::key_queues::{Body, HeadState, Queued};
 use super::leader::Leader;
 use super::park::ParkReason;
 use super::step::StepCx;
-use super::{Deposed, Disposition, Effect, KeyId, Routed};
+use super::{Disposition, Effect, KeyId, Routed, TermEnd};
 use crate::Position;
 use crate::ledger::ParkedState;
 use crate::store::Budget;
 
-/// Parked events of one key read at a time, so that a long queue does not cost a query per event.
+/// Maximum number of parked events of one key per fetch, so that a long queue does not need a query per event.
 const PER_KEY_MAX: usize = 32;
 
 impl Leader {
-    /// The head of a queue is in the table and it is its turn, unless the last owner had events of its key
-    /// in memory that go before it and are still to be read.
-    pub(super) fn want(&mut self, key: KeyId) {
+    /// Schedules the fetch of a parked head that is due. If the previous leader had earlier events of its key in
+    /// memory, the outbox must be read up to the head first.
+    pub(super) fn schedule_fetch(&mut self, key: KeyId) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         if self.intake.has_passed(queue.head.position) {
-            queue.head_state = HeadState::Wanted;
-            self.recall.want(key);
+            queue.head_state = HeadState::ToFetch;
+            self.fetch_schedule.fetch_now(key);
         } else {
-            queue.head_state = HeadState::Unread;
-            self.recall.want_after(queue.head.position, key);
+            queue.head_state = HeadState::AwaitsEarlier;
+            self.fetch_schedule.fetch_once_read_to(queue.head.position, key);
         }
     }
 
-    /// Asks for wanted events, as many as there is room for in memory.
+    /// Fetches scheduled events, as many as fit into memory.
     pub(super) fn fetch(&mut self, cx: &mut StepCx<'_>) {
-        if !self.recall.may_fetch() {
+        if !self.fetch_schedule.may_fetch() {
             return;
         }
         let policy = cx.policy();
         let Budget { events_max, bytes_max } = self.intake.room_for_parked(policy);
         let events_max = if bytes_max == 0 { 0 } else { events_max.min(policy.claim_events_max) };
-        // What fills the memory may itself wait for one of these.
-        let events_max = events_max.max(usize::from(self.is_still()));
-        while self.recall.fetching().len() < events_max
-            && let Some(key) = self.recall.pop_wanted()
+        // At least one if nothing else is in progress: the events that fill the memory may wait for it.
+        let events_max = events_max.max(usize::from(self.is_idle()));
+        while self.fetch_schedule.fetching().len() < events_max
+            && let Some(key) = self.fetch_schedule.pop_to_fetch()
         {
-            let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.head_state == HeadState::Wanted)
+            let Some(queue) = self.queues.get_mut(key).filter(|queue| queue.head_state == HeadState::ToFetch)
             else {
                 continue;
             };
@@ -51,28 +51,28 @@ impl Leader {
             let missing = std::iter::once(&queue.head)
                 .chain(&queue.rest)
                 .take_while(|queued| queued.body.is_none() && intake.has_passed(queued.position));
-            let most = PER_KEY_MAX.min(events_max - self.recall.fetching().len());
-            self.recall.fetch(key, missing.take(most).map(|queued| queued.position));
+            let most = PER_KEY_MAX.min(events_max - self.fetch_schedule.fetching().len());
+            self.fetch_schedule.start_fetch(key, missing.take(most).map(|queued| queued.position));
         }
-        if !self.recall.fetching().is_empty() {
-            let positions = self.recall.fetching().iter().map(|(_, position)| *position).collect();
+        if !self.fetch_schedule.fetching().is_empty() {
+            let positions = self.fetch_schedule.fetching().iter().map(|(_, position)| *position).collect();
             cx.emit(Effect::Fetch(positions, bytes_max.min(policy.batch_bytes_max)));
         }
     }
 
-    /// Nothing is on its way to the sink, and no destination is waited for.
-    fn is_still(&self) -> bool {
+    /// Whether nothing is on its way to the sink and no message waits for the end of an outage.
+    fn is_idle(&self) -> bool {
         self.outbound.ready_count() == 0
             && self.outbound.in_flight() == 0
             && !self.is_staged()
-            && !self.destinations.is_any_waited_for()
+            && !self.destinations.has_any_waiting()
     }
 
-    /// What was asked for is here, or gone, or did not fit and is asked for again. An event of another key
-    /// in its place belongs to another history.
-    pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), Deposed> {
-        let asked = self.recall.take_fetching();
-        let known: HashSet<(KeyId, Position)> = asked.iter().copied().collect();
+    /// Handles fetched events. An event that did not fit is fetched again. An event with another key at a requested
+    /// position belongs to another history.
+    pub(super) fn fetched(&mut self, cx: &mut StepCx<'_>, fetched: RoutedFetch) -> Result<(), TermEnd> {
+        let requested = self.fetch_schedule.take_fetching();
+        let known: HashSet<(KeyId, Position)> = requested.iter().copied().collect();
         if let Some(other) = fetched.events.iter().find(|e| !known.contains(&(e.key, e.position))) {
             let position = other.position;
             let reason = format!(
@@ -80,10 +80,10 @@ impl Leader {
                  restored, or all routing rules were removed while events waited with a rule's key"
             );
             cx.emit(Effect::Halt { epoch: self.lease.epoch, reason });
-            return Err(Deposed::HistoryChanged);
+            return Err(TermEnd::HistoryChanged);
         }
         let mut unrouted = Vec::new();
-        for Routed { position, key, disposition, event } in fetched.events {
+        for Routed { position, key, disposition, event, .. } in fetched.events {
             match disposition {
                 Disposition::Deliver { id, name, delivery } => {
                     self.load(key, position, Body { destination: id, name, delivery, event })
@@ -92,24 +92,24 @@ impl Leader {
                 Disposition::Unrouted => unrouted.push((key, position)),
             }
         }
-        // After the loading, so that what was read behind such a head does not stay in memory with it.
+        // After loading, so that the events behind such a head leave memory with it.
         for (key, position) in unrouted {
-            if self.heads(key, position) {
+            if self.is_head(key, position) {
                 let reason = ParkReason::new(ParkedState::Unrouted, "no rule matches");
-                self.park_queue(cx, key, HeadState::Stuck, reason);
+                self.park_queue(cx, key, HeadState::NeedsOperator, reason);
             }
         }
-        for (key, position) in asked.iter().filter(|(_, position)| fetched.taken.contains(position)) {
+        for (key, position) in requested.iter().filter(|(_, position)| fetched.taken.contains(position)) {
             self.drop_filtered(cx, *key, *position);
         }
-        let asked_keys = dedup(asked.iter().map(|(key, _)| *key));
-        for (key, position) in asked {
-            if fetched.gone.contains(&position) && self.heads(key, position) {
+        let requested_keys = dedup(requested.iter().map(|(key, _)| *key));
+        for (key, position) in requested {
+            if fetched.gone.contains(&position) && self.is_head(key, position) {
                 let why = "its row is no longer in the outbox";
                 self.give_up(cx, key, ParkReason::new(ParkedState::Dead, why));
             }
         }
-        for key in asked_keys {
+        for key in requested_keys {
             if self.queues.head_state(key) == Some(HeadState::Fetching) {
                 self.proceed(cx, key);
             }
@@ -117,14 +117,14 @@ impl Leader {
         Ok(())
     }
 
-    /// The database was busy: ask again.
+    /// The fetch failed without effect: schedules it again.
     pub(super) fn fetch_failed(&mut self) {
-        for key in dedup(self.recall.take_fetching().into_iter().map(|(key, _)| key)) {
-            self.want(key);
+        for key in dedup(self.fetch_schedule.take_fetching().into_iter().map(|(key, _)| key)) {
+            self.schedule_fetch(key);
         }
     }
 
-    fn heads(&self, key: KeyId, position: Position) -> bool {
+    fn is_head(&self, key: KeyId, position: Position) -> bool {
         self.queues.get(key).is_some_and(|queue| queue.head.position == position)
     }
 
@@ -139,16 +139,16 @@ impl Leader {
         }
     }
 
-    /// The subscription no longer wants an event that was parked, or another process has it: it is done.
+    /// Finishes a parked event that the subscription no longer wants or that another process has delivered.
     fn drop_filtered(&mut self, cx: &StepCx<'_>, key: KeyId, position: Position) {
-        let head = self.heads(key, position);
+        let head = self.is_head(key, position);
         let Some(queue) = self.queues.get_mut(key) else { return };
         if head {
             self.queues.pop(key);
         } else {
             remove(&mut queue.rest, position);
         }
-        self.clear_suspicion(position);
+        self.remove_from_trial(position);
         self.progress.unpark(position, cx.elapsed());
     }
 }

@@ -1,52 +1,52 @@
-//! Reading from the outbox: when, how much, and how much is in memory.
+//! Reading from the outbox: when and how much, and how much is in memory.
 
 use std::time::Duration;
 
-use super::Brake;
+use super::CapacityLimit;
 use super::key_queues::Body;
-use super::reader::{ClaimYield, Reader};
+use super::reader::{ClaimSummary, Reader};
 use crate::Position;
 use crate::relay::Policy;
 use crate::store::Budget;
 
-/// Memory that an event needs besides its columns: its place in the queues.
+/// Memory that an event needs in addition to its columns, for its place in the queues.
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
-/// With more ranges above the floor, the progress row is large enough to report. Reading goes on: only by reading are
-/// the holes between ranges filled or proven dead. What bounds the ranges is the store's own limit of holes and our
-/// limit of events read ahead.
+/// With this many ranges above the floor, the progress row is large enough to report. Reading continues, because only
+/// reading fills the holes between ranges or proves them dead. The store's limit of holes and the read-ahead limit the
+/// number of ranges.
 const DONE_RANGES_MANY: usize = 10_000;
 
 const NOTHING: Budget = Budget { events_max: 0, bytes_max: 0 };
 
-/// Reads ahead, within the memory limits.
+/// Reads ahead within the memory limits.
 #[derive(Debug)]
 pub(super) struct Intake {
     reader: Reader,
     /// Events in memory.
     events: usize,
-    /// Their bytes, overhead included.
+    /// Their bytes, including overhead.
     bytes: usize,
-    /// What a claim in progress may add.
+    /// The budget of the claim in progress.
     claiming: Budget,
     /// The limit that is reached, if any.
-    brake: Option<Brake>,
+    limit: Option<CapacityLimit>,
 }
 
-/// What other parts of the leader contribute to the decision how much to read.
+/// The state of other parts of the leader that affects how much to read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demand {
     /// Parked events that are being read back.
     pub(super) fetching: usize,
-    /// Queues wait until the outbox is read up to their head.
-    pub(super) is_waited_for: bool,
+    /// Queues wait until the outbox has been read up to their head.
+    pub(super) has_awaiting_reader: bool,
     /// Parked rows that are not written yet.
     pub(super) unwritten_rows: usize,
 }
 
 impl Intake {
     pub(super) fn new(now: Duration) -> Self {
-        Self { reader: Reader::new(now), events: 0, bytes: 0, claiming: NOTHING, brake: None }
+        Self { reader: Reader::new(now), events: 0, bytes: 0, claiming: NOTHING, limit: None }
     }
 
     pub(super) fn events(&self) -> usize {
@@ -62,18 +62,18 @@ impl Intake {
         self.reader.wake(now);
     }
 
-    /// Whether everything this term may find before a position has been read.
+    /// Whether every event up to a position that this term has to read has been read.
     pub(super) fn has_passed(&self, position: Position) -> bool {
         self.reader.has_passed(position)
     }
 
-    /// Nothing is in memory, and the last scan found nothing.
+    /// Nothing is in memory, and the last claim returned nothing.
     pub(super) fn is_caught_up(&self) -> bool {
         self.events == 0 && self.reader.is_idle()
     }
 
-    /// Half of the limit is used.
-    pub(super) fn is_crowded(&self, policy: &Policy) -> bool {
+    /// At least half of the limit is used.
+    pub(super) fn is_half_full(&self, policy: &Policy) -> bool {
         self.events >= policy.read_ahead_events_max / 2 || self.bytes >= policy.read_ahead_bytes_max / 2
     }
 
@@ -91,7 +91,7 @@ impl Intake {
         }
     }
 
-    /// When to claim next, if no claim is under way and there is room.
+    /// When to claim next, if no claim is in progress and there is room.
     pub(super) fn due(&self, policy: &Policy, demand: Demand) -> Option<Duration> {
         self.reader.due().filter(|_| self.budget(policy, demand).is_some())
     }
@@ -105,8 +105,8 @@ impl Intake {
         Some(budget)
     }
 
-    /// A claim came back.
-    pub(super) fn claimed(&mut self, claim: ClaimYield, now: Duration, policy: &Policy) {
+    /// A claim has returned.
+    pub(super) fn claimed(&mut self, claim: ClaimSummary, now: Duration, policy: &Policy) {
         self.claiming = NOTHING;
         self.reader.claimed(claim, now, policy);
     }
@@ -126,7 +126,7 @@ impl Intake {
         let wanted = room >= worthwhile
             && bytes_max >= policy.read_ahead_bytes_max / 4
             // Parked queues that wait for the reader could never be emptied otherwise.
-            && (self.brake != Some(Brake::ParkedFull) || demand.is_waited_for)
+            && (self.limit != Some(CapacityLimit::ParkedRows) || demand.has_awaiting_reader)
             && demand.unwritten_rows < policy.window_events_max;
         wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
     }
@@ -141,20 +141,20 @@ impl Intake {
         Budget { events_max, bytes_max }
     }
 
-    /// Checks the limits. Returns the brake if it changed.
-    pub(super) fn set_brake(
+    /// Checks the limits. Returns the limit that is reached, if that changed.
+    pub(super) fn update_limit(
         &mut self,
         policy: &Policy,
         parked: u64,
         done_ranges: usize,
-    ) -> Option<Option<Brake>> {
-        let brake = if parked >= policy.parked_max as u64 {
-            Some(Brake::ParkedFull)
+    ) -> Option<Option<CapacityLimit>> {
+        let limit = if parked >= policy.parked_max as u64 {
+            Some(CapacityLimit::ParkedRows)
         } else if done_ranges >= DONE_RANGES_MANY {
-            Some(Brake::RangesMany)
+            Some(CapacityLimit::DoneRanges)
         } else {
             None
         };
-        (std::mem::replace(&mut self.brake, brake) != brake).then_some(brake)
+        (std::mem::replace(&mut self.limit, limit) != limit).then_some(limit)
     }
 }

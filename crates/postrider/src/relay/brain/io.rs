@@ -28,7 +28,9 @@ pub struct Routed {
     pub key: KeyId,
     /// The router's decision.
     pub disposition: Disposition,
-    /// The event itself; the brain looks only at its policy fields.
+    /// Failed attempts that counted before.
+    pub attempts: u32,
+    /// The event itself; the brain reads only its policy fields.
     pub event: Arc<Event>,
 }
 
@@ -74,7 +76,7 @@ pub enum Input {
     Reply(Term, Reply),
 }
 
-/// Reply to an effect. A failed call replies with the code of its error.
+/// The reply to an effect. A failed call replies with the code of its error.
 #[derive(Debug)]
 pub enum Reply {
     /// To [`Effect::Acquire`]. Rows come with their keys' identities.
@@ -85,7 +87,9 @@ pub enum Reply {
     Claimed(Result<RoutedClaim, Code>),
     /// To [`Effect::Fetch`].
     Fetched(Result<RoutedFetch, Code>),
-    /// To [`Effect::Publish`]: one outcome per message.
+    /// To [`Effect::Publish`], before the last reply: outcomes that are known already, by their place in the batch.
+    PublishedEarly(BatchId, Vec<(usize, Outcome)>),
+    /// To [`Effect::Publish`]: one outcome per message, also of those that were known early.
     Published(BatchId, Vec<Outcome>),
     /// To [`Effect::Settle`].
     Settled(Result<Settled, Code>),
@@ -98,7 +102,7 @@ pub enum Reply {
 /// [`Acquired`] with parked rows turned into [`ParkedEvent`]s.
 #[derive(Debug)]
 pub enum Acquisition {
-    /// The lease is ours. The rows of `loaded` are empty; they are in `parked` and `dead`.
+    /// The lease is granted. The rows of `loaded` are empty; they are in `parked` and `dead`.
     Granted {
         /// The state.
         loaded: Box<Loaded>,
@@ -109,9 +113,9 @@ pub enum Acquisition {
     },
     /// Another process holds it.
     Held {
-        /// Who.
+        /// The name of that process.
         holder: String,
-        /// For how long, unless they renew it.
+        /// Until the lease expires, unless it is renewed.
         remaining: Duration,
     },
     /// The subscription waits for an operator.
@@ -174,7 +178,7 @@ pub enum Effect {
     Renew(Epoch),
     /// Release the lease.
     Release {
-        /// Ours.
+        /// The epoch of the lease.
         epoch: Epoch,
         /// Everything was settled.
         clean: bool,
@@ -189,15 +193,15 @@ pub enum Effect {
     Settle(Settlement),
     /// Halt the subscription until an operator decides. The term ends with it, so its reply is ignored.
     Halt {
-        /// Ours.
+        /// The epoch of the lease.
         epoch: Epoch,
         /// Why.
         reason: String,
     },
     /// Pause the subscription, as an operator would. If the pause could not be stored, the next renewal ends it, and
-    /// the next failure asks for it again.
+    /// the next failure requests it again.
     Pause {
-        /// Ours.
+        /// The epoch of the lease.
         epoch: Epoch,
         /// Why.
         reason: String,
@@ -208,11 +212,11 @@ pub enum Effect {
     Stop,
 }
 
-/// What an operator, a log or a test may want to know.
+/// A change of state, for logs, `status` and tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Report {
-    /// The lease is ours.
+    /// This relay holds the lease.
     Leading {
         /// The epoch of the lease.
         epoch: Epoch,
@@ -221,11 +225,11 @@ pub enum Report {
     },
     /// Another relay holds the lease; reported once per holder.
     StandingBy {
-        /// Who has it.
+        /// The holder.
         holder: String,
     },
     /// This relay no longer owns the subscription.
-    Deposed(Deposed),
+    TermEnded(TermEnd),
     /// Waiting for an operator.
     Halted(String),
     /// Paused, with the reason, or resumed.
@@ -234,7 +238,7 @@ pub enum Report {
     BreakerOpened {
         /// Its name.
         destination: Arc<str>,
-        /// What it said last.
+        /// Its last error.
         error: String,
     },
     /// A destination is up again.
@@ -251,28 +255,28 @@ pub enum Report {
         /// Attempts that counted.
         attempts: u32,
         /// Details, if the event is not retried automatically.
-        about: Option<Box<About>>,
+        details: Option<Box<FailureDetails>>,
     },
     /// The first attempt of an event failed, and its destination is not known to be down. It is retried.
     Failing {
         /// Which.
         position: Position,
         /// Details.
-        about: Box<About>,
+        details: Box<FailureDetails>,
     },
     /// A message may have been written twice.
     PossibleDuplicate(Position),
     /// A sink that claims to be prefix safe acknowledged a message after an earlier one of its key failed.
     OrderBroken(Position),
     /// A limit is reached, or no longer.
-    Brake(Option<Brake>),
+    CapacityLimit(Option<CapacityLimit>),
     /// Another process has changed parked rows. Messages in flight are settled, then the state is loaded again.
     ParkedChanged,
 }
 
 /// Details of an event that could not be delivered, for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct About {
+pub struct FailureDetails {
     /// The event, unless its row cannot be read or it is not in memory.
     pub event: Option<Arc<Event>>,
     /// Its ordering key.
@@ -285,35 +289,35 @@ pub struct About {
 
 /// A limit that an operator should know about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Brake {
-    /// As many events are parked as may be: nothing new is read.
-    ParkedFull,
-    /// Progress has very many separate ranges, because many positions are not done. Reading continues.
-    RangesMany,
+pub enum CapacityLimit {
+    /// The maximum number of events is parked: no new events are read.
+    ParkedRows,
+    /// The progress consists of very many separate ranges, because many positions are not done. Reading continues.
+    DoneRanges,
 }
 
 /// Why a relay stopped being the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deposed {
-    /// A renewal found it lost.
+pub enum TermEnd {
+    /// A renewal found that another relay holds the lease.
     LeaseLost,
-    /// It could not be renewed in time.
+    /// The lease could not be renewed in time.
     LeaseExpired,
     /// A settle found a newer epoch.
     Fenced,
-    /// The sink takes nothing more from this owner: a newer one has taken over there.
+    /// The sink accepts nothing more from this relay: another one has taken over there.
     FencedBySink,
     /// The database failed in a way that leaves the outcome open.
     StoreFailed(Code),
     /// The database's history changed.
     HistoryChanged,
-    /// Another process has changed parked rows: everything is loaded again, at once.
+    /// Another process has changed parked rows: the state is loaded again immediately.
     ParkedChanged,
-    /// It released the lease itself.
+    /// The relay released the lease.
     Released,
 }
 
-impl std::fmt::Display for Deposed {
+impl std::fmt::Display for TermEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::LeaseLost => f.write_str("another relay holds the lease"),

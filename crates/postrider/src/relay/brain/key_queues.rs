@@ -6,7 +6,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::keys::{ByNumber, DestinationId, KeyId};
+use super::keys::{DestinationId, IdMap, KeyId};
 use crate::route::Delivery;
 use crate::{Event, Position};
 
@@ -16,11 +16,11 @@ pub(super) struct Queued {
     pub(super) position: Position,
     /// Attempts that counted.
     pub(super) attempts: u32,
-    /// Its last attempt failed and did not count. If the next one fails too, that counts.
-    pub(super) doubted: bool,
+    /// The last attempt failed without being counted. If the next one fails too, it is counted.
+    pub(super) failed_provisionally: bool,
     /// It has a row in the parked table, or will have with the next flush. Its position is done.
     pub(super) parked: bool,
-    /// The event, while it is in memory. One without a body is parked.
+    /// The event, while it is in memory. An event without a body is parked.
     pub(super) body: Option<Body>,
 }
 
@@ -47,14 +47,14 @@ pub(super) enum HeadState {
     Ready,
     /// At the sink, with the following events that are in the same batch.
     InFlight,
-    /// Failed; whether the message or the destination is the cause is not decided yet.
+    /// Failed; not decided yet whether the message or the destination is the cause.
     Suspect,
-    /// Failed once without counting; in memory, to be retried at this time.
-    Resting(Duration),
+    /// Failed once without being counted; in memory, retried at this time.
+    RetrySoon(Duration),
     /// Parked until this time.
-    Waiting(Duration),
-    /// Parked, to be read back into memory.
-    Wanted,
+    Backoff(Duration),
+    /// Parked; scheduled to be read back into memory.
+    ToFetch,
     /// Parked, and being read back.
     Fetching,
     /// In memory; its destination is down.
@@ -62,15 +62,15 @@ pub(super) enum HeadState {
     /// Parked; its destination is down.
     Held,
     /// Parked until an operator acts: dead with its key blocked, or unrouted.
-    Stuck,
+    NeedsOperator,
     /// Parked; earlier events of its key may not have been read yet.
-    Unread,
-    /// Given up, and that is not settled yet. The next event must wait: if it were published now and the relay died,
-    /// the next owner could deliver this event after it.
-    Ended,
+    AwaitsEarlier,
+    /// Given up, but this is not settled yet. The next event must wait: if it were published now and the relay crashed,
+    /// the next leader could deliver this event after it.
+    GivenUp,
 }
 
-/// The events of one key that are not done with.
+/// The events of one key that are not done.
 #[derive(Debug)]
 pub(super) struct KeyQueue {
     pub(super) head: Queued,
@@ -89,14 +89,15 @@ impl KeyQueue {
     pub(super) fn parks_arrivals(&self) -> bool {
         let end_in_table = match self.rest.back() {
             Some(last) => last.body.is_none(),
-            None => self.head.body.is_none() && self.head_state != HeadState::Ended,
+            None => self.head.body.is_none() && self.head_state != HeadState::GivenUp,
         };
-        end_in_table || matches!(self.head_state, HeadState::Waiting(_) | HeadState::Held | HeadState::Stuck)
+        end_in_table
+            || matches!(self.head_state, HeadState::Backoff(_) | HeadState::Held | HeadState::NeedsOperator)
     }
 
     /// Whether the head waits for earlier events, and this position is one.
     pub(super) fn is_preceded_by(&self, position: Position) -> bool {
-        self.head_state == HeadState::Unread && position < self.head.position
+        self.head_state == HeadState::AwaitsEarlier && position < self.head.position
     }
 
     /// Makes an event the head, if the current head waits for earlier events; otherwise returns it.
@@ -118,7 +119,7 @@ impl KeyQueue {
 
 /// All queues.
 #[derive(Debug, Default)]
-pub(super) struct KeyQueues(ByNumber<KeyId, KeyQueue>);
+pub(super) struct KeyQueues(IdMap<KeyId, KeyQueue>);
 
 impl KeyQueues {
     pub(super) fn get(&self, key: KeyId) -> Option<&KeyQueue> {
@@ -143,11 +144,11 @@ impl KeyQueues {
         }
     }
 
-    /// Blocks the head because its destination is down. An earlier failure no longer counts as doubt about the message.
+    /// Blocks the head because its destination is down. An earlier provisional failure no longer counts.
     pub(super) fn block(&mut self, key: KeyId) {
         if let Some(queue) = self.0.get_mut(&key) {
             queue.head_state = HeadState::Blocked;
-            queue.head.doubted = false;
+            queue.head.failed_provisionally = false;
         }
     }
 

@@ -1,24 +1,23 @@
-//! Keys and destinations as the brain identifies them: by number.
+//! Ids of keys and destinations: the brain stores no texts.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::Position;
 
-/// Stands for an ordering key. Two keys with one number would only wait for each other, so 64 bits of a
-/// keyed hash do; the brain then holds no key texts.
+/// The id of an ordering key: a keyed 64-bit hash. If two keys collide, their events only wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub u64);
 
-/// Stands for a destination name, in the same way.
+/// The id of a destination name, computed in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DestinationId(pub u64);
 
-/// Gives names their numbers. Lives as long as the relay; numbers are never stored.
+/// Computes ids. They are valid as long as the relay runs and are never stored.
 #[derive(Debug, Clone, Default)]
-pub struct Numbers(RandomState);
+pub struct IdHasher(RandomState);
 
-impl Numbers {
-    /// The number of an event's key. An event without a key is alone: its position is its key.
+impl IdHasher {
+    /// The id of an event's key. An event without a key is ordered with no other: its position is its key.
     pub fn key(&self, key: Option<&str>, position: Position) -> KeyId {
         match key {
             Some(key) => KeyId(self.0.hash_one(key)),
@@ -26,17 +25,17 @@ impl Numbers {
         }
     }
 
-    /// The number of a destination.
+    /// The id of a destination.
     pub fn destination(&self, name: &str) -> DestinationId {
         DestinationId(self.0.hash_one(name))
     }
 }
 
-/// Hashes what is a good hash already.
+/// Uses an id as its own hash.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Identity(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for Identity {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -52,5 +51,5 @@ impl Hasher for Identity {
     }
 }
 
-/// A map by number.
-pub(super) type ByNumber<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<Identity>>;
+/// A map by id.
+pub(super) type IdMap<K, V> = std::collections::HashMap<K, V, std::hash::BuildHasherDefault<IdentityHasher>>;

@@ -1,51 +1,51 @@
-//! The owner of a subscription: its whole working state, and what it does at each step.
+//! The leader of a subscription: its complete working state, and what it does at each step.
 
 use std::time::Duration;
 
 use super::destination::Destinations;
-use super::duty::Duty;
+use super::fetch_schedule::FetchSchedule;
 use super::intake::{Demand, Intake};
 use super::key_queues::{HeadState, KeyQueue, KeyQueues, Queued};
 use super::lease::Lease;
 use super::outbound::Outbound;
 use super::progress::ProgressBuffer;
-use super::reader::ClaimYield;
-use super::recall::Recall;
+use super::reader::ClaimSummary;
+use super::run_state::RunState;
 use super::step::StepCx;
-use super::trial::Caution;
-use super::{Deposed, Effect, ParkedEvent, Reply, Report, RoutedClaim};
+use super::trial::TrialMode;
+use super::{Effect, ParkedEvent, Reply, Report, RoutedClaim, TermEnd};
 use crate::ledger::ParkedState;
 use crate::relay::OnDead;
 use crate::sink::Outcome;
 use crate::store::{Loaded, Renewed, Settled};
 use crate::{Code, Recovery};
 
-/// The working state of an owner. Dropped when the lease is lost or the process dies; the next owner loads it from the
-/// database. Each part owns its fields; what concerns several parts is decided here and in the files listed in
+/// The working state of a leader. Dropped when the lease is lost or the process dies; the next leader loads it from the
+/// database. Each part owns its fields; decisions that concern several parts are made here and in the files listed in
 /// [`brain`](super).
 #[derive(Debug)]
 pub(super) struct Leader {
     pub(super) lease: Lease,
-    /// Whether it may read and publish.
-    pub(super) duty: Duty,
-    /// Reading, and what is in memory.
+    /// Whether the leader may read and publish.
+    pub(super) run_state: RunState,
+    /// Reading, and the events in memory.
     pub(super) intake: Intake,
-    /// Events that are not done with, by key.
+    /// Events that are not done, by key.
     pub(super) queues: KeyQueues,
-    /// What is ready, and what is at the sink.
+    /// Keys that are ready, and batches at the sink.
     pub(super) outbound: Outbound,
     /// Destinations with failures.
     pub(super) destinations: Destinations,
-    /// Parked events to read back into memory.
-    pub(super) recall: Recall,
-    /// What is to be settled.
+    /// Retries, and parked events to read back into memory.
+    pub(super) fetch_schedule: FetchSchedule,
+    /// Progress that is not settled yet.
     pub(super) progress: ProgressBuffer,
-    /// After a crash of the last owner: small batches, each recorded before it is published.
-    pub(super) caution: Option<Caution>,
+    /// After a crash of the previous leader: small batches, each recorded before it is published.
+    pub(super) trial_mode: Option<TrialMode>,
 }
 
 impl Leader {
-    /// Takes over with the state that was loaded with the lease.
+    /// Starts with the state that was loaded with the lease.
     pub(super) fn take_over(
         cx: &mut StepCx<'_>,
         loaded: Loaded,
@@ -55,21 +55,22 @@ impl Leader {
     ) -> Self {
         let now = cx.elapsed();
         cx.report(Report::Leading { epoch: loaded.epoch, clean: loaded.clean });
-        let caution = if loaded.clean { None } else { Some(Caution::after(&loaded, &parked, cx.policy())) };
+        let trial_mode =
+            if loaded.clean { None } else { Some(TrialMode::after_crash(&loaded, &parked, cx.policy())) };
         let mut leader = Self {
             lease: Lease::granted(loaded.epoch, cx.policy().lease, sent_at),
-            duty: Duty::default(),
+            run_state: RunState::default(),
             intake: Intake::new(now),
             queues: KeyQueues::default(),
             outbound: Outbound::new(now),
             destinations: Destinations::new(cx.policy().several_destinations),
-            recall: Recall::default(),
+            fetch_schedule: FetchSchedule::default(),
             progress: ProgressBuffer::open(loaded.progress, loaded.parked_count),
-            caution,
+            trial_mode,
         };
-        leader.duty.set_paused(cx, loaded.paused);
+        leader.run_state.set_paused(cx, loaded.paused);
         leader.load_parked(cx, parked, dead);
-        if leader.caution.is_none() {
+        if leader.trial_mode.is_none() {
             leader.progress.forget_trial();
         }
         leader
@@ -85,7 +86,7 @@ impl Leader {
             let queued = Queued {
                 position: row.position,
                 attempts: row.attempts,
-                doubted: false,
+                failed_provisionally: false,
                 parked: true,
                 body: None,
             };
@@ -94,115 +95,119 @@ impl Leader {
                 continue;
             }
             let head_state = match row.state {
-                ParkedState::Dead | ParkedState::Expired => HeadState::Stuck,
+                ParkedState::Dead | ParkedState::Expired => HeadState::NeedsOperator,
                 ParkedState::Retry => {
                     // A wall clock that jumped must not make an event wait longer than the maximum backoff.
                     let wait = row.next_attempt_at.map_or(Duration::ZERO, |at| cx.now.wall.until(at));
-                    HeadState::Waiting(cx.elapsed() + wait.min(cx.policy().backoff_max))
+                    HeadState::Backoff(cx.elapsed() + wait.min(cx.policy().backoff_max))
                 }
-                ParkedState::Behind | ParkedState::Held | ParkedState::Unrouted => HeadState::Wanted,
+                ParkedState::Behind | ParkedState::Held | ParkedState::Unrouted => HeadState::ToFetch,
             };
             self.queues.slot(key).insert_entry(KeyQueue::new(queued, head_state));
             match head_state {
-                HeadState::Waiting(until) => self.recall.retry_at(until, key),
-                HeadState::Wanted => self.want(key),
+                HeadState::Backoff(until) => self.fetch_schedule.retry_at(until, key),
+                HeadState::ToFetch => self.schedule_fetch(key),
                 _ => {}
             }
         }
     }
 
     /// Handles a reply. An error ends the term.
-    pub(super) fn handle_reply(&mut self, cx: &mut StepCx<'_>, reply: Reply) -> Result<(), Deposed> {
+    pub(super) fn handle_reply(&mut self, cx: &mut StepCx<'_>, reply: Reply) -> Result<(), TermEnd> {
         match reply {
             Reply::Renewed(Ok(Renewed::Held { paused, parked_changed })) => {
                 self.lease.renewed();
-                self.duty.set_paused(cx, paused);
-                if parked_changed && self.duty.reload(cx) {
+                self.run_state.set_paused(cx, paused);
+                if parked_changed && self.run_state.reload(cx) {
                     cx.report(Report::ParkedChanged);
                     self.unstage(cx);
                 }
             }
-            Reply::Renewed(Ok(Renewed::Lost)) => return Err(Deposed::LeaseLost),
+            Reply::Renewed(Ok(Renewed::Lost)) => return Err(TermEnd::LeaseLost),
             Reply::Renewed(Err(_)) => self.lease.not_renewed(cx.elapsed()),
             Reply::Claimed(Ok(RoutedClaim::Page { events, dead, damaged, more_at_once, has_unread })) => {
                 for (start, end) in dead {
                     self.progress.finish(start, end, cx.elapsed());
                 }
-                self.bury_damaged(cx, damaged);
+                self.park_damaged(cx, damaged);
                 let last = events.last().map(|event| event.position);
-                let claim = ClaimYield { last, more_at_once, has_unread };
+                let claim = ClaimSummary { last, more_at_once, has_unread };
                 self.intake.claimed(claim, cx.elapsed(), cx.policy());
                 self.arrive(cx, events);
-                self.have_read();
+                self.schedule_reached_fetches();
             }
             Reply::Claimed(Ok(RoutedClaim::HistoryChanged(reason))) => {
                 cx.emit(Effect::Halt { epoch: self.lease.epoch, reason });
-                return Err(Deposed::HistoryChanged);
+                return Err(TermEnd::HistoryChanged);
             }
             Reply::Claimed(Err(code)) => {
-                Self::survive(code)?;
+                Self::end_term_unless_retryable(code)?;
                 self.intake.claim_failed(cx.elapsed(), cx.policy());
             }
             Reply::Fetched(Ok(fetched)) => self.fetched(cx, fetched)?,
             Reply::Fetched(Err(code)) => {
-                Self::survive(code)?;
+                Self::end_term_unless_retryable(code)?;
                 self.fetch_failed();
             }
             Reply::Published(_, outcomes) if outcomes.contains(&Outcome::Fenced) => {
-                return Err(Deposed::FencedBySink);
+                return Err(TermEnd::FencedBySink);
             }
             Reply::Published(batch, outcomes) => self.published(cx, batch, outcomes),
+            Reply::PublishedEarly(_, outcomes) if outcomes.iter().any(|(_, of)| *of == Outcome::Fenced) => {
+                return Err(TermEnd::FencedBySink);
+            }
+            Reply::PublishedEarly(batch, outcomes) => self.published_early(cx, batch, outcomes),
             Reply::Settled(Ok(Settled::Done)) => {
-                let ended = self.progress.flushed();
-                self.bury(cx, ended);
+                let given_up = self.progress.flushed();
+                self.remove_given_up(cx, given_up);
                 self.publish_staged(cx);
             }
-            Reply::Settled(Ok(Settled::Fenced)) => return Err(Deposed::Fenced),
+            Reply::Settled(Ok(Settled::Fenced)) => return Err(TermEnd::Fenced),
             Reply::Settled(Err(code)) => {
-                Self::survive(code)?;
+                Self::end_term_unless_retryable(code)?;
                 self.progress.flush_failed(cx.elapsed(), cx.policy());
-                self.writing_failed();
+                self.staged_flush_failed();
             }
             Reply::Acquired(_) | Reply::Released | Reply::Paused => {}
         }
         Ok(())
     }
 
-    /// Continues after an error that changed nothing; after any other error the term ends and the state is loaded
+    /// Continues after an error that changed nothing. After any other error the term ends and the state is loaded
     /// again.
-    fn survive(code: Code) -> Result<(), Deposed> {
+    fn end_term_unless_retryable(code: Code) -> Result<(), TermEnd> {
         match code.recovery() {
-            Recovery::Again => Ok(()),
-            Recovery::Reload | Recovery::Person => Err(Deposed::StoreFailed(code)),
+            Recovery::Retry => Ok(()),
+            Recovery::Reload | Recovery::Operator => Err(TermEnd::StoreFailed(code)),
         }
     }
 
     /// Does everything that is due now.
-    pub(super) fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), Deposed> {
+    pub(super) fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), TermEnd> {
         let now = cx.elapsed();
-        if self.lease.is_over(now) {
-            return Err(Deposed::LeaseExpired);
+        if self.lease.is_expired(now) {
+            return Err(TermEnd::LeaseExpired);
         }
         if self.lease.start_renewal(now) {
             cx.emit(Effect::Renew(self.lease.epoch));
         }
         self.wake_retries(cx, now);
-        if self.duty.is_working() {
+        if self.run_state.is_working() {
             self.fetch(cx);
             self.probe(cx);
             self.dispatch(cx);
         }
-        // Also while shutting down: these failures must be judged before a later answer is taken as evidence against
-        // them.
-        self.judge(cx);
-        if self.duty.is_working() {
-            self.end_caution(cx);
+        // Also while shutting down: these failures must be diagnosed before a later acknowledgement is taken as
+        // evidence that the destination was up.
+        self.diagnose(cx);
+        if self.run_state.is_working() {
+            self.end_trial_mode(cx);
             self.hold_blocked(cx);
             self.claim(cx);
         }
         self.flush(cx);
-        match self.duty.reload_by() {
-            Some(by) if self.is_settled() || now >= by => Err(Deposed::ParkedChanged),
+        match self.run_state.reload_by() {
+            Some(by) if self.is_settled() || now >= by => Err(TermEnd::ParkedChanged),
             _ => Ok(()),
         }
     }
@@ -214,22 +219,22 @@ impl Leader {
 
     /// Starts to shut down: nothing new is published.
     pub(super) fn drain(&mut self, cx: &StepCx<'_>) {
-        self.duty.drain(cx);
+        self.run_state.drain(cx);
         self.unstage(cx);
     }
 
     /// Whether everything was settled, once the shutdown is complete or out of time; `None` before.
     pub(super) fn drained(&self, now: Duration) -> Option<bool> {
-        let until = self.duty.draining_until()?;
+        let until = self.run_state.draining_until()?;
         let settled = self.is_settled();
         (settled || now >= until).then_some(settled)
     }
 
     fn wake_retries(&mut self, cx: &StepCx<'_>, now: Duration) {
-        while let Some((at, key)) = self.recall.pop_retry(now) {
+        while let Some((at, key)) = self.fetch_schedule.pop_retry(now) {
             match self.queues.head_state(key) {
-                Some(HeadState::Waiting(of)) if of == at => self.want(key),
-                Some(HeadState::Resting(of)) if of == at => self.proceed(cx, key),
+                Some(HeadState::Backoff(of)) if of == at => self.schedule_fetch(key),
+                Some(HeadState::RetrySoon(of)) if of == at => self.proceed(cx, key),
                 _ => {}
             }
         }
@@ -237,8 +242,8 @@ impl Leader {
 
     fn claim(&mut self, cx: &mut StepCx<'_>) {
         let (parked, ranges) = (self.progress.parked_count(), self.progress.done().range_count());
-        if let Some(brake) = self.intake.set_brake(cx.policy(), parked, ranges) {
-            cx.report(Report::Brake(brake));
+        if let Some(limit) = self.intake.update_limit(cx.policy(), parked, ranges) {
+            cx.report(Report::CapacityLimit(limit));
         }
         let demand = self.demand();
         if let Some(budget) = self.intake.start_claim(cx.elapsed(), cx.policy(), demand) {
@@ -248,25 +253,32 @@ impl Leader {
 
     fn demand(&self) -> Demand {
         Demand {
-            fetching: self.recall.fetching().len(),
-            is_waited_for: self.recall.waits_for_reader(),
+            fetching: self.fetch_schedule.fetching().len(),
+            has_awaiting_reader: self.fetch_schedule.has_awaiting_reader(),
             unwritten_rows: self.progress.unwritten_rows(),
         }
     }
 
     fn flush(&mut self, cx: &mut StepCx<'_>) {
         let window_full = self.progress.unsettled() > 0 && self.window_room(cx) == 0;
-        let last = self.duty.is_leaving() && self.outbound.batch_count() == 0;
+        let last = self.run_state.is_ending() && self.outbound.batch_count() == 0;
         let urgent = window_full || last || self.is_staged();
         if self.progress.flush_due(cx.policy(), urgent).is_some_and(|due| due <= cx.elapsed()) {
             cx.emit(Effect::Settle(self.progress.flush(&cx.setup.subscription, self.lease.epoch)));
-            self.writing_staged();
+            self.staged_flush_started();
         }
     }
 
-    /// How many more messages may go to the sink before something is settled.
+    /// How many more messages may be sent to the sink before something is settled.
     pub(super) fn window_room(&self, cx: &StepCx<'_>) -> usize {
         cx.policy().window_events_max.saturating_sub(self.outbound.in_flight() + self.progress.unsettled())
+    }
+
+    /// How many more messages may go to the sink now.
+    pub(super) fn publish_room(&self, cx: &StepCx<'_>) -> usize {
+        let sink =
+            cx.setup.in_flight_max.map_or(usize::MAX, |max| max.saturating_sub(self.outbound.in_flight()));
+        self.window_room(cx).min(sink)
     }
 
     /// When the next step is due if there is no other input.
@@ -274,10 +286,10 @@ impl Leader {
         let mut due = self.lease.due();
         let mut at = |moment: Option<Duration>| due = due.min(moment.unwrap_or(due));
         at(self.progress.flush_due(cx.policy(), self.is_staged()));
-        at(self.duty.draining_until());
-        at(self.duty.reload_by());
-        at(self.recall.next_retry_at());
-        if self.duty.is_working() {
+        at(self.run_state.draining_until());
+        at(self.run_state.reload_by());
+        at(self.fetch_schedule.next_retry_at());
+        if self.run_state.is_working() {
             at(self.intake.due(cx.policy(), self.demand()));
             at(self.linger_due(cx));
             at(self.probe_due(cx));

@@ -19,16 +19,16 @@ pub(super) struct Lease {
 impl Lease {
     pub(super) fn granted(epoch: Epoch, duration: Duration, sent_at: Duration) -> Self {
         let mut lease = Self { epoch, duration, deadline: sent_at, renew_at: sent_at, renewing_since: None };
-        lease.prolong(sent_at);
+        lease.extend(sent_at);
         lease
     }
 
-    fn prolong(&mut self, sent_at: Duration) {
+    fn extend(&mut self, sent_at: Duration) {
         self.deadline = sent_at + self.duration;
         self.renew_at = sent_at + self.duration / 3;
     }
 
-    pub(super) fn is_over(&self, now: Duration) -> bool {
+    pub(super) fn is_expired(&self, now: Duration) -> bool {
         now >= self.deadline
     }
 
@@ -43,7 +43,7 @@ impl Lease {
 
     pub(super) fn renewed(&mut self) {
         if let Some(sent_at) = self.renewing_since.take() {
-            self.prolong(sent_at);
+            self.extend(sent_at);
         }
     }
 

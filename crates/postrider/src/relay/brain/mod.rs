@@ -12,13 +12,13 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `lease`, `duty` | when to renew; whether it is paused or shutting down |
+//! | `lease`, `run_state` | when to renew; whether the relay is paused or shutting down |
 //! | `intake` (with `reader`) | when and how much to read, and what is in memory |
 //! | `key_queues` | the events of each key, in order |
-//! | `outbound` | what is ready, and what is at the sink |
+//! | `outbound` | keys that are ready, and batches at the sink |
 //! | `destination` | the state of a destination that fails |
-//! | `recall` | parked events to read back into memory, and when |
-//! | `progress` | what is to be settled, and the window |
+//! | `fetch_schedule` | parked events to read back into memory, and when |
+//! | `progress` | progress that is not settled yet, and the window |
 //!
 //! What the leader does with them:
 //!
@@ -29,13 +29,13 @@
 //! | `outcome` | the sink's answers |
 //! | `park`, `fetch` | events that fail leave memory, and come back |
 //! | `outage` | whether the destination is down or the message is bad |
-//! | `trial` | an event that kills the process |
+//! | `trial` | the mode after a crash, which finds an event that crashes the process |
 
 mod arrive;
 mod progress;
 mod destination;
 mod dispatch;
-mod duty;
+mod run_state;
 mod fetch;
 mod intake;
 mod io;
@@ -49,16 +49,16 @@ mod outcome;
 mod park;
 mod random;
 mod reader;
-mod recall;
+mod fetch_schedule;
 mod trial;
 mod step;
 
 pub use io::{
-    About, Acquisition, BatchId, Brake, Deposed, Disposition, Effect, Input, ParkedEvent, Reply, Report,
-    Routed, RoutedClaim, RoutedFetch, Term,
+    Acquisition, BatchId, CapacityLimit, Disposition, Effect, FailureDetails, Input, ParkedEvent, Reply,
+    Report, Routed, RoutedClaim, RoutedFetch, Term, TermEnd,
 };
-pub use keys::{DestinationId, KeyId, Numbers};
-pub use trial::CONDEMNED;
+pub use keys::{DestinationId, IdHasher, KeyId};
+pub use trial::CRASHED_REASON;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,31 +72,34 @@ use random::Random;
 use step::StepCx;
 
 /// Maximum delay between two attempts to lead while none of them settles anything.
-const FRUITLESS_WAIT_MAX: Duration = Duration::from_secs(60);
+const TERM_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What a brain gets when it is created.
+/// The settings of a brain.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The subscription it works for.
+    /// The subscription to serve.
     pub subscription: String,
     /// Its limits and times.
     pub policy: Policy,
     /// Whether a batch may contain several messages of one key.
     pub prefix_safe: bool,
+    /// How many messages the sink takes at once, if it limits them: then their number limits batches, not the policy,
+    /// and no batch waits to be filled.
+    pub in_flight_max: Option<usize>,
     /// Seeds the jitter.
     pub seed: u64,
 }
 
-/// What a brain wants done after a step.
+/// The effects of a step.
 #[derive(Debug)]
 pub struct Step {
     /// The term that replies to these effects must name.
     pub term: Term,
-    /// What to do, in this order; replies may come in any.
+    /// Effects to perform, in this order; replies may arrive in any order.
     pub effects: Vec<Effect>,
 }
 
-/// Works for one subscription.
+/// The state machine of one subscription.
 #[derive(Debug)]
 pub struct Brain {
     setup: Arc<Setup>,
@@ -106,25 +109,25 @@ pub struct Brain {
     stopping: bool,
     /// When the next tick is due.
     due: Option<Duration>,
-    /// The reason of the halt that was reported last, so that it is reported once.
+    /// The halt that was reported last, so that it is reported once.
     halted: Option<String>,
     /// The holder of the lease at the last request, so that it is reported once.
     leader: Option<String>,
-    /// Terms in a row that ended before anything was settled.
-    fruitless: u32,
-    /// This process's last term ended while it was still careful after another relay's crash.
-    was_careful: bool,
+    /// Consecutive terms that ended before anything was settled.
+    terms_without_settle: u32,
+    /// This process's last term ended while it was still in trial mode.
+    was_in_trial_mode: bool,
     /// Messages acknowledged in earlier terms.
     acknowledged_before: u64,
     /// The last epoch that this process owned.
-    led: Option<Epoch>,
+    last_epoch: Option<Epoch>,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// Without the lease; the next request is at this time.
+    /// Without the lease; the next request is due at this time.
     Standby { try_at: Duration },
-    /// Requested the lease at this time.
+    /// The lease was requested at this time.
     Acquiring { sent_at: Duration },
     /// With the lease.
     Leading(Box<Leader>),
@@ -134,10 +137,10 @@ enum Phase {
     Stopped,
 }
 
-/// The state of a brain, for operators.
+/// The state of a subscription in one relay, for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Snapshot {
+pub struct SubscriptionState {
     /// The epoch of the lease, if it holds it.
     pub leading: Option<Epoch>,
     /// Everything up to this position is done.
@@ -148,8 +151,8 @@ pub struct Snapshot {
     pub events_in_memory: usize,
     /// Bytes in memory, all columns and overhead.
     pub bytes_in_memory: usize,
-    /// Parked keys that are being brought back into memory.
-    pub recalling: usize,
+    /// Parked keys that are being read back into memory.
+    pub fetching_parked: usize,
     /// Messages in flight.
     pub in_flight: usize,
     /// Acknowledged and not yet settled.
@@ -178,10 +181,10 @@ impl Brain {
             due: Some(Duration::ZERO),
             halted: None,
             leader: None,
-            fruitless: 0,
-            was_careful: false,
+            terms_without_settle: 0,
+            was_in_trial_mode: false,
             acknowledged_before: 0,
-            led: None,
+            last_epoch: None,
         }
     }
 
@@ -190,8 +193,8 @@ impl Brain {
         let setup = self.setup.clone();
         let mut cx = StepCx { now, setup: &setup, random: self.random, effects: Vec::new() };
         let done = self.take(&mut cx, input).and_then(|()| self.advance(&mut cx));
-        if let Err(deposed) = done {
-            self.depose(&mut cx, deposed);
+        if let Err(reason) = done {
+            self.end_term(&mut cx, reason);
         }
         self.due = self.next_due(&cx);
         self.random = cx.random;
@@ -213,28 +216,31 @@ impl Brain {
     }
 
     /// Its current state.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> SubscriptionState {
         let Phase::Leading(leader) = &self.phase else {
-            return Snapshot { acknowledged: self.acknowledged_before, ..Snapshot::default() };
+            return SubscriptionState {
+                acknowledged: self.acknowledged_before,
+                ..SubscriptionState::default()
+            };
         };
-        Snapshot {
+        SubscriptionState {
             acknowledged: self.acknowledged_before + leader.outbound.acknowledged(),
             leading: Some(leader.lease.epoch),
             floor: leader.progress.done().floor(),
             highest_done: leader.progress.done().highest(),
             events_in_memory: leader.intake.events(),
             bytes_in_memory: leader.intake.bytes(),
-            recalling: leader.recall.count(),
+            fetching_parked: leader.fetch_schedule.count(),
             in_flight: leader.outbound.in_flight(),
             unsettled: leader.progress.unsettled(),
             parked: leader.progress.parked_count(),
             destinations_down: leader.destinations.down_count(),
             down: leader.destinations.down().take(DOWN_MAX).collect(),
-            paused: leader.duty.paused().map(str::to_owned),
+            paused: leader.run_state.paused().map(str::to_owned),
         }
     }
 
-    fn take(&mut self, cx: &mut StepCx<'_>, input: Input) -> Result<(), Deposed> {
+    fn take(&mut self, cx: &mut StepCx<'_>, input: Input) -> Result<(), TermEnd> {
         match input {
             Input::Tick => {}
             Input::Wake => {
@@ -244,7 +250,7 @@ impl Brain {
             }
             Input::Pause(paused) => {
                 if let Phase::Leading(leader) = &mut self.phase {
-                    leader.duty.set_paused(cx, paused);
+                    leader.run_state.set_paused(cx, paused);
                 }
             }
             Input::Shutdown => {
@@ -258,7 +264,7 @@ impl Brain {
             Input::Reply(_, Reply::Acquired(answer)) => self.acquired(cx, answer),
             Input::Reply(_, Reply::Released) => {
                 if matches!(self.phase, Phase::Releasing) {
-                    cx.report(Report::Deposed(Deposed::Released));
+                    cx.report(Report::TermEnded(TermEnd::Released));
                     self.stop(cx);
                 }
             }
@@ -279,11 +285,12 @@ impl Brain {
                 self.halted = None;
                 self.leader = None;
                 // No other relay owned the lease in between, and this process is alive: so no event has crashed it.
-                loaded.clean |= !self.was_careful && self.led.is_some_and(|led| led.0 + 1 == loaded.epoch.0);
-                self.led = Some(loaded.epoch);
+                loaded.clean |= !self.was_in_trial_mode
+                    && self.last_epoch.is_some_and(|last| last.0 + 1 == loaded.epoch.0);
+                self.last_epoch = Some(loaded.epoch);
                 let mut leader = Leader::take_over(cx, *loaded, parked, dead, sent_at);
-                if self.fruitless > 0 {
-                    leader.progress.prove_settling(cx.elapsed());
+                if self.terms_without_settle > 0 {
+                    leader.progress.require_settle(cx.elapsed());
                 }
                 if self.stopping {
                     leader.drain(cx);
@@ -304,15 +311,15 @@ impl Brain {
                     cx.report(Report::Halted(reason.clone()));
                     self.halted = Some(reason);
                 }
-                cx.soon(lease / 3)
+                cx.jittered(lease / 3)
             }
-            Err(code) if code.recovery() == Recovery::Again => cx.soon(lease / 30),
-            Err(_) => cx.soon(lease / 6),
+            Err(code) if code.recovery() == Recovery::Retry => cx.jittered(lease / 30),
+            Err(_) => cx.jittered(lease / 6),
         };
         self.phase = Phase::Standby { try_at };
     }
 
-    fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), Deposed> {
+    fn advance(&mut self, cx: &mut StepCx<'_>) -> Result<(), TermEnd> {
         match &mut self.phase {
             Phase::Standby { .. } if self.stopping => self.stop(cx),
             Phase::Standby { try_at } if cx.elapsed() >= *try_at => {
@@ -335,18 +342,19 @@ impl Brain {
 
     /// Ends the term and drops all its state. Waits before the next attempt, which would likely fail for the same
     /// reason.
-    fn depose(&mut self, cx: &mut StepCx<'_>, why: Deposed) {
-        cx.report(Report::Deposed(why));
+    fn end_term(&mut self, cx: &mut StepCx<'_>, why: TermEnd) {
+        cx.report(Report::TermEnded(why));
         self.acknowledged_before = self.snapshot().acknowledged;
         if let Phase::Leading(leader) = &self.phase {
             // A reload because an operator changed parked rows is not a failure.
-            let is_fruitful = leader.progress.has_settled() || why == Deposed::ParkedChanged;
-            self.fruitless = if is_fruitful { 0 } else { self.fruitless.saturating_add(1) };
-            self.was_careful = leader.caution.is_some();
+            let has_worked = leader.progress.has_settled() || why == TermEnd::ParkedChanged;
+            self.terms_without_settle =
+                if has_worked { 0 } else { self.terms_without_settle.saturating_add(1) };
+            self.was_in_trial_mode = leader.trial_mode.is_some();
         }
         let lease = cx.policy().lease;
-        let wait = random::doubled(lease / 10, lease.max(FRUITLESS_WAIT_MAX), self.fruitless);
-        let try_at = if why == Deposed::ParkedChanged { cx.elapsed() } else { cx.soon(wait) };
+        let wait = random::doubled(lease / 10, lease.max(TERM_WAIT_MAX), self.terms_without_settle);
+        let try_at = if why == TermEnd::ParkedChanged { cx.elapsed() } else { cx.jittered(wait) };
         self.phase = Phase::Standby { try_at };
         // Replies to effects of this term must not reach the next one.
         self.term = Term(self.term.0 + 1);

@@ -1,8 +1,8 @@
-//! Destination down or message bad: failures are judged, outages waited out, probes sent.
+//! Decides whether the destination is down or the message is bad; waits during outages and sends probes.
 
 use std::time::Duration;
 
-use super::destination::{Outage, Suspect, Verdict};
+use super::destination::{Diagnosis, Outage, Suspect};
 use super::key_queues::HeadState;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
@@ -14,11 +14,12 @@ use super::{BatchId, Report};
 use crate::ledger::ParkedState;
 use crate::sink::Failure;
 
-/// Heads kept in memory for probes when the others of a destination are parked as held.
+/// Heads kept in memory for probes when the others of the destination are parked as held.
 const PROBES_KEPT: usize = 8;
 
 impl Leader {
-    /// It acknowledged something of a batch: the failures before were the messages' own, and an outage is over.
+    /// The destination acknowledged a message of a batch: earlier failures were caused by the messages, and an outage
+    /// is over.
     pub(super) fn destination_is_up(&mut self, cx: &mut StepCx<'_>, id: DestinationId, by: BatchId) {
         if self.destinations.is_empty() {
             return;
@@ -28,11 +29,11 @@ impl Leader {
             .into_iter()
             .partition(|suspect| suspect.is_disproved_by(by));
         for Suspect { key, failure, .. } in before {
-            self.doubt(cx, key, &failure);
+            self.record_provisional_failure(cx, key, &failure);
         }
         for suspect in after {
             let open = self.destinations.failing(id, &destination.name);
-            open.accompanied = true;
+            open.others_in_flight = true;
             open.suspect(suspect, cx.policy().breaker_keys);
         }
         if destination.outage.is_some() {
@@ -45,12 +46,12 @@ impl Leader {
         }
         for key in destination.held {
             if self.queues.head_state(key) == Some(HeadState::Held) {
-                self.want(key);
+                self.schedule_fetch(key);
             }
         }
     }
 
-    /// It is down: nothing is counted, its messages wait, and a probe is planned.
+    /// The destination is down: no attempt is counted, its messages wait, and a probe is scheduled.
     pub(super) fn destination_is_down(&mut self, cx: &mut StepCx<'_>, id: DestinationId, failure: &Failure) {
         let Some(destination) = self.destinations.get_mut(id) else { return };
         let (probes, since) = match &destination.outage {
@@ -75,35 +76,35 @@ impl Leader {
         });
     }
 
-    /// Decides what the failures in doubt mean, as far as that can be said now.
-    pub(super) fn judge(&mut self, cx: &mut StepCx<'_>) {
+    /// Diagnoses the suspects of each destination, as far as possible at this time.
+    pub(super) fn diagnose(&mut self, cx: &mut StepCx<'_>) {
         if self.destinations.is_empty() {
             return;
         }
-        for id in self.destinations.in_doubt() {
+        for id in self.destinations.with_suspects() {
             let others = self.is_sending_to(id);
             let Some(destination) = self.destinations.get_mut(id) else { continue };
-            let verdict = destination.judge(cx.policy().breaker_keys, others);
-            if verdict == Verdict::Open {
-                destination.accompanied = true;
+            let diagnosis = destination.diagnose(cx.policy().breaker_keys, others);
+            if diagnosis == Diagnosis::Undecided {
+                destination.others_in_flight = true;
                 continue;
             }
-            let accompanied = std::mem::take(&mut destination.accompanied);
+            let others_in_flight = std::mem::take(&mut destination.others_in_flight);
             let suspects = std::mem::take(&mut destination.suspects);
-            if verdict == Verdict::Alone {
+            if diagnosis == Diagnosis::MessageFailed {
                 let is_probe = destination.outage.is_some();
                 if let (true, Some(suspect)) = (is_probe, suspects.first()) {
                     let failure = suspect.failure.clone();
                     self.destination_is_down(cx, id, &failure);
                 }
                 for Suspect { key, failure, .. } in &suspects {
-                    if accompanied {
-                        // It failed beside others whose outcomes proved nothing: it is retried once more, alone.
+                    if others_in_flight {
+                        // Others were in flight when it failed, but their outcomes proved nothing: it is retried alone.
                         self.proceed(cx, *key);
                     } else if is_probe {
-                        self.strike(cx, *key, failure);
+                        self.record_failed_attempt(cx, *key, failure);
                     } else {
-                        self.doubt(cx, *key, failure);
+                        self.record_provisional_failure(cx, *key, failure);
                     }
                 }
                 continue;
@@ -116,26 +117,26 @@ impl Leader {
         }
     }
 
-    /// Whether a message to this destination is ready, at the sink, rests, or will be ready after the next flush.
+    /// Whether a message to this destination is ready, at the sink, about to be retried, or ready after the next flush.
     fn is_sending_to(&self, id: DestinationId) -> bool {
         let heads = self.outbound.keys().chain(self.staged_keys()).chain(self.resting());
-        let mut ended = self.progress.ended().filter_map(|key| self.queues.get(key));
+        let mut given_up = self.progress.given_up().filter_map(|key| self.queues.get(key));
         heads.into_iter().any(|key| self.destination_of(key) == Some(id))
-            || ended.any(|queue| {
+            || given_up.any(|queue| {
                 queue.rest.front().and_then(|e| e.body.as_ref()).is_some_and(|b| b.destination == id)
             })
     }
 
     fn resting(&self) -> impl Iterator<Item = KeyId> {
-        let is_resting = |key: &KeyId| matches!(self.queues.head_state(*key), Some(HeadState::Resting(_)));
-        self.recall.retrying().filter(is_resting)
+        let is_resting = |key: &KeyId| matches!(self.queues.head_state(*key), Some(HeadState::RetrySoon(_)));
+        self.fetch_schedule.retrying().filter(is_resting)
     }
 
     pub(super) fn destination_of(&self, key: KeyId) -> Option<DestinationId> {
         Some(self.queues.get(key)?.head.body.as_ref()?.destination)
     }
 
-    /// Puts a ready head aside if its destination is down.
+    /// Blocks a ready head if its destination is down.
     pub(super) fn block_if_down(&mut self, key: KeyId) -> bool {
         if self.destinations.is_empty() {
             return false;
@@ -150,16 +151,18 @@ impl Leader {
         true
     }
 
-    /// Sends one message to a destination that is down, each time another key's, to see whether it is back.
+    /// Sends one message to a destination that is down, each time of another key, to find out whether it is up again.
     pub(super) fn probe(&mut self, cx: &mut StepCx<'_>) {
         while self.probe_due(cx).is_some_and(|at| at <= cx.elapsed()) {
             let Some((id, _)) = self.destinations.next_probe() else { return };
             let Some(destination) = self.destinations.get_mut(id) else { return };
             let Some(key) = destination.blocked.pop_front() else {
-                self.recall_held(cx, id);
+                self.fetch_held(cx, id);
                 continue;
             };
-            if self.queues.head_state(key) != Some(HeadState::Blocked) || self.is_over(cx, key) {
+            if self.queues.head_state(key) != Some(HeadState::Blocked)
+                || self.give_up_if_undeliverable(cx, key)
+            {
                 continue;
             }
             let Some(queue) = self.queues.get_mut(key) else { continue };
@@ -173,8 +176,8 @@ impl Leader {
         }
     }
 
-    /// All heads kept for probes are gone: one that was parked comes back to be the next.
-    fn recall_held(&mut self, cx: &StepCx<'_>, id: DestinationId) {
+    /// No head is left in memory for probes: fetches a parked one for the next probe.
+    fn fetch_held(&mut self, cx: &StepCx<'_>, id: DestinationId) {
         let Some(destination) = self.destinations.get_mut(id) else { return };
         if let Some(outage) = &mut destination.outage {
             outage.probe_after(cx.now, cx.policy().probe_min);
@@ -182,11 +185,12 @@ impl Leader {
         if let Some(key) = destination.held.pop_front()
             && self.queues.head_state(key) == Some(HeadState::Held)
         {
-            self.want(key);
+            self.schedule_fetch(key);
         }
     }
 
-    /// Plans the next probe if this one proved nothing about the destination, because the message itself was refused.
+    /// Schedules the next probe if this one proved nothing about the destination because the message itself was
+    /// rejected.
     pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &Batch) {
         let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(id)) else { return };
         if let Some(outage) = &mut destination.outage
@@ -200,21 +204,21 @@ impl Leader {
 
     /// When the next probe is due, if one can be sent.
     pub(super) fn probe_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
-        let cautious = self.caution.is_some() && self.outbound.batch_count() > 0;
+        let on_trial = self.trial_mode.is_some() && self.outbound.batch_count() > 0;
         if self.destinations.is_empty()
             || self.window_room(cx) == 0
             || self.is_staged()
-            || self.progress.must_prove()
-            || cautious
+            || self.progress.must_settle_first()
+            || on_trial
         {
             return None;
         }
         self.destinations.next_probe().map(|(_, at)| at)
     }
 
-    /// With several destinations, events of one that is down make room for the others: they are parked.
+    /// With several destinations, parks events of one that is down, to make room for the others.
     pub(super) fn hold_blocked(&mut self, cx: &mut StepCx<'_>) {
-        if !self.destinations.are_several() || !self.intake.is_crowded(cx.policy()) {
+        if !self.destinations.are_multiple() || !self.intake.is_half_full(cx.policy()) {
             return;
         }
         for id in self.destinations.ids() {

@@ -1,12 +1,13 @@
-//! Publishing: keys whose head may be published, and the batches at the sink.
+//! Keys whose head may be published, and the batches at the sink.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::key_queues::{Body, Queued};
-use super::keys::{ByNumber, DestinationId, KeyId};
+use super::keys::{DestinationId, IdMap, KeyId};
 use super::{BatchId, Disposition, Routed};
 use crate::Position;
+use crate::sink::Outcome;
 
 /// A batch on its way to the sink.
 #[derive(Debug, Default)]
@@ -15,13 +16,16 @@ pub(super) struct Batch {
     outgoing: Vec<Routed>,
     /// Keys and positions of its messages, in order.
     pub(super) messages: Vec<(KeyId, Position)>,
+    /// Which of them were answered before the others, by their place. Unallocated if none was.
+    answered_early: Vec<bool>,
     /// The destination that this batch probes, if it is a probe.
     pub(super) probe: Option<DestinationId>,
 }
 
 impl Batch {
     pub(super) fn with_capacity(events: usize) -> Self {
-        Self { outgoing: Vec::with_capacity(events), messages: Vec::with_capacity(events), probe: None }
+        let (outgoing, messages) = (Vec::with_capacity(events), Vec::with_capacity(events));
+        Self { outgoing, messages, ..Self::default() }
     }
 
     /// A batch that probes whether this destination is up again.
@@ -29,25 +33,50 @@ impl Batch {
         Self { probe: Some(id), ..Self::default() }
     }
 
-    /// Adds an event that is in memory; one that is not cannot be sent.
+    /// Adds an event if it is in memory.
     pub(super) fn push(&mut self, key: KeyId, queued: &Queued) {
         if let Some(Body { destination, name, delivery, event }) = &queued.body {
             let disposition =
                 Disposition::Deliver { id: *destination, name: name.clone(), delivery: delivery.clone() };
-            self.outgoing.push(Routed { position: queued.position, key, disposition, event: event.clone() });
-            self.messages.push((key, queued.position));
+            let Queued { position, attempts, .. } = *queued;
+            self.outgoing.push(Routed { position, key, disposition, attempts, event: event.clone() });
+            self.messages.push((key, position));
         }
+    }
+
+    /// Marks a message as answered. Returns it, unless there is none at this place or it was answered before.
+    fn answer_early(&mut self, place: usize) -> Option<(KeyId, Position)> {
+        let message = *self.messages.get(place)?;
+        self.answered_early.resize(self.messages.len(), false);
+        let answered = self.answered_early.get_mut(place)?;
+        (!std::mem::replace(answered, true)).then_some(message)
+    }
+
+    /// Keys of the messages without an answer.
+    pub(super) fn unanswered_keys(&self) -> impl Iterator<Item = KeyId> {
+        let unanswered = self.messages.iter().enumerate().filter(|(place, _)| !self.is_answered(*place));
+        unanswered.map(|(_, (key, _))| *key)
+    }
+
+    /// Whether some message was answered before the others.
+    pub(super) fn has_early_answers(&self) -> bool {
+        !self.answered_early.is_empty()
+    }
+
+    /// Whether the message at this place was answered before the others.
+    pub(super) fn is_answered(&self, place: usize) -> bool {
+        self.answered_early.get(place) == Some(&true)
     }
 }
 
-/// The ready queue, and what is at the sink.
+/// The ready queue, and the batches at the sink.
 #[derive(Debug)]
 pub(super) struct Outbound {
-    /// Keys whose head may be published, in the order they became so.
+    /// Keys whose head may be published, in the order in which they became ready.
     ready: VecDeque<KeyId>,
-    /// Since when the first of them has waited.
+    /// Since when the first of them waits.
     ready_since: Duration,
-    batches: ByNumber<BatchId, Batch>,
+    batches: IdMap<BatchId, Batch>,
     next_batch: u64,
     /// Messages at the sink. Together with unsettled events they are limited by the window.
     in_flight: usize,
@@ -60,7 +89,7 @@ impl Outbound {
         Self {
             ready: VecDeque::new(),
             ready_since: now,
-            batches: ByNumber::default(),
+            batches: IdMap::default(),
             next_batch: 0,
             in_flight: 0,
             acknowledged: 0,
@@ -79,7 +108,7 @@ impl Outbound {
         self.ready.pop_front()
     }
 
-    /// Puts a key back that was taken and not sent.
+    /// Puts back a key that was popped and not sent.
     pub(super) fn put_back(&mut self, key: KeyId) {
         self.ready.push_front(key);
     }
@@ -99,7 +128,7 @@ impl Outbound {
 
     /// Keys that are ready or at the sink.
     pub(super) fn keys(&self) -> impl Iterator<Item = KeyId> {
-        let at_sink = self.batches.values().flat_map(|batch| &batch.messages).map(|(key, _)| *key);
+        let at_sink = self.batches.values().flat_map(Batch::unanswered_keys);
         self.ready.iter().copied().chain(at_sink)
     }
 
@@ -127,10 +156,23 @@ impl Outbound {
         (id, outgoing)
     }
 
+    /// The sink answered some messages of a batch before the others. Returns those that had no answer yet.
+    pub(super) fn answered_early(
+        &mut self,
+        id: BatchId,
+        outcomes: Vec<(usize, Outcome)>,
+    ) -> Vec<((KeyId, Position), Outcome)> {
+        let Some(batch) = self.batches.get_mut(&id) else { return Vec::new() };
+        let new = |(place, outcome)| Some((batch.answer_early(place)?, outcome));
+        let answered: Vec<_> = outcomes.into_iter().filter_map(new).collect();
+        self.in_flight -= answered.len();
+        answered
+    }
+
     /// The sink answered.
     pub(super) fn answered(&mut self, id: BatchId) -> Option<Batch> {
         let batch = self.batches.remove(&id)?;
-        self.in_flight -= batch.messages.len();
+        self.in_flight -= batch.unanswered_keys().count();
         Some(batch)
     }
 

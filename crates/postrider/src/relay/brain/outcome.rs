@@ -7,7 +7,6 @@ use super::fetch::remove;
 use super::key_queues::HeadState;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
-use super::outbound::Batch;
 use super::step::StepCx;
 use super::{BatchId, Effect, Report};
 use crate::Position;
@@ -15,13 +14,46 @@ use crate::sink::{Failure, Outcome};
 
 impl Leader {
     /// Handles the outcomes of a batch.
-    pub(super) fn published(&mut self, cx: &mut StepCx<'_>, id: BatchId, outcomes: Vec<Outcome>) {
+    pub(super) fn published(&mut self, cx: &mut StepCx<'_>, id: BatchId, mut outcomes: Vec<Outcome>) {
         let Some(batch) = self.outbound.answered(id) else { return };
-        let outcomes = blame_the_first(outcomes);
-        let mut acknowledged_by = Vec::new();
+        if !batch.has_early_answers() {
+            outcomes = fail_first_if_none_tried(outcomes);
+        }
         let unanswered = || Outcome::Ambiguous(Failure::new("the sink returned no outcome for this message"));
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unanswered));
-        for (&(key, position), outcome) in batch.messages.iter().zip(outcomes) {
+        let messages = batch.messages.iter().copied().zip(outcomes).enumerate();
+        let unanswered = messages.filter(|(place, _)| !batch.is_answered(*place)).map(|(_, answer)| answer);
+        self.record_outcomes(cx, id, unanswered);
+        self.proceed_unchanged(cx, batch.unanswered_keys());
+        self.probe_answered(cx, &batch);
+        self.trial_answered(&batch);
+    }
+
+    /// Handles outcomes that are known before the rest of their batch: later events of these keys need not wait for it.
+    pub(super) fn published_early(
+        &mut self,
+        cx: &mut StepCx<'_>,
+        id: BatchId,
+        outcomes: Vec<(usize, Outcome)>,
+    ) {
+        // Such a batch may contain later messages of the same key, which must not be sent twice.
+        if cx.setup.prefix_safe {
+            return;
+        }
+        let answered = self.outbound.answered_early(id, outcomes);
+        let keys: Vec<KeyId> = answered.iter().map(|((key, _), _)| *key).collect();
+        self.record_outcomes(cx, id, answered);
+        self.proceed_unchanged(cx, keys);
+    }
+
+    fn record_outcomes(
+        &mut self,
+        cx: &mut StepCx<'_>,
+        id: BatchId,
+        answers: impl IntoIterator<Item = ((KeyId, Position), Outcome)>,
+    ) {
+        let mut acknowledged_by = Vec::new();
+        for ((key, position), outcome) in answers {
             match outcome {
                 Outcome::Acknowledged(_) => {
                     if let Some(destination) = self.acknowledged(cx, key, position)
@@ -38,9 +70,6 @@ impl Leader {
         for destination in acknowledged_by {
             self.destination_is_up(cx, destination, id);
         }
-        self.go_on(cx, &batch);
-        self.probe_answered(cx, &batch);
-        self.trial_answered(&batch);
     }
 
     /// Adds a message to the progress and removes it from its queue. Returns its destination.
@@ -88,14 +117,14 @@ impl Leader {
             }
             Outcome::Down(failure) => {
                 self.wait_for_destination(cx, key, destination, &name, &failure);
-                if failure.pause && self.duty.paused().is_none() {
+                if failure.pause && self.run_state.paused().is_none() {
                     cx.emit(Effect::Pause { epoch: self.lease.epoch, reason: failure.message.clone() });
-                    self.duty.set_paused(cx, Some(failure.message));
+                    self.run_state.set_paused(cx, Some(failure.message));
                 }
             }
-            Outcome::Failed(failure) => self.strike(cx, key, &failure),
+            Outcome::Failed(failure) => self.record_failed_attempt(cx, key, &failure),
             Outcome::Rejected(failure) => self.reject(cx, key, &failure.message),
-            // `hear` ends the term if a message was fenced, before it comes here.
+            // `handle_reply` ends the term before this if a message was fenced.
             Outcome::Acknowledged(_) | Outcome::Untried | Outcome::Fenced => {}
         }
     }
@@ -115,8 +144,8 @@ impl Leader {
     }
 
     /// Continues the queues whose head state the outcomes have not changed.
-    fn go_on(&mut self, cx: &StepCx<'_>, batch: &Batch) {
-        for &(key, _) in &batch.messages {
+    fn proceed_unchanged(&mut self, cx: &StepCx<'_>, keys: impl IntoIterator<Item = KeyId>) {
+        for key in keys {
             if self.queues.head_state(key) == Some(HeadState::InFlight) {
                 self.proceed(cx, key);
             }
@@ -130,14 +159,14 @@ impl Leader {
             queue.head_state = HeadState::Ready;
             self.outbound.push_ready(key, cx.elapsed());
         } else {
-            self.want(key);
+            self.schedule_fetch(key);
         }
     }
 }
 
 /// If the sink tried no message, its answer names no failure, and the batch would be sent again immediately and
 /// endlessly. Therefore the first message counts as failed.
-fn blame_the_first(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
+fn fail_first_if_none_tried(mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
     if outcomes.iter().all(|outcome| *outcome == Outcome::Untried)
         && let Some(first) = outcomes.first_mut()
     {

@@ -9,13 +9,13 @@ use super::leader::Leader;
 use super::progress::ProgressBuffer;
 use super::random::doubled;
 use super::step::StepCx;
-use super::{About, KeyId, Report};
+use super::{FailureDetails, KeyId, Report};
 use crate::Timestamp;
 use crate::ledger::{ParkedRow, ParkedState};
 use crate::relay::OnDead;
 use crate::sink::Failure;
 
-/// Longest error text kept in a row.
+/// Maximum length of the error text in a row.
 const ERROR_BYTES_MAX: usize = 1_000;
 
 /// Why an event is parked, and until when.
@@ -57,28 +57,27 @@ fn shortened(text: &str) -> String {
 }
 
 impl Leader {
-    /// Handles a failed attempt while the destination does not seem to be down. A single failure may be a broken
-    /// connection or the start of an outage, so the head is retried a little later; only two failures in a row count,
-    /// as one attempt.
-    pub(super) fn doubt(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
+    /// Handles a failure while the destination is considered up. A single failure may be a broken connection or the
+    /// start of an outage, so the head is retried soon; only a second consecutive failure counts, as one attempt.
+    pub(super) fn record_provisional_failure(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         let policy = cx.policy();
-        let asked = failure.retry_after.unwrap_or_default();
+        let retry_after = failure.retry_after.unwrap_or_default();
         // A destination that asks for a long wait is up, so the failure counts; and the queue must not stay in memory
-        // so long.
-        if queue.head.doubted || asked > policy.probe_max {
-            self.strike(cx, key, failure);
+        // for that long.
+        if queue.head.failed_provisionally || retry_after > policy.probe_max {
+            self.record_failed_attempt(cx, key, failure);
             return;
         }
-        let until = cx.elapsed() + cx.random.jitter(policy.probe_min).max(asked);
+        let until = cx.elapsed() + cx.random.jitter(policy.probe_min).max(retry_after);
         queue.head.report_first_failure(cx, failure);
-        queue.head.doubted = true;
-        queue.head_state = HeadState::Resting(until);
-        self.recall.retry_at(until, key);
+        queue.head.failed_provisionally = true;
+        queue.head_state = HeadState::RetrySoon(until);
+        self.fetch_schedule.retry_at(until, key);
     }
 
     /// Counts a failed attempt of the head of a queue: it is retried later, or given up if it was the last attempt.
-    pub(super) fn strike(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
+    pub(super) fn record_failed_attempt(&mut self, cx: &mut StepCx<'_>, key: KeyId, failure: &Failure) {
         let Some(queue) = self.queues.get_mut(key) else { return };
         let own_limit = queue.head.body.as_ref().and_then(|body| body.event.max_attempts);
         let policy = cx.policy();
@@ -86,7 +85,7 @@ impl Leader {
             queue.head.report_first_failure(cx, failure);
         }
         queue.head.attempts += 1;
-        queue.head.doubted = false;
+        queue.head.failed_provisionally = false;
         let attempts = queue.head.attempts;
         if attempts >= own_limit.unwrap_or(policy.max_attempts) {
             self.give_up(cx, key, ParkReason::new(ParkedState::Dead, &failure.message));
@@ -99,8 +98,8 @@ impl Leader {
             next_attempt_at: Some(cx.now.wall.after(wait)),
             ..ParkReason::new(ParkedState::Retry, &failure.message)
         };
-        self.park_queue(cx, key, HeadState::Waiting(until), reason);
-        self.recall.retry_at(until, key);
+        self.park_queue(cx, key, HeadState::Backoff(until), reason);
+        self.fetch_schedule.retry_at(until, key);
     }
 
     /// Gives up the head of a queue because the message can never be delivered.
@@ -115,21 +114,21 @@ impl Leader {
     /// lets a dead event block them.
     pub(super) fn give_up(&mut self, cx: &mut StepCx<'_>, key: KeyId, reason: ParkReason<'_>) {
         if reason.state == ParkedState::Dead && cx.policy().on_dead == OnDead::Block {
-            self.park_queue(cx, key, HeadState::Stuck, reason);
+            self.park_queue(cx, key, HeadState::NeedsOperator, reason);
             return;
         }
         let Some(queue) = self.queues.get_mut(key) else { return };
-        queue.head_state = HeadState::Ended;
+        queue.head_state = HeadState::GivenUp;
         let position = queue.head.position;
         park(&mut self.progress, &mut self.intake, cx, &mut queue.head, reason);
-        self.progress.end(key);
-        self.clear_suspicion(position);
+        self.progress.record_given_up(key);
+        self.remove_from_trial(position);
     }
 
-    /// Removes given-up heads after that is settled, and continues their queues.
-    pub(super) fn bury(&mut self, cx: &StepCx<'_>, ended: Vec<KeyId>) {
-        for key in ended {
-            if self.queues.head_state(key) == Some(HeadState::Ended)
+    /// Removes heads whose give-up is settled, and continues their queues.
+    pub(super) fn remove_given_up(&mut self, cx: &StepCx<'_>, given_up: Vec<KeyId>) {
+        for key in given_up {
+            if self.queues.head_state(key) == Some(HeadState::GivenUp)
                 && let Some(popped) = self.queues.pop(key)
                 && popped.more
             {
@@ -157,8 +156,8 @@ impl Leader {
                 park(&mut self.progress, &mut self.intake, cx, queued, ParkReason::BEHIND);
             }
         }
-        if head_state == HeadState::Stuck {
-            self.clear_suspicion(head);
+        if head_state == HeadState::NeedsOperator {
+            self.remove_from_trial(head);
         }
     }
 }
@@ -166,15 +165,15 @@ impl Leader {
 impl Queued {
     /// Reports a first failure at once: whether the event is retried or parked may be decided much later.
     fn report_first_failure(&self, cx: &mut StepCx<'_>, failure: &Failure) {
-        if self.attempts == 0 && !self.doubted {
-            let about = Box::new(about(self.body.as_ref(), &failure.message));
-            cx.report(Report::Failing { position: self.position, about });
+        if self.attempts == 0 && !self.failed_provisionally {
+            let details = Box::new(details(self.body.as_ref(), &failure.message));
+            cx.report(Report::Failing { position: self.position, details });
         }
     }
 }
 
-fn about(body: Option<&Body>, reason: &str) -> About {
-    About {
+fn details(body: Option<&Body>, reason: &str) -> FailureDetails {
+    FailureDetails {
         event: body.map(|body| body.event.clone()),
         key: body.and_then(Body::key).map(Cow::into_owned),
         destination: body.map(|body| body.name.clone()),
@@ -195,14 +194,14 @@ pub(super) fn park(
     let key = body.as_ref().and_then(Body::key);
     let row = reason.row(queued, key.as_deref(), body.as_ref().map(|b| &*b.name));
     // Events that are retried automatically are only counted; details are for those that need an operator.
-    let about = match reason.state {
+    let details = match reason.state {
         ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted => {
-            Some(Box::new(about(body.as_ref(), reason.error.unwrap_or_default())))
+            Some(Box::new(details(body.as_ref(), reason.error.unwrap_or_default())))
         }
         ParkedState::Retry | ParkedState::Held | ParkedState::Behind => None,
     };
     let Queued { position, attempts, .. } = *queued;
-    cx.report(Report::Parked { position, state: reason.state, attempts, about });
+    cx.report(Report::Parked { position, state: reason.state, attempts, details });
     progress.park(row, !queued.parked, cx.elapsed());
     queued.parked = true;
 }

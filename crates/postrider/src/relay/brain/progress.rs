@@ -31,13 +31,13 @@ pub(super) struct ProgressBuffer {
     /// No flush before this time, after one that failed.
     not_before: Duration,
     /// Keys whose head was given up since the last flush started.
-    ended: Vec<KeyId>,
+    given_up: Vec<KeyId>,
     /// Keys whose head is recorded as given up by the flush in progress.
-    ended_in_flush: Vec<KeyId>,
+    given_up_in_flush: Vec<KeyId>,
     /// Something was settled while leading.
     has_settled: bool,
     /// Nothing is published before something is settled, because the previous term could settle nothing.
-    must_prove: bool,
+    must_settle_first: bool,
 }
 
 /// A flush in progress: what must be flushed again if it fails.
@@ -61,10 +61,10 @@ impl ProgressBuffer {
             dirty_since: None,
             flushing: None,
             not_before: Duration::ZERO,
-            ended: Vec::new(),
-            ended_in_flush: Vec::new(),
+            given_up: Vec::new(),
+            given_up_in_flush: Vec::new(),
             has_settled: false,
-            must_prove: false,
+            must_settle_first: false,
         }
     }
 
@@ -87,25 +87,25 @@ impl ProgressBuffer {
     }
 
     /// Nothing may be published before something was settled.
-    pub(super) fn must_prove(&self) -> bool {
-        self.must_prove
+    pub(super) fn must_settle_first(&self) -> bool {
+        self.must_settle_first
     }
 
     /// Requires a settle of the current state before anything is published. Otherwise, if the database accepts reads
     /// but no writes, one owner after the other would publish the same events.
-    pub(super) fn prove_settling(&mut self, now: Duration) {
-        self.must_prove = true;
+    pub(super) fn require_settle(&mut self, now: Duration) {
+        self.must_settle_first = true;
         self.touch(now);
     }
 
-    /// The head of a key was given up. Its queue continues once that is settled.
-    pub(super) fn end(&mut self, key: KeyId) {
-        self.ended.push(key);
+    /// The head of a key was given up. Its queue continues once this is settled.
+    pub(super) fn record_given_up(&mut self, key: KeyId) {
+        self.given_up.push(key);
     }
 
-    /// Keys whose head was given up, where that is not settled yet.
-    pub(super) fn ended(&self) -> impl Iterator<Item = KeyId> {
-        self.ended.iter().chain(&self.ended_in_flush).copied()
+    /// Keys whose head was given up and this is not settled yet.
+    pub(super) fn given_up(&self) -> impl Iterator<Item = KeyId> {
+        self.given_up.iter().chain(&self.given_up_in_flush).copied()
     }
 
     /// Parked rows that are not settled.
@@ -118,7 +118,7 @@ impl ProgressBuffer {
         self.dirty_since.is_none() && self.flushing.is_none()
     }
 
-    pub(super) fn see(&mut self, mark: Mark) {
+    pub(super) fn record_seen(&mut self, mark: Mark) {
         if self.highest.is_none_or(|highest| highest.position < mark.position) {
             self.highest = Some(mark);
         }
@@ -152,7 +152,7 @@ impl ProgressBuffer {
         self.touch(now);
     }
 
-    /// A parked event that is done with.
+    /// A parked event that is done.
     pub(super) fn unpark(&mut self, position: Position, now: Duration) {
         self.parked_count = self.parked_count.saturating_sub(1);
         self.park.remove(&position);
@@ -179,7 +179,7 @@ impl ProgressBuffer {
     /// When the next flush is due, if there is something to settle and no flush in progress. `urgent`: without delay.
     pub(super) fn flush_due(&self, policy: &Policy, urgent: bool) -> Option<Duration> {
         let since = self.dirty_since.filter(|_| self.flushing.is_none())?;
-        let at_once = urgent || self.must_prove || self.unsettled >= policy.flush_events;
+        let at_once = urgent || self.must_settle_first || self.unsettled >= policy.flush_events;
         let wait = if at_once { Duration::ZERO } else { policy.flush_interval };
         Some((since + wait).max(self.not_before))
     }
@@ -189,7 +189,7 @@ impl ProgressBuffer {
         let park: Vec<ParkedRow> = std::mem::take(&mut self.park).into_values().collect();
         let unpark: Vec<Position> = std::mem::take(&mut self.unpark).into_iter().collect();
         self.dirty_since = None;
-        self.ended_in_flush.append(&mut self.ended);
+        self.given_up_in_flush.append(&mut self.given_up);
         self.flushing =
             Some(Flushing { unsettled: self.unsettled, park: park.clone(), unpark: unpark.clone() });
         Settlement {
@@ -206,16 +206,16 @@ impl ProgressBuffer {
     /// The flush is committed. Returns the keys whose head it recorded as given up.
     pub(super) fn flushed(&mut self) -> Vec<KeyId> {
         self.has_settled = true;
-        self.must_prove = false;
+        self.must_settle_first = false;
         if let Some(flushing) = self.flushing.take() {
             self.unsettled -= flushing.unsettled;
         }
-        std::mem::take(&mut self.ended_in_flush)
+        std::mem::take(&mut self.given_up_in_flush)
     }
 
     /// The flush failed and changed nothing: its rows are added to the next one, unless newer ones have replaced them.
     pub(super) fn flush_failed(&mut self, now: Duration, policy: &Policy) {
-        self.ended.append(&mut self.ended_in_flush);
+        self.given_up.append(&mut self.given_up_in_flush);
         let Some(flushing) = self.flushing.take() else { return };
         for row in flushing.park {
             if self.unpark.contains(&row.position) {

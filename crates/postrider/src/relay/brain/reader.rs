@@ -1,4 +1,4 @@
-//! When to look for new events: at once while there are any, ever less often while there are none.
+//! When to read new events: immediately while there are any, with increasing delays while there are none.
 
 use std::time::Duration;
 
@@ -6,29 +6,29 @@ use super::random::doubled;
 use crate::Position;
 use crate::relay::Policy;
 
-/// The cadence of claims.
+/// The timing of claims.
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// A claim is under way.
+    /// A claim is in progress.
     claiming: bool,
-    /// A wake-up arrived while it was.
+    /// A wake-up arrived during the claim.
     woken: bool,
     next_at: Duration,
     empty_claims: u32,
-    /// Whatever was visible up to here has been read; `None` once all of it has.
+    /// All events that were visible up to this position have been read; `None` once all visible events have.
     passed: Option<Position>,
-    /// The last look left something out.
+    /// The last claim left events unread.
     has_unread: bool,
 }
 
-/// What a claim brought, for the cadence.
+/// The result of a claim, as far as it affects the timing.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ClaimYield {
-    /// The position of its last event, if it brought any.
+pub(super) struct ClaimSummary {
+    /// The position of its last event, if it returned any.
     pub(super) last: Option<Position>,
-    /// The next one would bring something.
+    /// The next claim would return events.
     pub(super) more_at_once: bool,
-    /// Not everything that was visible has been read.
+    /// Not all visible events have been read.
     pub(super) has_unread: bool,
 }
 
@@ -44,17 +44,17 @@ impl Reader {
         }
     }
 
-    /// When to claim next, if no claim is under way.
+    /// When to claim next, if no claim is in progress.
     pub(super) fn due(&self) -> Option<Duration> {
         (!self.claiming).then_some(self.next_at)
     }
 
-    /// The last look found nothing, and nothing was left out of it.
+    /// The last claim returned no event and left none unread.
     pub(super) fn is_idle(&self) -> bool {
         !self.claiming && self.empty_claims > 0 && !self.has_unread
     }
 
-    /// Whether everything this term may find before a position has been read.
+    /// Whether every event up to a position that this term has to read has been read.
     pub(super) fn has_passed(&self, position: Position) -> bool {
         self.passed.is_none_or(|passed| position <= passed)
     }
@@ -70,10 +70,10 @@ impl Reader {
         self.next_at = now;
     }
 
-    /// A claim came back. One that left something out without having more at once is waited after like an empty
-    /// one: only time helps.
-    pub(super) fn claimed(&mut self, claim: ClaimYield, now: Duration, policy: &Policy) {
-        let ClaimYield { last, more_at_once, has_unread } = claim;
+    /// A claim has returned. After one that left events unread but could not return them yet, the wait is the same as
+    /// after an empty one.
+    pub(super) fn claimed(&mut self, claim: ClaimSummary, now: Duration, policy: &Policy) {
+        let ClaimSummary { last, more_at_once, has_unread } = claim;
         self.claiming = false;
         self.has_unread = has_unread;
         self.passed =
@@ -96,45 +96,45 @@ mod tests {
 
     const NOW: Duration = Duration::from_secs(100);
 
-    fn looked(reader: &mut Reader, last: Option<i64>, more_at_once: bool, has_unread: bool) -> Duration {
+    fn claimed(reader: &mut Reader, last: Option<i64>, more_at_once: bool, has_unread: bool) -> Duration {
         reader.start();
-        let claim = ClaimYield { last: last.map(Position::new), more_at_once, has_unread };
+        let claim = ClaimSummary { last: last.map(Position::new), more_at_once, has_unread };
         reader.claimed(claim, NOW, &Policy::default());
         reader.due().unwrap() - NOW
     }
 
     #[test]
-    fn looks_that_may_read_nothing_new_come_ever_less_often_and_never_count_as_all_was_read() {
+    fn claims_that_read_nothing_become_less_frequent_and_do_not_count_as_caught_up() {
         let mut reader = Reader::new(NOW);
-        assert_eq!(looked(&mut reader, Some(7), true, true), Duration::ZERO);
-        let waits: Vec<u128> = (0..8).map(|_| looked(&mut reader, None, false, true).as_millis()).collect();
+        assert_eq!(claimed(&mut reader, Some(7), true, true), Duration::ZERO);
+        let waits: Vec<u128> = (0..8).map(|_| claimed(&mut reader, None, false, true).as_millis()).collect();
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 500, 500]);
         assert!(reader.has_passed(Position::new(7)) && !reader.has_passed(Position::new(8)));
         assert!(!reader.is_idle());
     }
 
     #[test]
-    fn a_look_that_left_nothing_out_has_read_all_there_was() {
+    fn a_claim_without_unread_events_has_read_everything() {
         let mut reader = Reader::new(NOW);
-        looked(&mut reader, Some(7), false, false);
+        claimed(&mut reader, Some(7), false, false);
         assert!(reader.has_passed(Position::new(1_000)));
-        // What a term could not know at its start, it need not wait for.
-        looked(&mut reader, None, false, true);
+        // Events that became visible after the start of the term do not matter.
+        claimed(&mut reader, None, false, true);
         assert!(reader.has_passed(Position::new(1_000)) && !reader.is_idle());
-        looked(&mut reader, None, false, false);
+        claimed(&mut reader, None, false, false);
         assert!(reader.is_idle());
     }
 
     #[test]
-    fn somebody_who_says_there_is_more_ends_the_wait() {
+    fn a_wake_up_ends_the_wait() {
         let mut reader = Reader::new(NOW);
-        looked(&mut reader, None, false, true);
+        claimed(&mut reader, None, false, true);
         reader.wake(NOW);
         assert_eq!(reader.due(), Some(NOW));
         reader.start();
         reader.wake(NOW);
         reader.claimed(
-            ClaimYield { last: None, more_at_once: false, has_unread: true },
+            ClaimSummary { last: None, more_at_once: false, has_unread: true },
             NOW,
             &Policy::default(),
         );

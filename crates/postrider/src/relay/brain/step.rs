@@ -34,7 +34,7 @@ impl<'a> StepCx<'a> {
     }
 
     /// The time after a delay, with jitter.
-    pub(super) fn soon(&mut self, wait: Duration) -> Duration {
+    pub(super) fn jittered(&mut self, wait: Duration) -> Duration {
         self.now.elapsed + self.random.jitter(wait)
     }
 }

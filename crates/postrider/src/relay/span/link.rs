@@ -1,4 +1,4 @@
-//! Links of OpenTelemetry, from the span of a batch to the spans that wrote its events.
+//! OpenTelemetry links from the span of a batch to the spans that wrote its events.
 
 use std::collections::HashSet;
 use std::str::FromStr;
@@ -10,8 +10,8 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use super::Routed;
 use crate::TraceContext;
 
-/// Links the span to each sampled span that wrote an event of the batch, once. How many links a span may have is
-/// for the OpenTelemetry SDK to say; it counts those it drops.
+/// Links the span once to each sampled span that wrote an event of the batch. The OpenTelemetry SDK limits the number
+/// of links and counts those it drops.
 pub(super) fn to_writers(span: &Span, batch: &[Routed]) {
     // The span is not recorded, so its links are not needed.
     if !span.context().span().span_context().is_sampled() {
@@ -29,7 +29,7 @@ pub(super) fn to_writers(span: &Span, batch: &[Routed]) {
     }
 }
 
-/// The same context in the words of OpenTelemetry.
+/// The same context as an OpenTelemetry type.
 fn span_context(writer: &TraceContext) -> Option<SpanContext> {
     let mut parts = writer.traceparent().split('-').skip(1);
     let trace_id = TraceId::from_hex(parts.next()?).ok()?;

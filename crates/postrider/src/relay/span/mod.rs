@@ -1,8 +1,8 @@
-//! The span of a batch on its way to the sink: `publish`.
+//! The span `publish` of a batch.
 //!
-//! It is a trace of its own, as a batch holds events of many traces. With the feature `otel` it links to the span
-//! that wrote each event, for those that were sampled. Where no subscriber listens to spans, a batch costs one look at a
-//! flag and its events cost nothing.
+//! It starts a new trace, because a batch contains events of many traces. With the feature `otel` it links to the
+//! sampled spans that wrote its events. Without a subscriber for spans, the cost is one check per batch and nothing per
+//! event.
 
 #[cfg(feature = "otel")]
 mod link;
@@ -13,10 +13,10 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use super::brain::{Disposition, Routed};
-use super::report::shown;
+use super::report::display_destination;
 use crate::sink::Outcome;
 
-/// A span for a batch. The names with dots are those OpenTelemetry gives them.
+/// The span of a batch. Names with dots follow the OpenTelemetry conventions.
 pub(super) fn of(subscription: &str, batch: &[Routed]) -> Span {
     let span = tracing::info_span!(
         parent: None,
@@ -35,14 +35,14 @@ pub(super) fn of(subscription: &str, batch: &[Routed]) -> Span {
         return span;
     }
     if let Some(destination) = only_destination(batch) {
-        span.record("messaging.destination.name", &*shown(destination));
+        span.record("messaging.destination.name", &*display_destination(destination));
     }
     #[cfg(feature = "otel")]
     link::to_writers(&span, batch);
     span
 }
 
-/// Notes what became of the batch. The first failure speaks for all.
+/// Records the number of acknowledged messages and the first failure.
 pub(super) fn record_outcomes(span: &Span, outcomes: &[Outcome]) {
     if span.is_disabled() {
         return;
@@ -55,7 +55,7 @@ pub(super) fn record_outcomes(span: &Span, outcomes: &[Outcome]) {
     }
 }
 
-/// The destination, if all go to one.
+/// The destination, if all events of the batch have the same one.
 fn only_destination(batch: &[Routed]) -> Option<&Arc<str>> {
     let mut names = batch.iter().map(|routed| match &routed.disposition {
         Disposition::Deliver { name, delivery, .. }

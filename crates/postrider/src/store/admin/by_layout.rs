@@ -1,8 +1,8 @@
-//! The verbs that every database has in both kinds of store: the log of layout `postrider`, and the table with a state per
-//! row. Which store answers depends on the outbox alone, so the choice is written once, here.
+//! The operations that every database has for both kinds of layout: the default one, and a table with a state per row.
+//! The choice between the two stores depends only on the outbox and is written once, here.
 
-/// The part of an `impl Admin` that asks `log` or `rows`, whose functions take the field `at` and, for rows, the table.
-/// `await` is there where those functions are async.
+/// The part of an `impl Admin` that calls `log` or `rows`. Their functions take the field `at` and, for rows, the
+/// table; `await` is given if they are async.
 macro_rules! by_layout {
     (at: $at:ident, log: $Log:ident, rows: $Rows:ident, open: $open:ident $(, $await:tt)?) => {
         fn row_table(&self) -> Option<&RowTable> {
@@ -18,23 +18,23 @@ macro_rules! by_layout {
             }))
         }
 
-        fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>> {
+        fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn AdoptSource>>> {
             Box::pin(self.named(async move {
                 Ok(match &self.table {
                     Some(table) => {
                         let store = $Rows::$open(&self.$at, &super::exclusive(table))$(.$await)??;
-                        Arc::new(store) as Arc<dyn HandsOver>
+                        Arc::new(store) as Arc<dyn AdoptSource>
                     }
                     None => Arc::new($Log::$open(&self.$at)$(.$await)??),
                 })
             }))
         }
 
-        fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>> {
+        fn count_events(&self, by: CountBy, groups_max: usize) -> BoxFuture<'_, Result<EventCounts>> {
             Box::pin(self.named(async move {
                 match &self.table {
-                    Some(table) => $Rows::tally(&self.$at, table, by, groups_max)$(.$await)?,
-                    None => $Log::tally(&self.$at, by, groups_max)$(.$await)?,
+                    Some(table) => $Rows::count_events(&self.$at, table, by, groups_max)$(.$await)?,
+                    None => $Log::count_events(&self.$at, by, groups_max)$(.$await)?,
                 }
             }))
         }
@@ -78,7 +78,7 @@ macro_rules! by_layout {
                 }
                 let migrated = $Log::migrate(&self.$at)$(.$await)??;
                 if extras.views {
-                    $Log::make_views(&self.$at)$(.$await)??;
+                    $Log::create_views(&self.$at)$(.$await)??;
                 }
                 Ok(migrated.into())
             }))

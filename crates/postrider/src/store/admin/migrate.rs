@@ -7,11 +7,11 @@ use crate::{Code, Error, Result};
 /// What a migration did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MigrationReport {
-    /// The schema of Postrider's own tables, before and after.
+    /// The schema of Postrider's tables, before and after.
     pub schema: Migrated,
     /// The tables of a layout with a state per row that were created; `None` for the layout `postrider`.
     pub row_tables: Option<Vec<String>>,
-    /// How tables that existed already differ from their layout. They were not altered.
+    /// How existing tables differ from their layout. They were not altered.
     pub differences: Vec<Difference>,
 }
 
@@ -27,23 +27,23 @@ impl From<RowsMigrated> for MigrationReport {
     }
 }
 
-/// The table with a state per row to create: the configured one, else the one of the layout that is asked for. `None` for
-/// the layout `postrider`.
+/// The table with a state per row to create: the configured one, else that of the requested layout. `None` for the
+/// layout `postrider`.
 pub(super) fn table_to_create(
     configured: Option<&RowTable>,
-    asked: Option<RowLayout>,
+    requested: Option<RowLayout>,
     extras: RowExtras,
 ) -> Result<Option<RowTable>> {
-    let table = match (configured, asked) {
-        (Some(table), Some(asked)) if table.layout() != asked => {
-            let (is, not) = (table.layout().name(), asked.name());
-            let what = format!("the outbox is configured with layout {is}, but --layout says {not}");
+    let table = match (configured, requested) {
+        (Some(table), Some(requested)) if table.layout() != requested => {
+            let (is, not) = (table.layout().name(), requested.name());
+            let what = format!("the outbox is configured with layout {is}, but --layout is {not}");
             return Err(
                 Error::new(Code::LayoutDiffers, what).with_hint("change `layout` of the outbox, or --layout")
             );
         }
         (Some(table), _) => Some(table.clone()),
-        (None, asked) => asked.map(RowTable::new).transpose()?,
+        (None, requested) => requested.map(RowTable::new).transpose()?,
     };
     if table.is_none() && extras.aggregate_index {
         let what = "the layout `postrider` has no optional index aggregate-index";

@@ -1,7 +1,6 @@
-//! What an operator does with one outbox, whatever its database and layout: [`Admin`].
+//! Operating an outbox on any database and with any layout: [`Admin`].
 //!
-//! The command line and every other tool for operators work on this trait. One file per database implements it with the
-//! verbs of that database's stores.
+//! The command line and other tools for operators use this trait. One file per database implements it.
 
 mod by_layout;
 mod migrate;
@@ -25,13 +24,15 @@ pub use writer::EventWriter;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::adopt::HandsOver;
+use crate::adopt::AdoptSource;
 use crate::layout::{Difference, RowLayout, RowTable};
-use crate::store::{EventFilter, ListedEvent, Overview, RowExtras, Schema, Store, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+};
 use crate::{BoxFuture, Outbox, Result};
 
-/// One outbox, as an operator sees it. Each verb opens the connection it needs and closes it; nothing is open between
-/// two verbs. Errors say which database they are about.
+/// One outbox, as an operator sees it. Each operation opens the connections that it needs and closes them. Errors name
+/// the database.
 pub trait Admin: fmt::Debug + Send + Sync {
     /// The table with a state per row; `None` for the layout `postrider`.
     fn row_table(&self) -> Option<&RowTable>;
@@ -44,97 +45,129 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// The same handle, writing to the schema and table of this outbox.
     fn outbox(&self, outbox: Outbox) -> Outbox;
 
-    /// Opens the store that a relay works on. The schema must be there. Close it after use.
+    /// Opens the store that a relay works on. Its tables must exist. Close it after use.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing), `SchemaNewer`, or what the database says.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing), `SchemaNewer`, or the database's error.
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>>;
 
-    /// Opens the store for moving its events to another outbox. No other publisher may work on it meanwhile, even if the
-    /// table is configured as shared.
+    /// Opens the store to move its events to another outbox. No other publisher may use the table meanwhile, even if it
+    /// is configured as shared.
     ///
     /// # Errors
     /// As [`Admin::open`].
-    fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn HandsOver>>>;
+    fn open_exclusive(&self) -> BoxFuture<'_, Result<Arc<dyn AdoptSource>>>;
 
     /// Opens a connection that writes events through this handle.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     fn open_writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>>;
 
-    /// The state of every subscription. Backlogs are counted up to `backlog_max` events. Writes nothing and needs no right
-    /// to write.
+    /// The state of every subscription. Backlogs are counted up to `backlog_max` events. Needs only the right to read.
     ///
     /// # Errors
     /// As [`Admin::open`].
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
-    /// Events counted by type, hour or producer, `groups_max` groups at most. Writes nothing and needs no right to write.
+    /// Events counted by type, hour or producer, in at most `groups_max` groups. Needs only the right to read.
     ///
     /// # Errors
     /// As [`Admin::open`].
-    fn tally(&self, by: TallyBy, groups_max: usize) -> BoxFuture<'_, Result<Tally>>;
+    fn count_events(&self, by: CountBy, groups_max: usize) -> BoxFuture<'_, Result<EventCounts>>;
 
-    /// The newest events that pass a filter, newest first. Writes nothing and needs no right to write.
+    /// The newest events that match a filter, newest first. Needs only the right to read.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the filter asks for a state and the layout has none, or what the database says.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the filter has a state and the layout has none, or the
+    /// database's error.
     fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>>;
 
-    /// The database's plan for that list, in its own words.
+    /// The database's query plan for [`list`](Self::list).
     ///
     /// # Errors
     /// As [`Admin::list`].
     fn list_plan<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>>;
 
-    /// Prepared transactions that are neither committed nor rolled back, on servers where they can delay an outbox.
+    /// Prepared transactions that are neither committed nor rolled back, on servers where they can delay events.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     fn prepared_transactions(&self) -> BoxFuture<'_, Result<Vec<String>>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    /// The schema that is there, and the one this program needs. Changes nothing.
+    /// The schema of the database, and the one this program needs. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     fn schema(&self) -> BoxFuture<'_, Result<Schema>>;
 
-    /// Brings the tables up to date: those of `layout` if it is given, else of the configured one. Safe to run again. A
-    /// table that exists is compared with its layout and never altered.
+    /// Creates or updates the tables: those of `layout` if it is given, else of the configured one. Safe to run again.
+    /// An existing table of a layout with a state per row is compared with it and never altered.
     ///
     /// # Errors
-    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer), [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if this outbox has another layout, or what the database says.
+    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer), [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if this
+    /// outbox has another layout, or the database's error.
     fn migrate(&self, layout: Option<RowLayout>, extras: RowExtras)
     -> BoxFuture<'_, Result<MigrationReport>>;
 
-    /// The SQL that brings an empty database up to date.
+    /// The SQL that creates the tables in an empty database.
     fn migration_sql(&self) -> String;
 
-    /// The SQL that creates roles with the rights each needs and no others.
+    /// The SQL that creates roles with only the rights each needs.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if there are none for this layout, or [`Code::ConfigValue`](crate::Code::ConfigValue) if this database has no roles.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if there are none for this layout, or
+    /// [`Code::ConfigValue`](crate::Code::ConfigValue) if this database has no roles.
     fn roles_sql(&self) -> Result<String>;
 
     /// How the table with a state per row differs from its layout; empty for the layout `postrider`.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     fn differences(&self) -> BoxFuture<'_, Result<Vec<Difference>>>;
 
     /// Rows that another publisher has marked as being published; 0 where the layout has no such mark.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     fn foreign_claims(&self) -> BoxFuture<'_, Result<u64>>;
 }
 
 /// The table while its rows move to another outbox: no other publisher works on it.
 fn exclusive(table: &RowTable) -> RowTable {
     table.clone().shared(false).foreign_claim_timeout(None)
+}
+
+/// Adds the database's name to an error.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+async fn named<T>(name: &str, answer: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    answer.await.map_err(|error| error.within(name))
+}
+
+/// The writer for a table with a state per row, or for the outbox in this schema.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn placed_outbox(outbox: Outbox, table: Option<&RowTable>, schema: &crate::Ident) -> Outbox {
+    match table {
+        Some(table) => outbox.rows(table.clone()),
+        None => outbox.schema(schema.clone()),
+    }
+}
+
+/// See [`Admin::overview`]: opens the store, reads the overview, closes the store.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+async fn overview_of(admin: &dyn Admin, name: &str, backlog_max: u64) -> Result<Overview> {
+    let store = admin.open().await?;
+    let overview = named(name, store.overview(backlog_max)).await;
+    store.close().await;
+    overview
+}
+
+/// Migrations as one script; `wrap` renders the SQL of one migration.
+fn script(migrations: Vec<Migration>, wrap: impl Fn(&str) -> String) -> String {
+    let steps = migrations.iter().map(|step| format!("-- Schema {}\n{}", step.version, wrap(&step.sql)));
+    steps.collect::<Vec<_>>().join("\n")
 }
 
 /// The error of a layout without roles.

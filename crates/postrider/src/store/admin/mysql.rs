@@ -6,11 +6,13 @@ use mysql_async::{Conn, TxOpts};
 
 use super::by_layout::by_layout;
 use super::writer::not_written;
-use super::{Admin, EventWriter, MigrationReport, no_roles};
-use crate::adopt::HandsOver;
+use super::{Admin, EventWriter, MigrationReport, no_roles, overview_of, placed_outbox, script};
+use crate::adopt::AdoptSource;
 use crate::layout::{Dialect, Difference, RowLayout, RowTable};
 use crate::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
-use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+};
 use crate::{BoxFuture, Code, Error, Event, Ident, Outbox, Result, Written};
 
 /// An outbox in MySQL or MariaDB.
@@ -22,12 +24,12 @@ pub struct MySqlAdmin {
 }
 
 impl MySqlAdmin {
-    /// The outbox of this configuration, in the table with a state per row if one is given. `name` is how errors call the
-    /// database; it must hold no secret. A table without a schema is in the database that the URL names.
+    /// The outbox of this configuration, in the table with a state per row if one is given. Errors call the database
+    /// `name`, which must contain no secret. A table without a schema is in the database of the URL.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`] if the layout is not for these servers, [`Code::NameInvalid`] if nothing names the database
-    /// of the table.
+    /// [`Code::LayoutDiffers`] if the layout does not exist for these servers, [`Code::NameInvalid`] if the database of
+    /// the table is not configured.
     pub fn new(config: MySqlConfig, table: Option<RowTable>, name: impl Into<String>) -> Result<Self> {
         let table = table.map(|table| placed(table, &config)).transpose()?;
         Ok(Self { config, table, name: name.into() })
@@ -35,17 +37,17 @@ impl MySqlAdmin {
 
     /// Adds the database's name to an error.
     async fn named<T>(&self, answer: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        answer.await.map_err(|error| error.within(&self.name))
+        super::named(&self.name, answer).await
     }
 }
 
-/// The table in the database that the URL names, unless it names its own.
+/// The table, in the database of the URL unless it has a schema.
 fn placed(table: RowTable, config: &MySqlConfig) -> Result<RowTable> {
     if table.columns().is_none() && table.layout().shapes_on(Dialect::MySql).is_empty() {
         return Err(Error::new(Code::LayoutDiffers, "this layout does not exist for MySQL and MariaDB"));
     }
     match config.database() {
-        _ if table.is_placed() => Ok(table),
+        _ if table.has_schema() => Ok(table),
         Some(database) => Ok(table.or_in_schema(Ident::new(&database)?)),
         None => Err(Error::new(
             Code::NameInvalid,
@@ -54,16 +56,12 @@ fn placed(table: RowTable, config: &MySqlConfig) -> Result<RowTable> {
     }
 }
 
-/// A migration commits every CREATE at once, as these servers do: one that is interrupted is completed by running it
-/// again.
+/// These servers commit every CREATE immediately: a migration that is interrupted is completed by running it again.
 impl Admin for MySqlAdmin {
     by_layout! { at: config, log: MySqlStore, rows: MySqlRowStore, open: connect, await }
 
     fn outbox(&self, outbox: Outbox) -> Outbox {
-        match &self.table {
-            Some(table) => outbox.rows(table.clone()),
-            None => outbox.schema(self.config.schema_name().clone()),
-        }
+        placed_outbox(outbox, self.table.as_ref(), self.config.schema_name())
     }
 
     fn open_writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
@@ -77,13 +75,10 @@ impl Admin for MySqlAdmin {
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             if self.table.is_none() {
-                // Reading needs none of the rights that a relay needs.
+                // Needs only the right to read, and works on servers that no relay can use.
                 return self.named(MySqlStore::read_overview(&self.config, backlog_max)).await;
             }
-            let store = self.open().await?;
-            let overview = self.named(store.overview(backlog_max)).await;
-            store.close().await;
-            overview
+            overview_of(self, &self.name, backlog_max).await
         })
     }
 
@@ -94,13 +89,11 @@ impl Admin for MySqlAdmin {
     fn migration_sql(&self) -> String {
         let schema = self.config.schema_name();
         let steps: Vec<Migration> = match &self.table {
-            // Every other verb refuses a layout that is not for these servers.
+            // All other operations refuse a layout that does not exist for these servers.
             Some(table) => MySqlRowStore::migrations(schema, table, RowExtras::default()).unwrap_or_default(),
             None => MySqlStore::migrations(schema).collect(),
         };
-        let steps: Vec<String> =
-            steps.into_iter().map(|step| format!("-- Schema {}\n{}", step.version, step.sql)).collect();
-        steps.join("\n")
+        script(steps, str::to_owned)
     }
 
     fn roles_sql(&self) -> Result<String> {

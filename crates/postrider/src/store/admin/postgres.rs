@@ -6,13 +6,15 @@ use tokio_postgres::Client;
 
 use super::by_layout::by_layout;
 use super::writer::not_written;
-use super::{Admin, EventWriter, MigrationReport, no_roles};
-use crate::adopt::HandsOver;
+use super::{Admin, EventWriter, MigrationReport, no_roles, overview_of, placed_outbox, script};
+use crate::adopt::AdoptSource;
 use crate::layout::{Difference, RowLayout, RowTable};
 use crate::store::postgres::{
     BEGIN_GUARDED, GUARD, PostgresConfig, PostgresRowStore, PostgresStore, commit_failed, statement_failed,
 };
-use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+};
 use crate::{BoxFuture, Event, Outbox, Result, Written};
 
 /// An outbox in PostgreSQL.
@@ -24,15 +26,15 @@ pub struct PostgresAdmin {
 }
 
 impl PostgresAdmin {
-    /// The outbox of this configuration, in the table with a state per row if one is given. `name` is how errors call the
-    /// database; it must hold no secret.
+    /// The outbox of this configuration, in the table with a state per row if one is given. Errors call the database
+    /// `name`, which must contain no secret.
     pub fn new(config: PostgresConfig, table: Option<RowTable>, name: impl Into<String>) -> Self {
         Self { config, table, name: name.into() }
     }
 
     /// Adds the database's name to an error.
     async fn named<T>(&self, answer: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        answer.await.map_err(|error| error.within(&self.name))
+        super::named(&self.name, answer).await
     }
 }
 
@@ -45,10 +47,7 @@ impl Admin for PostgresAdmin {
     by_layout! { at: config, log: PostgresStore, rows: PostgresRowStore, open: connect, await }
 
     fn outbox(&self, outbox: Outbox) -> Outbox {
-        match &self.table {
-            Some(table) => outbox.rows(table.clone()),
-            None => outbox.schema(self.config.schema_name().clone()),
-        }
+        placed_outbox(outbox, self.table.as_ref(), self.config.schema_name())
     }
 
     fn open_writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
@@ -60,12 +59,7 @@ impl Admin for PostgresAdmin {
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
-        Box::pin(async move {
-            let store = self.open().await?;
-            let overview = self.named(store.overview(backlog_max)).await;
-            store.close().await;
-            overview
-        })
+        Box::pin(async move { overview_of(self, &self.name, backlog_max).await })
     }
 
     /// Each step in one transaction.
@@ -75,13 +69,8 @@ impl Admin for PostgresAdmin {
             Some(table) => PostgresRowStore::migrations(schema, table, RowExtras::default()),
             None => PostgresStore::migrations(schema).collect(),
         };
-        let steps: Vec<String> = steps
-            .into_iter()
-            .map(|Migration { version, sql, .. }| {
-                format!("-- Schema {version}\n{BEGIN_GUARDED};\n\n{sql}\nCOMMIT;\n")
-            })
-            .collect();
-        format!("CREATE SCHEMA IF NOT EXISTS {schema};\n\n{}", steps.join("\n"))
+        let steps = script(steps, |sql| format!("{BEGIN_GUARDED};\n\n{sql}\nCOMMIT;\n"));
+        format!("CREATE SCHEMA IF NOT EXISTS {schema};\n\n{steps}")
     }
 
     fn roles_sql(&self) -> Result<String> {
@@ -94,7 +83,7 @@ impl Admin for PostgresAdmin {
 
 struct PostgresWriter {
     client: Client,
-    /// Settings of the session do not last from one transaction to the next.
+    /// The connection goes through a transaction pooler: settings of the session do not last.
     is_pooled: bool,
     outbox: Outbox,
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::by_layout::by_layout;
-use super::{Admin, EventWriter, MigrationReport};
-use crate::adopt::HandsOver;
+use super::{Admin, EventWriter, MigrationReport, script};
+use crate::adopt::AdoptSource;
 use crate::layout::{Dialect, Difference, RowLayout, RowTable};
 use crate::store::sqlite::{SqliteRowStore, SqliteStore};
-use crate::store::{EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+};
 use crate::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 
 /// An outbox in a SQLite file.
@@ -25,20 +27,20 @@ impl SqliteAdmin {
     /// The outbox in this file, in the table with a state per row if one is given.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`] if the layout is not for SQLite.
+    /// [`Code::LayoutDiffers`] if the layout does not exist for SQLite.
     pub fn new(path: impl Into<PathBuf>, table: Option<RowTable>) -> Result<Self> {
         let path = path.into();
         let table = table.map(|table| placed(table, &path)).transpose()?;
         Ok(Self { path, table })
     }
 
-    /// Errors of a SQLite file name it already.
+    /// Errors of a SQLite file already name it.
     async fn named<T>(&self, answer: impl Future<Output = Result<T>> + Send) -> Result<T> {
         answer.await
     }
 }
 
-/// A file has one schema; not every layout is for SQLite.
+/// Refuses a layout that does not exist for SQLite. A file has only one schema.
 fn placed(table: RowTable, _: &Path) -> Result<RowTable> {
     if table.columns().is_none() && table.layout().shapes_on(Dialect::Sqlite).is_empty() {
         return Err(Error::new(Code::LayoutDiffers, "this layout does not exist for SQLite"));
@@ -76,18 +78,15 @@ impl Admin for SqliteAdmin {
         })
     }
 
-    /// In one transaction, and in the journal mode the relay needs, which the file remembers.
+    /// Each step in one transaction, in WAL mode, which the relay needs and the file keeps.
     fn migration_sql(&self) -> String {
         let steps: Vec<Migration> = match &self.table {
-            // Every other verb refuses a layout that is not for SQLite.
+            // All other operations refuse a layout that does not exist for SQLite.
             Some(table) => SqliteRowStore::migrations(table, RowExtras::default()).unwrap_or_default(),
             None => SqliteStore::migrations().collect(),
         };
-        let steps: Vec<String> = steps
-            .into_iter()
-            .map(|step| format!("-- Schema {}\nBEGIN IMMEDIATE;\n\n{}\nCOMMIT;\n", step.version, step.sql))
-            .collect();
-        format!("PRAGMA journal_mode = WAL;\n\n{}", steps.join("\n"))
+        let steps = script(steps, |sql| format!("BEGIN IMMEDIATE;\n\n{sql}\nCOMMIT;\n"));
+        format!("PRAGMA journal_mode = WAL;\n\n{steps}")
     }
 
     fn roles_sql(&self) -> Result<String> {
@@ -126,7 +125,7 @@ impl EventWriter for SqliteWriter {
     }
 }
 
-/// Nothing is written yet: the code says only who has to act.
+/// The code for a transaction that could not begin: nothing was written.
 fn code(error: &rusqlite::Error) -> Code {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, DiskFull, PermissionDenied, ReadOnly};
     match error.sqlite_error_code() {

@@ -1,4 +1,4 @@
-//! Writing events over a connection of their own, without a transaction of the caller.
+//! Writing events over a separate connection, without a transaction of the caller.
 
 use crate::{BoxFuture, Event, Result, Written};
 
@@ -7,13 +7,13 @@ pub trait EventWriter: Send {
     /// Writes all events and commits, or writes nothing.
     ///
     /// # Errors
-    /// A refused event, or what the database says. Unless the code is
+    /// A refused event, or the database's error. Unless the code is
     /// [`OutcomeUnknown`](crate::Code::OutcomeUnknown), nothing was written.
     fn write(&mut self, events: Vec<Event>) -> BoxFuture<'_, Result<Vec<Written>>>;
 }
 
-/// The error of a server, saying what it means for the events: what the codes say in general is about a relay, which
-/// continues by itself.
+/// The error of a server, with what it means for these events: the general effects and hints of the codes are about a
+/// relay, which retries by itself.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(super) fn not_written(error: crate::Error) -> crate::Error {
     use crate::Code;
@@ -26,7 +26,7 @@ pub(super) fn not_written(error: crate::Error) -> crate::Error {
         Code::StoreFailed => {
             error.with_effect("nothing was written").with_hint("see the database's message above")
         }
-        // This code is about rows that a relay settles.
+        // The effect of this code is about rows that a relay settles.
         Code::RowRefused => not_written(crate::Error::new(Code::StoreFailed, error.one_line())),
         _ => error,
     }

@@ -1,10 +1,12 @@
-//! Rows that turn up at positions which were settled as empty.
+//! Detects late rows: rows that appear at positions which were settled as empty.
 //!
-//! A user that may INSERT may also choose the position, by `SET insert_id`. Where the position is still to be read, its event is
-//! delivered like any other. Where it was settled as empty, it would never be read: so the claimer keeps the newest of
-//! these positions in mind, looks at them from time to time, and names every row it finds there, once (ADR 42).
+//! A user with the right to INSERT can also choose the position, with `SET insert_id`. If the position was not read
+//! yet, its event is delivered like any other. If it was settled as empty, the event would never be read. The claimer
+//! therefore tracks the newest of these positions, checks them regularly, and reports every row that it finds there,
+//! once (ADR 42).
 //!
-//! They are also written down, so that a row which turns up while no relay runs is found by the next one, and by `doctor`.
+//! The positions are also recorded in the table `absent`, so that the next relay, and `doctor`, find a row that appears
+//! while no relay runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,54 +18,55 @@ use crate::ledger::Intervals;
 use crate::store::Epoch;
 use crate::{Code, Position, Result};
 
-/// Between two looks. A lease is renewed about as often.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// The time between two checks. A lease is renewed about as often.
+const CHECK_EVERY: Duration = Duration::from_secs(5);
 
-/// Between two writes of what is empty. So much later may the floor pass a position that was rolled back.
-const WRITE_EVERY: Duration = Duration::from_millis(100);
+/// The time between two records of empty positions. The floor may pass a rolled-back position this much later.
+const RECORD_EVERY: Duration = Duration::from_millis(100);
 
-/// Ranges of positions kept in mind; of more, the lowest are forgotten, but never what lies before the first event.
+/// The number of ranges that are tracked. Of more, the lowest are dropped, except the one before the first event.
 pub(super) const RANGES_MAX: usize = 1_000;
 
-/// At the start, empty positions are looked for among the last so many that are done.
+/// At the start, empty positions are searched among this many of the last positions that are done.
 const WINDOW_POSITIONS: i64 = 10_000;
 
-/// Rows named per look; the others by the next.
+/// The number of rows that one check reports; the next check reports the others.
 const ROWS_MAX: usize = 100;
 
-/// Positions that are done and hold no event, as far as they are kept in mind.
+/// Positions that are done and have no event.
 #[derive(Debug, Default)]
 pub(super) struct Absent {
     /// First to last, both included; disjoint.
     ranges: BTreeMap<i64, i64>,
-    /// Whose they are, to write them down; a claimer without a lease does not.
+    /// The subscription and epoch to record them for; `None` for a claimer without a lease, which records nothing.
     owner: Option<(String, Epoch)>,
-    /// All up to here was done at the start.
+    /// Every position up to this one was done at the start.
     floor: i64,
-    looked_at: Option<Duration>,
-    written_at: Option<Duration>,
-    /// Proven and not written down yet; these are not settled, or a row that turns up before the next relay starts would not be
-    /// noticed.
-    unwritten: Vec<(Position, Position)>,
-    /// Written down and not handed out yet.
-    written: Vec<(Position, Position)>,
-    /// Rows found and not handed out yet.
-    turned_up: Vec<(Position, String)>,
-    /// Rows named by the last look. They are forgotten by the next: by then their parked rows are settled.
-    named: Vec<i64>,
+    checked_at: Option<Duration>,
+    recorded_at: Option<Duration>,
+    /// Proven dead and not recorded yet. They must not be settled before: a row that appears before the next relay
+    /// starts would not be noticed.
+    unrecorded: Vec<(Position, Position)>,
+    /// Recorded and not returned by [`add`](Self::add) yet.
+    recorded: Vec<(Position, Position)>,
+    /// Late rows that were not returned yet, and why each is reported.
+    late_rows: Vec<(Position, String)>,
+    /// Rows that the last check reported. The next check drops them: by then their parked rows are settled.
+    reported: Vec<i64>,
     is_changed: bool,
-    is_read: bool,
-    /// The user may not use the table they are written to.
+    is_loaded: bool,
+    /// The user has no right to use the table `absent`.
     is_denied: bool,
 }
 
 impl Absent {
-    /// For a state that came with a lease.
+    /// For the state of a lease.
     pub(super) fn of(subscription: &str, epoch: Epoch) -> Self {
         Self { owner: Some((subscription.to_owned(), epoch)), ..Self::default() }
     }
 
-    /// Takes in ranges that were proven to hold no event, ever. Answers those that may be settled: they are written down.
+    /// Adds ranges that were proven never to get an event. Returns those that may be settled, because they are
+    /// recorded.
     pub(super) fn add(&mut self, dead: Vec<(Position, Position)>) -> Vec<(Position, Position)> {
         for (first, last) in &dead {
             self.insert(first.get(), last.get());
@@ -71,55 +74,56 @@ impl Absent {
         if self.owner.is_none() {
             return dead;
         }
-        self.unwritten.extend(dead);
-        std::mem::take(&mut self.written)
+        self.unrecorded.extend(dead);
+        std::mem::take(&mut self.recorded)
     }
 
-    /// The rows that have turned up and were not handed out yet, and why each is of note.
-    pub(super) fn take(&mut self) -> Vec<(Position, String)> {
-        std::mem::take(&mut self.turned_up)
+    /// The late rows that were not returned yet, and why each is reported.
+    pub(super) fn take_late_rows(&mut self) -> Vec<(Position, String)> {
+        std::mem::take(&mut self.late_rows)
     }
 
-    /// Writes down what is new and looks for rows that have turned up, if it is time for that. What fails here has changed
-    /// nothing, and is done by the next call.
+    /// Records new ranges and checks for late rows, each if it is due. If this fails, nothing has changed, and the next
+    /// call does it.
     pub(super) async fn check(
         &mut self,
         session: &mut Session,
         done: &Intervals,
         now: Duration,
     ) -> Result<()> {
-        if !self.unwritten.is_empty() && is_time(self.written_at, WRITE_EVERY, now) {
-            self.write(session).await?;
-            self.written_at = Some(now);
-            self.written.append(&mut self.unwritten);
+        if !self.unrecorded.is_empty() && is_due(self.recorded_at, RECORD_EVERY, now) {
+            self.record(session).await?;
+            self.recorded_at = Some(now);
+            self.recorded.append(&mut self.unrecorded);
         }
-        if !is_time(self.looked_at, LOOK_EVERY, now) {
+        if !is_due(self.checked_at, CHECK_EVERY, now) {
             return Ok(());
         }
-        if !self.is_read {
-            self.read(session, done).await?;
-            self.is_read = true;
+        if !self.is_loaded {
+            self.load(session, done).await?;
+            self.is_loaded = true;
         }
         self.extend_to_first_event(session).await?;
         let owner = self.owner.as_ref().map_or("", |(name, _)| name.as_str());
         let rows = rows_at(session, &self.ranges, owner).await?;
-        // What was named before is settled by now; what is parked was, too, or the operator has it in hand.
-        let named = std::mem::take(&mut self.named);
+        // Rows that were reported before are settled by now. Parked rows were reported, too, or an operator handles
+        // them.
+        let reported = std::mem::take(&mut self.reported);
         for (position, is_parked) in rows {
-            if is_parked || named.contains(&position) {
+            if is_parked || reported.contains(&position) {
                 self.remove(position);
             } else {
-                self.turned_up.push((Position::new(position), reason(position)));
-                self.named.push(position);
+                self.late_rows.push((Position::new(position), reason(position)));
+                self.reported.push(position);
             }
         }
-        self.write(session).await?;
-        self.looked_at = Some(now);
+        self.record(session).await?;
+        self.checked_at = Some(now);
         Ok(())
     }
 
-    /// What was written down, and what is empty now among the last positions done.
-    async fn read(&mut self, session: &mut Session, done: &Intervals) -> Result<()> {
+    /// Loads the recorded ranges, and searches empty positions among the last ones that are done.
+    async fn load(&mut self, session: &mut Session, done: &Intervals) -> Result<()> {
         self.floor = done.floor().get();
         if let Some((name, _)) = &self.owner {
             let sql = "SELECT ranges FROM {schema}.absent WHERE subscription = ?";
@@ -131,7 +135,8 @@ impl Absent {
         }
         let last = done.highest().get();
         let first = last.saturating_sub(WINDOW_POSITIONS).max(0) + 1;
-        // Index: the primary key (position), one range. One row per gap: what stands before it and where it ends.
+        // Index: the primary key (position), one range. One row per gap: the position before it and the position after
+        // it.
         let sql = "SELECT before_it, position FROM (
                        SELECT COALESCE(LAG(position) OVER (ORDER BY position), ?) AS before_it, position
                        FROM {schema}.events WHERE position BETWEEN ? AND ?) AS steps
@@ -147,7 +152,7 @@ impl Absent {
         Ok(())
     }
 
-    /// Takes in what of a range is done.
+    /// Adds the part of a range that is done.
     fn insert_done(&mut self, done: &Intervals, first: i64, last: i64) {
         let mut next = first;
         for (start, end) in done.gaps(Position::new(last)) {
@@ -157,7 +162,7 @@ impl Absent {
         self.insert(next, last);
     }
 
-    /// What lies before the first event was deleted, or was never there.
+    /// Adds the positions before the first event, which were deleted or never had an event.
     async fn extend_to_first_event(&mut self, session: &mut Session) -> Result<()> {
         // Index: the primary key (position), its first entry.
         let sql = "SELECT MIN(position) FROM {schema}.events";
@@ -170,10 +175,10 @@ impl Absent {
         Ok(())
     }
 
-    /// Writes them down, if the lease is still its owner's.
-    async fn write(&mut self, session: &mut Session) -> Result<()> {
-        let is_wanted = self.is_changed && !self.is_denied;
-        let Some((name, epoch)) = self.owner.as_ref().filter(|_| is_wanted) else { return Ok(()) };
+    /// Records the ranges, if the epoch is still current.
+    async fn record(&mut self, session: &mut Session) -> Result<()> {
+        let is_needed = self.is_changed && !self.is_denied;
+        let Some((name, epoch)) = self.owner.as_ref().filter(|_| is_needed) else { return Ok(()) };
         // Index: the primary keys (name) and (subscription).
         let sql = "INSERT INTO {schema}.absent (subscription, ranges)
                    SELECT name, ? FROM {schema}.subscriptions WHERE name = ? AND epoch = ?
@@ -185,7 +190,8 @@ impl Absent {
         Ok(())
     }
 
-    /// A role from before the table knows nothing of it: then they are kept in memory alone, and that is said once.
+    /// A role that was created before the table `absent` has no right to use it. The ranges are then kept only in
+    /// memory, and a warning is logged once.
     fn allowed<T: Default>(&mut self, answer: Result<T>) -> Result<T> {
         match answer {
             Err(error) if error.code() == Code::PrivilegeMissing => {
@@ -206,7 +212,7 @@ impl Absent {
             return;
         }
         let (mut first, mut last) = (first, last);
-        // Those that touch or overlap become one.
+        // Merges ranges that touch or overlap.
         while let Some((start, end)) = self.ranges.range(..=last.saturating_add(1)).next_back()
             && end.saturating_add(1) >= first
         {
@@ -244,8 +250,8 @@ impl Absent {
     }
 }
 
-/// Rows at positions that a subscription has settled as empty and that no row of `parked` tells of, by subscription.
-pub(super) async fn turned_up(session: &mut Session) -> Result<Vec<(String, Vec<Position>)>> {
+/// The late rows that are not parked, by subscription.
+pub(super) async fn late_rows(session: &mut Session) -> Result<Vec<(String, Vec<Position>)>> {
     // No index: one row per subscription.
     let rows = session
         .autocommit(Access::Reads, "SELECT subscription, ranges FROM {schema}.absent", Params::new())
@@ -263,7 +269,7 @@ pub(super) async fn turned_up(session: &mut Session) -> Result<Vec<(String, Vec<
     Ok(found)
 }
 
-/// Rows within ranges, and whether they are parked by a subscription.
+/// The rows in some ranges, and whether the subscription has parked them.
 async fn rows_at(
     session: &mut Session,
     ranges: &BTreeMap<i64, i64>,
@@ -284,7 +290,7 @@ async fn rows_at(
     rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
 }
 
-fn is_time(last: Option<Duration>, every: Duration, now: Duration) -> bool {
+fn is_due(last: Option<Duration>, every: Duration, now: Duration) -> bool {
     last.is_none_or(|last| now.saturating_sub(last) >= every)
 }
 
@@ -305,7 +311,7 @@ fn text(ranges: &BTreeMap<i64, i64>) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What cannot be read is left out: it is a hint, and made again.
+/// Parts that cannot be parsed are skipped: the ranges are only a hint, and are computed again.
 fn parsed(text: &str) -> BTreeMap<i64, i64> {
     let words = text.split(' ').filter_map(|word| {
         let (first, last) = word.split_once('-').unwrap_or((word, word));
@@ -323,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_joined_taken_apart_and_written_down() {
+    fn ranges_are_merged_split_and_recorded() {
         let mut absent = absent("1-4 9 20-30");
         let dead = vec![(Position::new(5), Position::new(8)), (Position::new(40), Position::LAST)];
         assert_eq!(absent.add(dead.clone()), dead);
@@ -339,14 +345,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_done_is_kept_in_mind() {
+    fn only_positions_that_are_done_are_tracked() {
         let mut absent = absent("");
         absent.insert_done(&"4 8-12".parse().unwrap(), 3, 20);
         assert_eq!(text(&absent.ranges), "3-4 8-12");
     }
 
     #[test]
-    fn of_too_many_ranges_the_lowest_are_forgotten_and_never_the_first() {
+    fn of_too_many_ranges_the_lowest_are_dropped_except_the_first() {
         let mut absent = absent("1-5");
         for place in 0..RANGES_MAX as i64 {
             absent.insert(10 + 3 * place, 10 + 3 * place);

@@ -1,4 +1,4 @@
-//! The address of a database, and whether the way to it has to be encrypted.
+//! The address of a database, and whether connections to it use TLS.
 
 use std::fmt;
 
@@ -7,22 +7,21 @@ use mysql_async::{Opts, OptsBuilder, UrlError};
 use crate::store::address::{Certificates, TlsParameter, TlsUrl, is_loopback};
 use crate::{Code, Error, Result};
 
-/// What a URL says, in the driver's words and ours.
+/// A parsed URL.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) opts: OptsBuilder,
     host: String,
-    pub(super) certificates: Certificates,
-    /// Whether the connection is encrypted.
+    /// Whether the connection uses TLS.
     pub(super) is_encrypted: bool,
 }
 
 impl Address {
-    /// From a URL. Of MySQL's `ssl-mode`s only two meanings are left: `disabled`, and verified. `required`,
-    /// `verify_ca` and `verify_identity` demand a certificate that is right for the host; `preferred` and none
-    /// decide by the way to the server: within this machine plain, elsewhere as `required`.
-    pub(super) fn parse(text: &str) -> Result<Self> {
-        let TlsUrl { url, certificates, mode: wish } =
+    /// From a URL, with the certificates that it names. MySQL's `ssl-mode`s have only two meanings here: no TLS, and
+    /// TLS with a verified certificate. `required`, `verify_ca` and `verify_identity` all verify the certificate for
+    /// the host. `preferred`, or no mode, depends on the host: no TLS on this machine, verified elsewhere.
+    pub(super) fn parse(text: &str) -> Result<(Self, Certificates)> {
+        let TlsUrl { url, certificates, mode } =
             TlsUrl::parse(text, |name, _| match name.replace('_', "-").as_str() {
                 "ssl-mode" | "sslmode" => Some(TlsParameter::Mode),
                 "ssl-ca" => Some(TlsParameter::Root),
@@ -32,17 +31,17 @@ impl Address {
             });
         let opts = Opts::from_url(&url.replacen("mariadb://", "mysql://", 1)).map_err(unreadable)?;
         let host = opts.ip_or_hostname().to_owned();
-        let is_encrypted = match wish.map(mode).transpose()? {
-            Some(Wish::Plain) => false,
-            Some(Wish::Verified) => opts.socket().is_none(),
-            Some(Wish::ByTheWay) | None => opts.socket().is_none() && !is_loopback(&host),
+        let is_encrypted = match mode.map(tls_mode).transpose()? {
+            Some(TlsMode::Disabled) => false,
+            Some(TlsMode::Verified) => opts.socket().is_none(),
+            Some(TlsMode::ByHost) | None => opts.socket().is_none() && !is_loopback(&host),
         };
-        // The driver looks for a socket of its own where it can; then the server would be another one.
+        // Otherwise the driver may use a local socket, which may lead to another server.
         let opts = OptsBuilder::from_opts(opts).prefer_socket(false);
-        Ok(Self { opts, host, certificates, is_encrypted })
+        Ok((Self { opts, host, is_encrypted }, certificates))
     }
 
-    /// Whether what is sent can be read on a network.
+    /// Whether traffic crosses a network unencrypted.
     pub(super) fn is_exposed(&self) -> bool {
         !self.is_encrypted && !is_loopback(&self.host)
     }
@@ -53,29 +52,30 @@ impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Address")
             .field("host", &self.host)
-            .field("certificates", &self.certificates)
             .field("is_encrypted", &self.is_encrypted)
             .finish_non_exhaustive()
     }
 }
 
-enum Wish {
-    Plain,
+/// What an `ssl-mode` means.
+enum TlsMode {
+    Disabled,
     Verified,
-    ByTheWay,
+    /// Disabled on this machine, verified elsewhere.
+    ByHost,
 }
 
-fn mode(word: &str) -> Result<Wish> {
+fn tls_mode(word: &str) -> Result<TlsMode> {
     match word.to_ascii_lowercase().replace('-', "_").as_str() {
-        "disabled" | "disable" => Ok(Wish::Plain),
-        "preferred" | "prefer" => Ok(Wish::ByTheWay),
-        "required" | "require" | "verify_ca" | "verify_identity" | "verify_full" => Ok(Wish::Verified),
+        "disabled" | "disable" => Ok(TlsMode::Disabled),
+        "preferred" | "prefer" => Ok(TlsMode::ByHost),
+        "required" | "require" | "verify_ca" | "verify_identity" | "verify_full" => Ok(TlsMode::Verified),
         _ => Err(Error::new(Code::ConfigValue, "the address of the database has an unknown ssl-mode")
             .with_hint("use ssl-mode=verify_identity, or ssl-mode=disabled on a trusted network")),
     }
 }
 
-/// What the driver says of an address, unless it may repeat a part of it.
+/// The error for a URL that cannot be parsed, without any part of it: that may be a password.
 fn unreadable(error: UrlError) -> Error {
     let why = match &error {
         UrlError::UnsupportedScheme { .. } => "it must begin with mysql:// or mariadb://",
@@ -93,11 +93,11 @@ mod tests {
     use super::*;
 
     fn read(url: &str) -> Address {
-        Address::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"))
+        Address::parse(url).unwrap_or_else(|error| panic!("{url}: {error}")).0
     }
 
     #[test]
-    fn what_leaves_the_machine_is_encrypted_unless_somebody_says_otherwise() {
+    fn traffic_to_other_machines_is_encrypted_unless_the_url_disables_it() {
         for (url, encrypted) in [
             ("mysql://db.example.org/shop", true),
             ("mariadb://db.example.org/shop", true),
@@ -117,9 +117,9 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_taken_out_of_the_url_and_the_rest_is_left() {
+    fn certificates_are_removed_from_the_url_and_the_rest_stays() {
         let url = "mysql://u:p%3F@h/db?ssl-ca=%2Fca%20s.pem&tcp_nodelay=true&ssl-cert=a&ssl-key=b";
-        let Address { opts, certificates, .. } = read(url);
+        let (Address { opts, .. }, certificates) = Address::parse(url).unwrap();
         let Certificates { root, client, client_key } = certificates;
         let paths = [root, client, client_key].map(|path| path.unwrap().to_string_lossy().into_owned());
         assert_eq!(paths, ["/ca s.pem", "a", "b"]);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_be_read_is_not_repeated() {
+    fn the_error_for_an_invalid_address_does_not_repeat_it() {
         for url in [
             "mysql://u:secret@h/db?ssl-mode=secret",
             "mysql://u:secret@h:secret/db",

@@ -1,15 +1,16 @@
-//! Verbs of the operator: subscribe, pause, halt, accept a new history.
+//! The operator's commands: subscribe, pause, halt, accept a new history.
 
 use super::lease::unknown;
 use super::ranges::listed;
 use super::row;
 use super::session::{Access, Session, Tx, params};
 use super::settle::put_progress;
-use super::{maintain, progress};
+use super::{log_tx, progress};
+use crate::Result;
 use crate::ledger::Intervals;
 use crate::store::log_tx::start_progress;
+use crate::store::subscription::require_found;
 use crate::store::{Epoch, Settled, Start};
-use crate::{Error, Result};
 
 /// Whether the subscription exists.
 pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Result<bool> {
@@ -20,7 +21,7 @@ pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Resul
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
-    maintain::keep_events(tx).await?;
+    log_tx::keep_events(tx).await?;
     if progress::load(tx, subscription).await?.is_some() {
         return Ok(false);
     }
@@ -37,7 +38,7 @@ pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start)
 pub(super) async fn pause(tx: &mut Tx<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET paused = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
-    known(subscription, tx.execute(sql, params![reason, subscription]).await?)
+    require_found(subscription, tx.execute(sql, params![reason, subscription]).await? > 0)
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
@@ -65,17 +66,17 @@ pub(super) async fn halt(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, reas
     Ok(Settled::Done)
 }
 
-/// Halts a subscription whose row is locked: no epoch can be given out meanwhile.
+/// Halts a subscription whose row is locked, so that its epoch cannot change meanwhile.
 pub(super) async fn set_halted(tx: &mut Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions SET halted = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
-    known(subscription, tx.execute(sql, params![reason, subscription]).await?)
+    require_found(subscription, tx.execute(sql, params![reason, subscription]).await? > 0)
 }
 
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
-/// lease: an owner that still believes in the old history can no longer settle over the new progress.
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that
+/// an owner that still uses the old history cannot overwrite the new progress.
 pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
-    maintain::keep_events(tx).await?;
+    log_tx::keep_events(tx).await?;
     let history = tx.server().history.clone();
     // Index: the primary key (name), of both tables.
     let row = progress::lock(tx, subscription).await?.ok_or_else(|| unknown(subscription))?;
@@ -83,15 +84,15 @@ pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: S
     let sql = "UPDATE {schema}.subscriptions SET epoch = ?, halted = NULL, history = ? WHERE name = ?";
     tx.execute(sql, params![epoch.0, history, subscription]).await?;
     tx.execute("DELETE FROM {schema}.leases WHERE name = ?", params![subscription]).await?;
-    // In another history other events may have these positions.
+    // In another history these positions may hold other events.
     tx.execute("DELETE FROM {schema}.absent WHERE subscription = ?", params![subscription]).await?;
     let progress = start_progress(tx, start).await?;
     forget_parked(tx, subscription, &progress.done).await?;
     put_progress(tx, subscription, epoch, &progress).await
 }
 
-/// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is
-/// gone. What is done above the floor is not read again: its rows stay.
+/// Removes the parked rows whose events are read again, and those whose position now holds another event. Rows of
+/// positions that are done above the floor stay: their events are not read again.
 async fn forget_parked(tx: &mut Tx<'_>, subscription: &str, done: &Intervals) -> Result<()> {
     // Indexes: the primary keys (subscription, position) and (position).
     let others = "DELETE FROM {schema}.parked
@@ -107,8 +108,4 @@ async fn forget_parked(tx: &mut Tx<'_>, subscription: &str, done: &Intervals) ->
     let forget = format!("DELETE FROM {{schema}}.parked WHERE subscription = ? AND position IN ({again})");
     tx.execute(&forget, params![subscription]).await?;
     Ok(())
-}
-
-fn known(subscription: &str, rows: u64) -> Result<(), Error> {
-    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
 }

@@ -1,12 +1,16 @@
-//! Claiming: committed events in position order, each once, and the book of those that may still come.
+//! Claiming: committed events in position order, each once, and the holes: positions whose event may still be
+//! committed.
 //!
-//! 1. the list of writers, if there are holes old enough to ask for it; older than what follows
+//! A claim queries in this order:
+//!
+//! 1. the list of writers, if there are old holes; it must be older than the snapshot that follows
 //! 2. the events: holes and tail in one statement, which is one snapshot
-//! 3. the history: the highest event seen is still where it was. Asked after the events, so that a change before
-//!    or between the two is noticed before anything is handed out
+//! 3. the history: whether the highest event seen still has its position. It is queried after the events, so that a
+//!    change before or between the two queries is detected before any event is handed out
 //!
-//! See [`holes`](crate::store::holes) for why a hole may be buried.
+//! See [`holes`](crate::store::holes) for when a hole is declared dead, which means that no event can appear there.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use mysql_async::Row;
@@ -17,7 +21,7 @@ use super::connect::MySqlConfig;
 use super::history::{NEXT, before};
 use super::page::{self, small};
 use super::ranges::within;
-use super::row::{self, event_columns, get_opt};
+use super::row::{self, get_opt, with_columns};
 use super::session::{Access, Params, Prepared, Session, params};
 use super::writers::{Listed, Lister};
 use crate::ledger::{Intervals, Progress};
@@ -29,16 +33,16 @@ use crate::store::{AsyncClaimer, Budget, Claimed, Loaded};
 use crate::{Code, Error, Position, Result};
 
 /// Index: the primary key (position), one range per hole and one for the tail, read in order.
-const READ: &str = concat!(
-    "SELECT ",
-    event_columns!(),
-    " FROM {schema}.events FORCE INDEX (PRIMARY)
-      WHERE {ranges}
-      ORDER BY position
-      LIMIT ?"
-);
+static READ: LazyLock<String> = LazyLock::new(|| {
+    with_columns(
+        "SELECT {columns} FROM {schema}.events FORCE INDEX (PRIMARY)
+         WHERE {ranges}
+         ORDER BY position
+         LIMIT ?",
+    )
+});
 
-/// The tail alone: the same text for every page of a backlog.
+/// The condition for the tail alone: the same statement for every page of a backlog.
 const TAIL: &str = "position >= ?";
 
 /// Index: the primary key (position), one row; and its last entry.
@@ -55,23 +59,24 @@ pub(super) struct MySqlClaimer {
     server: Option<String>,
     tail: Tail,
     lister: Lister,
-    /// What was done at the start, and the positions of it that are empty.
+    /// The positions that were done at the start.
     done: Intervals,
+    /// Those of them, and later ones, that are empty.
     absent: Absent,
 }
 
-/// Everything one claim learnt from the database.
+/// Everything that one claim read from the database.
 struct Answer {
     listed: Option<Listed>,
     read: PageBuilder,
-    /// The event that stands where the highest known one stood.
+    /// The id of the event at the position of the highest one known.
     found: Option<Uuid>,
-    /// How far the outbox reaches.
+    /// The highest position taken.
     last: Position,
 }
 
 impl MySqlClaimer {
-    /// Goes on from a state that came with a lease.
+    /// Continues from the state of a lease.
     pub(super) fn of(
         config: MySqlConfig,
         server: Option<String>,
@@ -85,7 +90,7 @@ impl MySqlClaimer {
         Self {
             done: progress.done.clone(),
             absent: Absent::default(),
-            tail: Tail::new(progress, config.patience()),
+            tail: Tail::new(progress, config.options().patience),
             lister: Lister::default(),
             config,
             link: Link::Unopened,
@@ -95,7 +100,7 @@ impl MySqlClaimer {
 
     async fn open(&mut self) -> Result<()> {
         let session = self.config.connect().await?;
-        // Whether the subscription may go on at another server is decided when its state is loaded again.
+        // Whether the subscription may continue on another server is decided when its state is loaded again.
         if self.server.as_ref().is_some_and(|server| *server != session.server.history) {
             self.link = Link::Lost;
             return Err(link_lost());
@@ -133,7 +138,7 @@ impl MySqlClaimer {
         let facts = ScanFacts { last, stamp: None, horizon: None, writers, taken, held };
         let mut page = self.tail.page(asked, now, read, facts);
         page.dead = self.absent.add(page.dead);
-        page.damaged.extend(self.absent.take());
+        page.damaged.extend(self.absent.take_late_rows());
         Ok(Claimed::Page(page))
     }
 
@@ -153,7 +158,7 @@ impl MySqlClaimer {
             head.ok_or_else(|| Error::new(Code::StoreFailed, "the database returned an incomplete result"))?;
         let mut last = last.map_or(Position::ZERO, Position::new);
         if last < self.tail.reached() {
-            // The last events were deleted. Their positions stay taken, if the counter knows of them.
+            // The last events were deleted. Their positions are still taken, if the counter has passed them.
             let next = NEXT.replace("{name}", session.schema().as_str());
             let rows = session.autocommit(Access::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), before)?;
@@ -162,11 +167,11 @@ impl MySqlClaimer {
     }
 }
 
-/// The events of the ranges, as far as the budget goes.
+/// The events of the ranges, within the budget.
 async fn read(session: &mut Session, asked: &Ranges, budget: Budget) -> Result<PageBuilder> {
     let mut read = PageBuilder::new(budget, usize::MAX);
     let mut take = |row| page::take(&mut read, row);
-    // One more than fits, to know whether there is more.
+    // One more than the budget, to know whether there are more events.
     let (mut values, limit) = (small(budget), budget.events_max.max(1).saturating_add(1));
     match (asked.first.as_slice(), asked.last.as_slice()) {
         ([first], [i64::MAX]) => {

@@ -1,4 +1,4 @@
-//! The connection that several callers share: what MySQL and MariaDB add to [`connection`](crate::store::connection).
+//! The shared [connection](crate::store::connection) on MySQL and MariaDB.
 
 use super::connect::MySqlConfig;
 use super::session::{Session, Tx};
@@ -38,7 +38,7 @@ impl Guard<'_> {
         self.session()?.begin_read().await
     }
 
-    /// Begins a transaction; dropped without its end it takes the connection along.
+    /// Begins a transaction. If it is dropped before [`Tx::finish`], the connection is not used any more.
     pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
         self.session()?.begin().await
     }

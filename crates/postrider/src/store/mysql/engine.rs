@@ -1,15 +1,16 @@
-//! Who may still commit an event, on a server that tells no metadata locks: the transactions of its engine.
+//! Which transactions may still commit an event, on a server that does not report metadata locks: the transactions of
+//! InnoDB.
 //!
-//! `INNODB_TRX` is no list of the moment. It is a copy that is not refreshed while it is read more often than
-//! every 0.1 s, and a writer is in it from its first row on, not from where it took its position. It counts under these
-//! conditions, all of them needed (ADR 26):
+//! `INNODB_TRX` does not show the current moment. It is a copy that is not refreshed while it is read more often than
+//! every 0.1 s, and it contains a writer from its first row on, not from the moment it took its position. It proves a
+//! hole dead under these conditions, all of which are needed (ADR 26):
 //!
-//! - The copy was made during the very statement that reads it: it shows this connection with that statement, by a
-//!   number that no other has.
-//! - Transactions go by their numbers, which are never given twice. No time is compared.
-//! - The hole was noticed longer ago than a statement may need to take a position and write there. So the writer that took it
-//!   has either written, and is listed for as long as it may commit, or never will.
-//! - No row stands there that is not committed; see [`uncommitted`](super::writers::uncommitted).
+//! - The copy was made during the statement that reads it: it shows this connection with that statement, by a unique
+//!   number in its text.
+//! - Transactions are identified by their numbers, which are never reused. No times are compared.
+//! - The hole was noticed longer ago than a statement may take between taking a position and writing there. So the
+//!   writer of the position has either written, and is listed for as long as it may commit, or never will write.
+//! - There is no uncommitted row in the hole; see [`uncommitted`](super::writers::uncommitted).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,26 +23,26 @@ use super::session::{Params, Session, Tx};
 use crate::store::writer_watch::Writers;
 use crate::{Code, Error, Result};
 
-/// Between two lists of one claimer, at least: a copy is 0.1 s old before another is made. Odd parts of it are added by
-/// connection, so that several claimers do not keep each other from a new one forever.
+/// The shortest time between two lists of one claimer: a copy is refreshed only when it is 0.1 s old. Varying parts of
+/// it are added, so that several claimers do not prevent a refresh forever.
 const PAUSE: Duration = Duration::from_millis(300);
 const PAUSE_PARTS: u32 = 7;
 
-/// Transactions at most: a copy has room for some thousands, and does not say when it is cut off.
+/// The maximum number of transactions: a copy has room for some thousands, and does not report that it is truncated.
 const TRANSACTIONS_MAX: usize = 1_000;
 
-/// Begins a transaction in the eyes of the engine. Index: the primary key (version).
+/// Begins a transaction in InnoDB. Index: the primary key (version).
 const BEGIN: &str = "SELECT version FROM {schema}.migrations WHERE version = 1";
 
-/// Everybody who has written something, and whether it is this very statement. Those who have only read have no number,
-/// or one beyond these. No index: memory of the server.
+/// All transactions: the number, whether it has written, and whether it is this statement's. A transaction that has
+/// only read has no number, or one outside this range. No index: memory of the server.
 const LIST: &str = "
     SELECT CAST(trx_id AS CHAR), trx_id BETWEEN 1 AND 281474976710655,
            trx_mysql_thread_id = CONNECTION_ID() AND COALESCE(trx_query, '') LIKE '%postrider list {number}.%'
     FROM information_schema.innodb_trx
     LIMIT {limit}";
 
-/// When to ask next.
+/// When to list the transactions next.
 #[derive(Debug, Default)]
 pub(super) struct Engine {
     asked_at: Option<Duration>,
@@ -49,7 +50,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// The writers of a moment within this call, or none if it is not time or the server did not look again.
+    /// The writers at a moment during this call; `None` if a list is not due or the server did not refresh its copy.
     pub(super) async fn list(&mut self, session: &mut Session, now: Duration) -> Result<Option<Writers>> {
         let pause = PAUSE + PAUSE * (self.asked % PAUSE_PARTS) / PAUSE_PARTS;
         if self.asked_at.is_some_and(|at| now.saturating_sub(at) < pause) {
@@ -57,7 +58,7 @@ impl Engine {
         }
         self.asked_at = Some(now);
         let number = next_number();
-        // Two claimers that have begun together do not stay so.
+        // Two claimers that began at the same time must not stay in step.
         self.asked = self.asked.wrapping_add(u32::try_from(number % 5).unwrap_or(0) + 1);
         let mut tx = session.begin().await?;
         let rows = read(&mut tx, number).await;
@@ -65,7 +66,7 @@ impl Engine {
     }
 }
 
-/// Whether the server shows this connection its own transaction. Without the right it shows none.
+/// Refuses a server that does not let this user read its transactions.
 pub(super) async fn check(session: &mut Session) -> Result<()> {
     let product = session.server.product;
     let mut tx = session.begin().await?;
@@ -76,7 +77,7 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     }
 }
 
-/// The error of a server that tells neither who has a table open nor which transactions it runs.
+/// The error for a server that reports neither metadata locks nor transactions.
 pub(super) fn hidden(product: Product) -> Error {
     let hint = match product {
         Product::MySql => {
@@ -93,7 +94,7 @@ pub(super) fn hidden(product: Product) -> Error {
     Error::new(Code::ServerUnfit, what).with_hint(hint)
 }
 
-/// A number that no other list of this process has; the copy of a server does not outlive its connections.
+/// A number that no other list of this process has. A copy does not survive the connections that it shows.
 fn next_number() -> u64 {
     static LISTS: AtomicU64 = AtomicU64::new(0);
     LISTS.fetch_add(1, Ordering::Relaxed)
@@ -112,7 +113,7 @@ fn writers(rows: &[Row]) -> Result<Option<Writers>> {
         let (name, has_written, is_this): (String, bool, bool) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
         is_new |= is_this;
         if has_written && !is_this {
-            // What it does is not asked: it counts as busy.
+            // Whether it is idle is not known: it counts as active.
             writers.insert(name, None);
         }
     }

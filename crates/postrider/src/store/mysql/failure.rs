@@ -1,15 +1,15 @@
-//! From mysql_async's errors to ours.
+//! Converts errors of mysql_async.
 
 use mysql_async::{DriverError, Error as SqlError, IoError, ServerError};
 
 use crate::mysql_error::{code_of, is_about_a_row};
 use crate::{Code, Error};
 
-/// What to do when the server has no connection to give.
+/// The hint if the server has no free connection.
 const NO_CONNECTION_FREE: &str = "the call is retried; a relay needs three connections and one per \
     subscription: raise max_connections or the user's MAX_USER_CONNECTIONS, or close other connections";
 
-/// What it means that a statement failed. Whatever was open on the connection is rolled back by the caller.
+/// The error of a failed statement. The caller rolls back the transaction that was open on the connection.
 #[doc(hidden)]
 pub fn failed(error: SqlError) -> Error {
     match &error {
@@ -24,14 +24,14 @@ pub fn failed(error: SqlError) -> Error {
     }
 }
 
-/// What it means that a `COMMIT`, or a statement that stands alone, failed.
+/// The error of a failed `COMMIT`, or of a failed statement outside a transaction.
 ///
-/// An error of the server is an answer: nothing happened. Without any answer the outcome is unknown, and the code is
+/// After an error of the server, nothing was committed. Without an answer the outcome is unknown, and the code is
 /// [`OutcomeUnknown`](Code::OutcomeUnknown).
 #[doc(hidden)]
 pub fn commit_failed(error: SqlError) -> Error {
     match &error {
-        // The server ends the connection: shutdown, kill. Whether before or after the commit, it does not say.
+        // The server closes the connection (shutdown, kill), before or after the commit.
         SqlError::Server(answer) if matches!(answer.code, 1053 | 1927 | 4031) => {
             explained_as(Code::OutcomeUnknown, "the database closed the connection during the commit", answer)
         }
@@ -40,7 +40,7 @@ pub fn commit_failed(error: SqlError) -> Error {
     }
 }
 
-/// No connection could be made.
+/// The error if no connection could be opened.
 pub(super) fn connect_failed(error: SqlError) -> Error {
     match &error {
         SqlError::Server(answer) => explained("the database cannot be reached", answer),
@@ -50,7 +50,7 @@ pub(super) fn connect_failed(error: SqlError) -> Error {
         SqlError::Driver(DriverError::NoClientSslFlagFromServer) => {
             Error::new(Code::TlsFailed, "the server does not support TLS, but the connection must be encrypted")
         }
-        // MySQL asks a user that it does not know for whatever it likes, so as not to tell that there is none.
+        // MySQL requests an arbitrary method from an unknown user, to hide that the user does not exist.
         SqlError::Driver(DriverError::UnknownAuthPlugin { .. }) => Error::new(
             Code::LoginRefused,
             "the database requires an authentication method that this program does not support",
@@ -80,9 +80,9 @@ fn explained(what: &str, answer: &ServerError) -> Error {
     explained_as(code_of(answer.code), what, answer)
 }
 
-/// The server's own sentence says all there is.
+/// An error with the server's message.
 fn explained_as(code: Code, what: &str, answer: &ServerError) -> Error {
     let error = Error::new(code, format!("{what}: {} (error {})", answer.message, answer.code));
-    // Too many connections: of all, of this user.
+    // Too many connections: on the server, or of this user.
     if matches!(answer.code, 1040 | 1203 | 1226) { error.with_hint(NO_CONNECTION_FREE) } else { error }
 }

@@ -1,4 +1,4 @@
-//! What a server tells of the history of its outbox.
+//! The queries that show the history of an outbox.
 
 use mysql_async::Row;
 
@@ -7,8 +7,8 @@ use super::session::{Params, Tx, params};
 use crate::ledger::Mark;
 use crate::{Position, Result};
 
-/// The next position the counter would give. The dictionary of MySQL answers from a copy that may be a day old;
-/// our sessions have that turned off. Index: the dictionary's own, by name.
+/// The next position that the counter will assign. By default, MySQL's `information_schema` returns a copy that may be
+/// a day old; our sessions turn that off. Index: that of the dictionary, by name.
 pub(super) const NEXT: &str = "
     SELECT COALESCE(auto_increment, 1)
     FROM information_schema.tables
@@ -18,13 +18,13 @@ pub(super) const NEXT: &str = "
 pub(super) async fn last_position(tx: &mut Tx<'_>) -> Result<Position> {
     let sql = NEXT.replace("{name}", tx.schema().as_str());
     let row = tx.query_opt(&sql, Params::new()).await?;
-    let given = row.map_or(Ok(Position::ZERO), |row| before(&row))?;
-    // The counter of MySQL stops at the last position there can be.
-    Ok(if given >= Position::LAST.previous() { given.max(last_row(tx).await?) } else { given })
+    let last = row.map_or(Ok(Position::ZERO), |row| before(&row))?;
+    // MySQL's counter stops at the highest possible position.
+    Ok(if last >= Position::LAST.previous() { last.max(last_row(tx).await?) } else { last })
 }
 
-/// The position before the one that the counter would give next. The counter is unsigned, and beyond every position once the
-/// last one there can be was given.
+/// The position before the one that the counter will assign next. The counter is unsigned, and above every position
+/// once the highest possible one was assigned.
 pub(super) fn before(row: &Row) -> Result<Position> {
     get(row, 0).map(below)
 }
@@ -34,7 +34,7 @@ pub(super) fn below(next: u64) -> Position {
     i64::try_from(next.saturating_sub(1)).map_or(Position::LAST, Position::new)
 }
 
-/// Where the last event stands that is there.
+/// The position of the last event that exists.
 pub(super) async fn last_row(tx: &mut Tx<'_>) -> Result<Position> {
     // Index: the primary key (position), its last entry.
     let row = tx.query_opt("SELECT MAX(position) FROM {schema}.events", Params::new()).await?;

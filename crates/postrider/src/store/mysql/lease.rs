@@ -1,18 +1,18 @@
-//! Leases: who works a subscription.
+//! Leases: which relay owns a subscription.
 //!
-//! A transaction that locks more than one row locks the one in `subscriptions` first.
+//! To avoid deadlocks, a transaction that locks more than one row locks the one in `subscriptions` first.
 
 use std::time::Duration;
 
 use super::connection::Guard;
 use super::park;
-use super::row::{get, get_opt};
+use super::row::{self, get, get_opt};
 use super::session::{Access, Tx, params};
 use crate::Result;
 pub(super) use crate::store::subscription::unknown;
-use crate::store::{Acquired, Epoch, LeaseRequest, Renewed};
+use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Renewed};
 
-/// Why the lease cannot be had now, if so: the subscription is halted, or another relay has it.
+/// Why the lease cannot be taken now: the subscription is halted, or another relay holds it. `None` if it can.
 pub(super) async fn refusal(tx: &mut Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
     // Index: the primary key (name), of both tables.
     let sql = "SELECT s.halted, l.holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at)
@@ -28,6 +28,14 @@ pub(super) async fn refusal(tx: &mut Tx<'_>, lease: &LeaseRequest) -> Result<Opt
     let Some(holder) = get_opt(&row, 1)? else { return Ok(None) };
     let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
     Ok(Some(Acquired::Held { holder, remaining }))
+}
+
+/// The lease of a subscription, expired or not.
+pub(super) async fn load(snapshot: &mut Tx<'_>, name: &str) -> Result<Option<LeaseOverview>> {
+    // Index: the primary key (name).
+    let sql = concat!("SELECT holder, ", row::micros!("expires_at"), " FROM {schema}.leases WHERE name = ?");
+    let row = snapshot.query_opt(sql, params![name]).await?;
+    row.map(|row| Ok(LeaseOverview { holder: get(&row, 0)?, expires_at: row::time(&row, 1)? })).transpose()
 }
 
 /// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
@@ -72,8 +80,8 @@ pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epo
     Ok(Renewed::Held { paused, parked_changed: conn.known(subscription).differ(epoch, &found) })
 }
 
-/// See [`Store::release`](crate::store::Store::release). A lease that was not taken on this server is not ours to
-/// give up here.
+/// See [`Store::release`](crate::store::Store::release). The caller has checked that the lease was taken on this
+/// server.
 pub(super) async fn release(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, clean: bool) -> Result<()> {
     // Index: the primary key (name), of both tables.
     let owned = "UPDATE {schema}.subscriptions AS s

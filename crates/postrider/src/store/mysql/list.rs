@@ -1,4 +1,4 @@
-//! Looking for events of the default layout.
+//! Lists events of the default layout.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
@@ -10,7 +10,7 @@ use crate::store::search::{TimeSearch, page, passes, refuse_status, text};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result, Timestamp};
 
-/// A parameter of microseconds since 1970 as a time.
+/// A parameter in microseconds since 1970, as a time.
 macro_rules! moment {
     () => {
         "TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND"
@@ -18,18 +18,18 @@ macro_rules! moment {
 }
 pub(super) use moment;
 
-/// `{asked}` are the conditions of the filter. Index: the primary key (position), backwards.
+/// `{conditions}` are those of the filter. Index: the primary key (position), backwards.
 const LIST: &str = concat!(
     "SELECT position, id, type, aggregate_type, aggregate_id, ",
     row::micros!("time"),
     ", payload
      FROM {schema}.events FORCE INDEX (PRIMARY)
-     WHERE position >= ? AND position < ?{asked}
+     WHERE position >= ? AND position < ?{conditions}
      ORDER BY position DESC
      LIMIT ?"
 );
 
-/// The first event at or behind a position, and its time. Index: the primary key (position).
+/// The first event at or after a position, and its time. Index: the primary key (position).
 const AT: &str = concat!(
     "SELECT position, ",
     row::micros!("time"),
@@ -39,7 +39,7 @@ const AT: &str = concat!(
 /// Index: the primary key (position), both ends.
 const ENDS: &str = "SELECT COALESCE(MIN(position), 1), LEAST(COALESCE(MAX(position), 0), 9223372036854775806) + 1 FROM {schema}.events";
 
-/// The conditions that a filter makes, and their parameters.
+/// The conditions of a filter, with their parameters.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
     pub(super) sql: String,
@@ -47,7 +47,7 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// One more condition, with one question mark, if there is a value for it.
+    /// Adds a condition with one parameter, if there is a value for it.
     pub(super) fn when(mut self, condition: &str, value: Option<impl Into<mysql_async::Value>>) -> Self {
         if let Some(value) = value {
             self.sql.push_str(" AND ");
@@ -68,7 +68,7 @@ impl Conditions {
     }
 }
 
-/// The newest events that pass a filter, newest first.
+/// The newest events that match a filter, newest first.
 pub(super) async fn list(
     client: &mut Conn,
     schema: &Ident,
@@ -81,7 +81,7 @@ pub(super) async fn list(
         let rows = ask(client, schema, "", filter, (lower, upper, page(filter, found.len()))).await?;
         let Some(last) = rows.last() else { break };
         upper = get(last, 0)?;
-        // The payload is bytes here, and what of it is JSON only a reader can tell.
+        // The column contains bytes, so the condition on JSON is checked here.
         let wanted = rows.into_iter().map(listed).collect::<Result<Vec<_>>>()?;
         found.extend(wanted.into_iter().filter(|event| passes(event, filter.contains.as_ref())));
     }
@@ -89,7 +89,7 @@ pub(super) async fn list(
     Ok(found)
 }
 
-/// How the database finds them.
+/// The query plan of [`list`].
 pub(super) async fn plan(client: &mut Conn, schema: &Ident, filter: &EventFilter) -> Result<Vec<String>> {
     refuse_status(filter)?;
     let (lower, upper) = bounds(client, schema, filter).await?;
@@ -104,15 +104,16 @@ async fn ask(
     filter: &EventFilter,
     (lower, upper, most): (i64, i64, usize),
 ) -> Result<Vec<Row>> {
-    let asked = Conditions::of(filter);
-    let sql = schema.put_into_mysql(&format!("{before}{}", LIST.replace("{asked}", &asked.sql)));
+    let conditions = Conditions::of(filter);
+    let list = LIST.replace("{conditions}", &conditions.sql);
+    let sql = schema.put_into_mysql(&format!("{before}{list}"));
     let mut values = params![lower, upper];
-    values.extend(asked.params);
+    values.extend(conditions.params);
     values.push(most.into());
     client.exec(sql, values).await.map_err(failed)
 }
 
-/// Between which positions the times lie: from, and up to but without.
+/// The positions that can match the times of the filter: the first, and the one after the last.
 async fn bounds(client: &mut Conn, schema: &Ident, filter: &EventFilter) -> Result<(i64, i64)> {
     let row: Option<Row> = client.query_first(schema.put_into_mysql(ENDS)).await.map_err(failed)?;
     let (first, end): (i64, i64) = match row {
@@ -149,10 +150,10 @@ fn listed(mut row: Row) -> Result<ListedEvent> {
     })
 }
 
-/// Both servers have plans of this form; the others differ.
+/// The only plan format that MySQL and MariaDB have in common.
 pub(super) const EXPLAIN: &str = "EXPLAIN FORMAT = TRADITIONAL ";
 
-/// A line of such a plan in the server's own words.
+/// One line of such a plan.
 pub(super) fn plan_line(row: &Row) -> String {
     let shown = ["table", "type", "key", "ref", "rows", "Extra"].map(|name| {
         let value: Option<String> = row.get_opt(name).and_then(Result::ok).flatten();

@@ -1,8 +1,8 @@
-//! Where a server tells who has a table open for writing, and what it tells.
+//! The metadata locks of a server: which sessions have a table open for writing.
 //!
-//! Besides the locks it is asked what their owners are doing. A writer that waits for its application gets a *word*
-//! that changes as soon as it begins anything; two lists with the same word enclose a time in which it did nothing,
-//! and took no position. What the word is made of is reported in ADR 25.
+//! Besides the locks, the activity of their owners is queried. A writer that waits for its application gets an *idle
+//! token*, which changes as soon as it begins a statement: between two lists with the same token it was idle, and took
+//! no position. ADR 25 explains how the token is composed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,37 +14,37 @@ use super::row::{get, get_opt};
 use super::server::Product;
 use crate::{Ident, Result};
 
-/// Where a server tells who has a table open.
+/// The source of the metadata locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Locks {
     /// `performance_schema.metadata_locks` of MySQL.
     MySql,
-    /// The same of MariaDB. A prepared transaction loses its lock when its connection ends: `XA RECOVER` has to be
-    /// asked too.
+    /// The same on MariaDB. A prepared transaction loses its lock when its connection ends, so `XA RECOVER` is needed,
+    /// too.
     MariaDb,
-    /// MariaDB's plugin `metadata_lock_info`, which knows connections alone. The same holds for prepared transactions.
+    /// MariaDB's plugin `metadata_lock_info`, which reports only connections. It needs `XA RECOVER`, too.
     Plugin,
 }
 
-/// Those who have a table open for writing.
+/// The sessions and transactions that have a table open for writing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// Owner and lock. A lock of the same owner with another name may be another transaction, or not. With it the
-    /// word of an owner that waits for its application.
+    /// The idle token of each lock, by owner and lock. Two locks of the same owner may belong to one transaction or to
+    /// two.
     pub(super) locks: BTreeMap<(String, String), Option<String>>,
-    /// Prepared transactions that may have no lock any more, of whatever table, with their word: they take no
-    /// position any more, but their name may be given again.
+    /// Prepared transactions, which may have lost their locks, of any table, with a token: they take no more positions,
+    /// but their names may be reused.
     pub(super) prepared: BTreeMap<String, Option<String>>,
 }
 
-/// Locks that no writer holds. Any other counts: also that of `LOCK TABLES`, which an INSERT then uses.
+/// Locks that only readers hold. All others count, including those of `LOCK TABLES`, which an INSERT then uses.
 macro_rules! reading {
     () => {
         "('SHARED', 'SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_READ_ONLY')"
     };
 }
 
-/// One look at the lock table, with something about the owner. No index: memory of the server.
+/// One query of the lock table, with a column about the owner. No index: memory of the server.
 macro_rules! scan {
     ($of_owner:literal) => {
         concat!(
@@ -61,8 +61,8 @@ macro_rules! scan {
     };
 }
 
-/// What would make a list incomplete: no room for a lock or for whom it belongs to, or no process that writes them down.
-/// The last two columns: whether every statement of a thread that is instrumented gets a number.
+/// Detects an incomplete list: locks or threads were lost for lack of memory, or the instruments are disabled. The last
+/// two columns: whether every statement of an instrumented thread gets a number.
 macro_rules! reservations {
     () => {
         "SHOW GLOBAL STATUS WHERE variable_name IN
@@ -77,11 +77,12 @@ macro_rules! reservations {
     };
 }
 
-/// Two looks: while a transaction is being prepared its lock moves, and may do so behind the back of one look.
-/// The first takes the number of the statements that the owner has begun: `Questions` counts all that can take a
-/// position but begins again at a reset of the connection, the number of the last one never does. The second, later, sees the
-/// owner waiting for its application: so the numbers are those of an owner at rest, or will be others when they are read again.
-/// An owner that is not there has left a prepared transaction behind; that of a recovered one is the main thread.
+/// Two queries of the lock table: while a transaction is being prepared, its lock moves, and one query may miss it. The
+/// first query reads the statement numbers of the owner: `Questions` counts all statements that can take a position but
+/// restarts when the connection is reset; the number of the last statement never restarts. The second, later query
+/// shows whether the owner is idle: so the numbers are those of an idle owner, or will differ in the next list. An
+/// owner that does not exist has left a prepared transaction behind; the owner of a recovered transaction is the main
+/// thread.
 const MYSQL: &str = concat!(
     scan!(
         "CONCAT((SELECT s.variable_value FROM performance_schema.status_by_thread AS s
@@ -101,7 +102,7 @@ const MYSQL: &str = concat!(
     reservations!()
 );
 
-/// Two looks, for the same reason, with the connection of the owner.
+/// Two queries, for the same reason, with the connection of the owner.
 const MARIADB: &str = concat!(
     scan!(
         "CAST((SELECT t.processlist_id FROM performance_schema.threads AS t WHERE t.thread_id = owner_thread_id) AS CHAR)"
@@ -114,17 +115,17 @@ const MARIADB: &str = concat!(
     reservations!()
 );
 
-/// The plugin knows connections alone. No index: memory of the server.
+/// The plugin reports only connections. No index: memory of the server.
 const PLUGIN: &str = "
     SELECT CAST(thread_id AS CHAR), '', CAST(thread_id AS CHAR)
     FROM information_schema.metadata_lock_info
     WHERE lock_type = 'Table metadata lock' AND table_schema = '{name}' AND table_name = 'events'
       AND lock_mode NOT IN ('MDL_SHARED', 'MDL_SHARED_HIGH_PRIO', 'MDL_SHARED_READ', 'MDL_SHARED_READ_ONLY')";
 
-/// What MariaDB tells of its connections: the number of the last statement each has begun, which no other statement of
-/// the server has; then, later, who waits for its application. Then the prepared transactions, after the locks, so
-/// that who loses its lock in between is met here, and around them how many were ever prepared. Without the right
-/// PROCESS only connections of the same user are reported. No index: memory of the server.
+/// The connections of MariaDB: first the number of the last statement of each, which is unique on the server; then,
+/// later, which of them are idle. Then the prepared transactions: they are queried after the locks, so that a
+/// transaction that loses its lock in between is found here. Before and after them, how many were ever prepared.
+/// Without the right PROCESS, only connections of the same user are reported. No index: memory of the server.
 const OF_MARIADB: &str = ";
     SELECT CAST(id AS CHAR), CAST(query_id AS CHAR) FROM information_schema.processlist;
     SELECT CAST(id AS CHAR) FROM information_schema.processlist WHERE command = 'Sleep';
@@ -133,7 +134,7 @@ const OF_MARIADB: &str = ";
     SHOW GLOBAL STATUS LIKE 'Com_xa_prepare'";
 
 impl Locks {
-    /// Finds out where the server tells it, if it does.
+    /// The source that this server has, if any.
     pub(super) async fn of(conn: &mut Conn, product: Product, has_schema: bool) -> Result<Option<Self>> {
         if has_schema {
             let sql = "SELECT (SELECT enabled FROM performance_schema.setup_instruments
@@ -158,9 +159,9 @@ impl Locks {
         Ok(None)
     }
 
-    /// What to ask, in this order.
+    /// The statements to run, in this order.
     pub(super) fn statements(self, schema: &Ident) -> String {
-        // An Ident holds nothing that a quote would have to protect.
+        // An Ident contains no character that must be escaped in quotes.
         let list = match self {
             Self::MySql => MYSQL,
             Self::MariaDb => MARIADB,
@@ -170,14 +171,14 @@ impl Locks {
         if self == Self::MySql { list } else { format!("{list}{OF_MARIADB}") }
     }
 
-    /// The holders, or none if the server says that its list may be incomplete.
+    /// The holders; `None` if the server reports that its list may be incomplete.
     pub(super) fn read(self, mut answers: Vec<Vec<Row>>) -> Result<Option<Holders>> {
         let mut holders = Holders::default();
-        let mut resting = BTreeMap::new();
+        let mut idle = BTreeMap::new();
         if self != Self::MySql {
             let mut of_mariadb = answers.split_off(answers.len().saturating_sub(5)).into_iter();
             let mut next = || of_mariadb.next().unwrap_or_default();
-            resting = at_rest(&next(), &next())?;
+            idle = idle_connections(&next(), &next())?;
             holders.prepared = prepared(&next(), &next(), &next())?;
         }
         let mut is_numbered = true;
@@ -196,10 +197,10 @@ impl Locks {
         }
         let mut numbers = BTreeMap::new();
         for (nth, row) in
-            answers.iter().enumerate().flat_map(|(nth, look)| look.iter().map(move |row| (nth, row)))
+            answers.iter().enumerate().flat_map(|(nth, rows)| rows.iter().map(move |row| (nth, row)))
         {
             let (lock, reported) = ((get(row, 0)?, get(row, 1)?), get_opt::<String>(row, 2)?);
-            let word = match (self, reported.as_deref()) {
+            let token = match (self, reported.as_deref()) {
                 (Self::MySql, _) if nth == 0 => {
                     numbers.insert(lock.clone(), reported);
                     None
@@ -207,16 +208,16 @@ impl Locks {
                 (Self::MySql, Some("Gone")) => Some("gone".to_owned()),
                 (Self::MySql, Some("Sleep")) if is_numbered => numbers.remove(&lock).flatten(),
                 (Self::MySql, _) => None,
-                _ => reported.and_then(|connection| resting.get(&connection).cloned()),
+                _ => reported.and_then(|connection| idle.get(&connection).cloned()),
             };
-            holders.locks.insert(lock, word);
+            holders.locks.insert(lock, token);
         }
         Ok(Some(holders))
     }
 }
 
-/// The last statement of every connection that was seen at rest after its number was read.
-fn at_rest(statements: &[Row], sleeping: &[Row]) -> Result<BTreeMap<String, String>> {
+/// The last statement of every connection that was idle after its number was read.
+fn idle_connections(statements: &[Row], sleeping: &[Row]) -> Result<BTreeMap<String, String>> {
     let sleeping = sleeping.iter().map(|row| get::<String>(row, 0)).collect::<Result<BTreeSet<_>>>()?;
     let statements = statements.iter().map(|row| Ok((get::<String>(row, 0)?, get::<String>(row, 1)?)));
     let mut known = statements.collect::<Result<BTreeMap<_, _>>>()?;
@@ -224,16 +225,16 @@ fn at_rest(statements: &[Row], sleeping: &[Row]) -> Result<BTreeMap<String, Stri
     Ok(known)
 }
 
-/// The prepared transactions. Their word is the number of those ever prepared, if none was while they were read: as
-/// long as it is the same, no name was given again.
+/// The prepared transactions. Their token is the number of transactions ever prepared, if it did not change while they
+/// were read: as long as it stays the same, no name was reused.
 fn prepared(before: &[Row], found: &[Row], after: &[Row]) -> Result<BTreeMap<String, Option<String>>> {
     let count = |rows: &[Row]| rows.first().map(|row| get::<String>(row, 1)).transpose();
     let (before, after) = (count(before)?, count(after)?);
-    let word = before.filter(|before| Some(before) == after.as_ref());
-    found.iter().map(|row| Ok((xid(row)?, word.clone()))).collect()
+    let token = before.filter(|before| Some(before) == after.as_ref());
+    found.iter().map(|row| Ok((xid(row)?, token.clone()))).collect()
 }
 
-/// A prepared transaction's own name.
+/// The name of a prepared transaction, as an identifier.
 fn xid(row: &Row) -> Result<String> {
     let (format, global, branch): (i64, i64, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
     let data: Vec<u8> = get(row, 3)?;
@@ -241,7 +242,7 @@ fn xid(row: &Row) -> Result<String> {
     Ok(format!("xa {format} {global} {branch} {data}"))
 }
 
-/// The names of the prepared transactions, as one would write them in `XA COMMIT`.
+/// The names of the prepared transactions, in the format of `XA COMMIT`.
 pub(super) async fn prepared_names(conn: &mut Conn) -> Result<Vec<String>> {
     let rows: Vec<Row> = conn.query("XA RECOVER").await.map_err(failed)?;
     rows.iter().map(written_xid).collect()
@@ -258,7 +259,7 @@ fn written_xid(row: &Row) -> Result<String> {
     Ok(format!("{},{},{format}", part(global), part(branch)))
 }
 
-/// The triggers on the tables of an outbox. No index: the dictionary's own, by name.
+/// The triggers on the tables of an outbox. Index: that of the dictionary, by name.
 pub(super) async fn triggers(conn: &mut Conn, schema: &Ident) -> Result<Vec<String>> {
     let sql = "SELECT CONCAT(trigger_name, ' on ', event_object_table, ' by ', definer)
                FROM information_schema.triggers

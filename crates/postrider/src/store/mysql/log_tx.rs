@@ -1,37 +1,57 @@
-//! What the verbs ask MySQL and MariaDB in a transaction; see [`log_tx`](crate::store::log_tx).
+//! The queries of a transaction on MySQL and MariaDB; see [`log_tx`](crate::store::log_tx).
 
 use super::history;
-use super::maintain::{self, lock_for};
 use super::ranges::{listed, within};
 use super::row::{self, get, get_opt, micros};
 use super::session::{Params, Tx, params};
 use super::writers::decided_up_to;
-use super::{overview, park, progress, relays};
+use super::{lease, park, progress, relays};
 use crate::ledger::{Intervals, Mark, ParkedRow};
 use crate::store::log_tx::{LogTx, VisibleStep, visible_intervals};
 use crate::store::subscription::SubscriptionRow;
 use crate::store::{LeaseOverview, PurgeBound, RelayOverview};
 use crate::{Position, Result, Timestamp};
 
+/// The lock of retention: on the row of the first migration. A process that deletes events, or creates or moves a
+/// subscription, holds it: so no subscription begins at an event that is being deleted. Index: the primary key
+/// (version).
+macro_rules! retention_lock {
+    ($kind:literal) => {
+        concat!("SELECT version FROM {schema}.migrations WHERE version = 1 ", $kind)
+    };
+}
+
+/// Keeps events from being deleted, and subscriptions from being created or moved, until the transaction ends.
+pub(super) async fn keep_events(tx: &mut Tx<'_>) -> Result<()> {
+    tx.query(retention_lock!("FOR UPDATE"), Params::new()).await.map(|_| ())
+}
+
+/// The database's clock.
+pub(super) async fn clock(tx: &mut Tx<'_>) -> Result<Timestamp> {
+    let row = tx.query_opt(concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")), Params::new()).await?;
+    // Without an answer, the earliest time makes no event old enough to delete.
+    row.map_or(Ok(Timestamp::from_micros(i64::MIN)), |row| row::time(&row, 0))
+}
+
 impl LogTx for Tx<'_> {
     async fn clock(&mut self) -> Result<Timestamp> {
-        maintain::clock(self).await
+        clock(self).await
     }
 
     async fn last_position(&mut self) -> Result<Position> {
         history::last_position(self).await
     }
 
-    /// Not the counter: a crash of the server may take it back to the last event.
+    /// Not the counter: after a crash of the server it may be set back to the last event.
     async fn end(&mut self) -> Result<Position> {
         history::last_row(self).await
     }
 
     async fn visible(&mut self, until: Option<Timestamp>) -> Result<Intervals> {
-        // Before the snapshot, or its proof is none.
+        // Must be read before the snapshot: only then does a position that the snapshot lacks stay empty.
         let decided = decided_up_to(self).await?;
-        // Index: the primary key (position), all of it, once per subscription. One row per gap: what stands
-        // before it and where it ends; and where the last event stands, with the end of what is decided.
+        // Index: the primary key (position), all of it, once per subscription. One row per gap: the position before it
+        // and the position after it. The last row has the last position, and up to where everything is decided.
         let sql = "WITH seen AS (
                        SELECT position FROM {schema}.events
                        WHERE position < COALESCE(
@@ -109,7 +129,7 @@ impl LogTx for Tx<'_> {
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
-        overview::lease(self, name).await
+        lease::load(self, name).await
     }
 
     async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {
@@ -117,7 +137,7 @@ impl LogTx for Tx<'_> {
     }
 
     async fn lock_retention(&mut self) -> Result<()> {
-        self.query(lock_for!("FOR UPDATE NOWAIT"), Params::new()).await.map(|_| ())
+        self.query(retention_lock!("FOR UPDATE NOWAIT"), Params::new()).await.map(|_| ())
     }
 
     async fn purge_bounds(&mut self) -> Result<Vec<PurgeBound>> {

@@ -1,21 +1,21 @@
-//! Bringing a database to the schema this program knows, and telling whether it is there.
+//! Migrates a database to the schema of this program, and checks its version.
 
 use super::row::{get, get_opt};
 use super::session::{Access, Params, Session, params};
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Ident, Result};
 
-/// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes. Each may be
-/// run again where it broke off: on these servers every CREATE is committed at once.
+/// Every migration, oldest first, numbered from 1. A released one never changes. These servers commit every CREATE
+/// immediately, so each migration must be safe to run again after an interruption.
 const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0001_outbox.sql"),
+    concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
     include_str!("migrations/0002_absent.sql"),
     include_str!("migrations/0003_inbox.sql"),
 ];
 
-/// The database, and the book of migrations, made before the first. A process that creates or moves a subscription, or
-/// deletes events, locks the row of the first migration.
-const BOOK: &str = "CREATE DATABASE IF NOT EXISTS {schema};
+/// The database, and the table of applied migrations, created before the first one. The row of the first migration is
+/// also the lock of retention.
+const MIGRATIONS_TABLE: &str = "CREATE DATABASE IF NOT EXISTS {schema};
 USE {schema};
 CREATE TABLE IF NOT EXISTS {schema}.migrations (
     version    BIGINT NOT NULL PRIMARY KEY,
@@ -24,17 +24,17 @@ CREATE TABLE IF NOT EXISTS {schema}.migrations (
 
 ";
 
-/// The schema this program knows.
+/// The schema version of this program.
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
-/// What messages call the database.
+/// The name of the database in messages.
 const PLACE: &str = "the database";
 
-/// Seconds to wait for another process that migrates.
+/// How long to wait for another process that migrates, in seconds.
 const WAIT_SECONDS: i64 = 20;
 
-/// Applies what is missing. Several processes may do so at once: the first does the work, the others wait for it
-/// and find it done. Where it breaks off it goes on the next time.
+/// Applies the missing migrations. Several processes may do so at once: one of them applies the migrations, and the
+/// others wait for it. If it is interrupted, run it again.
 pub(super) async fn migrate(session: &mut Session) -> Result<Migrated> {
     let lock = lock(session).await?;
     let migrated = apply(session).await;
@@ -42,10 +42,10 @@ pub(super) async fn migrate(session: &mut Session) -> Result<Migrated> {
     migrated
 }
 
-/// Waits until no other process migrates. Answers the name of the lock, for [`unlock`].
+/// Waits until no other process migrates. Returns the name of the lock, for [`unlock`].
 pub(super) async fn lock(session: &mut Session) -> Result<String> {
     let lock = format!("postrider migrations {}", session.schema().as_str());
-    // A name of a lock has at most 64 characters.
+    // The name of a lock is limited to 64 characters.
     let lock: String = lock.chars().take(64).collect();
     let taken = session
         .autocommit(Access::Reads, "SELECT GET_LOCK(?, ?)", params![lock.as_str(), WAIT_SECONDS])
@@ -72,29 +72,29 @@ async fn apply(session: &mut Session) -> Result<Migrated> {
     Ok(Migrated { from, to: LATEST })
 }
 
-/// Every step, as a user would run it.
+/// Every migration, as a user would run it.
 pub(super) fn all(name: &Ident) -> impl Iterator<Item = Migration> {
     (1..).zip(MIGRATIONS).map(|(version, sql)| {
-        let book = if version == 1 { BOOK } else { "USE {schema};\n" };
+        let table = if version == 1 { MIGRATIONS_TABLE } else { "USE {schema};\n" };
         let entry = format!(
             "INSERT INTO {{schema}}.migrations (version) VALUES ({version}) ON DUPLICATE KEY UPDATE version = version;"
         );
-        Migration { version, sql: name.put_into_mysql(&format!("{book}{}\n\n{entry}\n", sql.trim_end())) }
+        Migration { version, sql: name.put_into_mysql(&format!("{table}{}\n\n{entry}\n", sql.trim_end())) }
     })
 }
 
-/// The schema of a database beside that of this program.
+/// The schema version of a database, and that of this program.
 pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
     Ok(Schema { found: version(session).await?, needed: LATEST })
 }
 
-/// Refuses a database whose schema this program does not know, or whose outbox was altered.
+/// Refuses a database with another schema version, or whose outbox was altered.
 pub(super) async fn check(session: &mut Session) -> Result<()> {
     let name = session.schema().as_str().to_owned();
     schema::check(&format!("the database {name}"), version(session).await?, LATEST)?;
     refuse_missing(session).await?;
-    // What another engine holds is not rolled back and not locked; a position without the counter is no position.
-    // Index: the dictionary's own, by name.
+    // Another storage engine may not roll back and may not lock; positions must come from the counter. Index: that of
+    // the dictionary, by name.
     let sql = "SELECT t.engine = 'InnoDB' AND c.extra LIKE '%auto_increment%' AND c.column_key = 'PRI'
                FROM information_schema.tables AS t
                JOIN information_schema.columns AS c
@@ -109,9 +109,9 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
         .with_hint("it must be an InnoDB table with position BIGINT AUTO_INCREMENT as its primary key"))
 }
 
-/// Refuses a database whose tables were dropped after they were made.
+/// Refuses a database some of whose tables were dropped.
 async fn refuse_missing(session: &mut Session) -> Result<()> {
-    // Index: the dictionary's own, by name.
+    // Index: that of the dictionary, by name.
     let sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = ?";
     let name = session.schema().as_str().to_owned();
     let rows = session.autocommit(Access::Reads, sql, params![name.as_str()]).await?;
@@ -122,7 +122,7 @@ async fn refuse_missing(session: &mut Session) -> Result<()> {
 }
 
 async fn version(session: &mut Session) -> Result<i64> {
-    // Index: the dictionary's own, by name.
+    // Index: that of the dictionary, by name.
     let known = "SELECT COUNT(*) FROM information_schema.tables
                  WHERE table_schema = ? AND table_name = 'migrations'";
     let name = session.schema().as_str().to_owned();

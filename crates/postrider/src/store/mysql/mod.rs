@@ -24,10 +24,8 @@ mod connection;
 mod list;
 mod locks;
 mod log_tx;
-mod maintain;
 mod migrate;
 mod names;
-mod overview;
 mod page;
 mod park;
 mod progress;
@@ -40,7 +38,7 @@ mod server;
 mod session;
 mod settle;
 mod takeover;
-mod tally;
+mod event_counts;
 #[cfg(feature = "mysql-tls")]
 mod tls;
 mod views;
@@ -54,34 +52,24 @@ pub use failure::{commit_failed, failed as statement_failed};
 pub use row_state::MySqlRowStore;
 pub use server::Product;
 
-use self::connection::SharedConnection;
-use self::session::Session;
-use super::connection::again_if_cut;
+use super::connection::{Connections, again_if_cut};
 use super::takeover::acquire;
 use super::{
-    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, InboxPurge, InboxPurged, LeaseRequest,
-    ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled,
-    Settlement, Start, Tally, TallyBy,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
+    InboxPurged, LeaseRequest, ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged,
+    RelayReport, Renewed, Schema, Settled, Settlement, Start,
 };
 use crate::ledger::Progress;
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
-pub struct MySqlStore(Arc<Connections>);
-
-struct Connections {
-    config: MySqlConfig,
-    settler: SharedConnection,
-    reader: SharedConnection,
-    /// Deletes what is delivered, so that publishing does not wait for that.
-    cleaner: SharedConnection,
-}
+pub struct MySqlStore(Arc<Connections<MySqlConfig>>);
 
 impl MySqlStore {
-    /// Creates the database if there is none and brings its tables to what this program knows. Safe to run
-    /// again, and in several processes at once. These servers commit every CREATE at once, so a migration that
-    /// breaks off is left half done, and is completed by running it again.
+    /// Creates the database if it does not exist, and applies the migrations that it lacks. Safe to run again, and in
+    /// several processes at once. These servers commit every CREATE immediately, so a migration that is interrupted is
+    /// completed by running it again.
     ///
     /// # Errors
     /// [`Code::SchemaNewer`](crate::Code::SchemaNewer) if a newer Postrider has migrated the database, `ServerUnfit`
@@ -89,7 +77,7 @@ impl MySqlStore {
     pub async fn migrate(config: &MySqlConfig) -> Result<Migrated> {
         let mut session = config.connect_unchecked().await?;
         session.server.refuse_positions()?;
-        // The process that makes the tables reports now what a relay would be refused for. Later, the relay reports it.
+        // If no relay could use this server, report it before the tables are created. Later, the relay reports it.
         if session.server.locks.is_none() && migrate::schema(&mut session).await?.found == 0 {
             engine::check(&mut session).await?;
         }
@@ -99,7 +87,7 @@ impl MySqlStore {
     /// The schema a database has and the one this program needs. Creates and changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn schema(config: &MySqlConfig) -> Result<Schema> {
         migrate::schema(&mut config.connect_unchecked().await?).await
     }
@@ -109,8 +97,8 @@ impl MySqlStore {
         migrate::all(schema)
     }
 
-    /// The SQL that makes roles with no more rights than each needs: `DATABASE_writer`, `DATABASE_relay`,
-    /// `DATABASE_viewer` and `DATABASE_migrator`. To be run after the migrations, as often as one likes.
+    /// The SQL that creates roles with only the rights each needs: `DATABASE_writer`, `DATABASE_relay`,
+    /// `DATABASE_viewer` and `DATABASE_migrator`. Run it after the migrations; it is safe to run again.
     ///
     /// # Errors
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the database's name leaves no room for theirs.
@@ -118,28 +106,29 @@ impl MySqlStore {
         roles::roles(schema)
     }
 
-    /// Makes the views over a database that was migrated, or replaces them: `vw_outbox`, `vw_outbox_due`,
-    /// `vw_outbox_metrics`, `vw_outbox_throughput_hourly` and `vw_outbox_backlog`.
+    /// Creates or replaces the views in a migrated database: `vw_outbox`, `vw_outbox_due`, `vw_outbox_metrics`,
+    /// `vw_outbox_throughput_hourly` and `vw_outbox_backlog`.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn make_views(config: &MySqlConfig) -> Result<()> {
-        views::make(&mut config.connect_unchecked().await?).await
+    pub async fn create_views(config: &MySqlConfig) -> Result<()> {
+        views::create(&mut config.connect_unchecked().await?).await
     }
 
-    /// Events counted by type, hour or producer, per subscription: `groups_max` groups at most. Reads every event, and
-    /// changes nothing.
+    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event
+    /// and changes nothing.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(config: &MySqlConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
-        tally::tally(&mut config.connect_read_only().await?, by, groups_max, &views::events()).await
+    pub async fn count_events(config: &MySqlConfig, by: CountBy, groups_max: usize) -> Result<EventCounts> {
+        event_counts::count_events(&mut config.connect_read_only().await?, by, groups_max, &views::events())
+            .await
     }
 
-    /// Connects to a database that was migrated. The other connections are made when they are needed.
+    /// Connects to a migrated database. The other connections are opened when they are needed.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables are not there or older than this
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if the tables do not exist or are older than this
     /// program's, `SchemaNewer` if they are newer, `SchemaAltered` or `ServerUnfit` if positions would not be
     /// trustworthy, `LoginRefused`, `ServerTooOld`, and `StoreReadOnly` on a replica. Nothing was changed.
     pub async fn connect(config: &MySqlConfig) -> Result<Self> {
@@ -148,8 +137,8 @@ impl MySqlStore {
         Ok(store)
     }
 
-    /// As [`Store::overview`](super::Store::overview), by a user who may only read, and on a server that tells a
-    /// relay too little.
+    /// As [`Store::overview`](super::Store::overview), for a user with only the right to read, and on servers that no
+    /// relay can use.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), except `ServerUnfit`.
@@ -160,45 +149,45 @@ impl MySqlStore {
         tx.finish(seen).await
     }
 
-    /// The transactions of the server that are prepared and not decided, as one would write their names in `XA COMMIT`.
-    /// On MariaDB each of them may keep positions of rolled back transactions undecided, whatever it has written.
+    /// The prepared transactions of the server, in the format of `XA COMMIT`. On MariaDB each of them may keep
+    /// positions of rolled-back transactions undecided, whatever it has written.
     ///
     /// # Errors
-    /// [`Code::PrivilegeMissing`](crate::Code::PrivilegeMissing) if the user may not list them.
+    /// [`Code::PrivilegeMissing`](crate::Code::PrivilegeMissing) if the user has no right to list them.
     pub async fn prepared(config: &MySqlConfig) -> Result<Vec<String>> {
         locks::prepared_names(&mut config.client().await?).await
     }
 
-    /// The triggers on the tables of the outbox, as far as this user may see them.
+    /// The triggers on the tables of the outbox that are visible to this user.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn triggers(config: &MySqlConfig) -> Result<Vec<String>> {
         locks::triggers(&mut config.client().await?, config.schema_name()).await
     }
 
-    /// How many have the outbox open for writing at this moment, as the rule for positions that are not there yet
-    /// sees it; `None` if the server does not tell, or not all of them. Nothing of the outbox itself is read.
+    /// The number of sessions and prepared transactions that have the outbox open for writing now, as the proof of
+    /// holes counts them; `None` if the server does not report all of them. Reads no table of the outbox.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn writers(config: &MySqlConfig) -> Result<Option<usize>> {
         writers::count(&mut config.connect_unchecked().await?).await
     }
 
-    /// Rows at positions that a subscription has settled as empty and has not parked, by subscription. Their writer
-    /// chose the positions itself. A running relay parks them as dead within seconds. Changes nothing.
+    /// Rows at positions that a subscription has settled as empty and has not parked, by subscription: their writers
+    /// chose the positions. A running relay parks them as dead within seconds. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
-    pub async fn turned_up(config: &MySqlConfig) -> Result<Vec<(String, Vec<Position>)>> {
-        absent::turned_up(&mut config.connect_unchecked().await?).await
+    /// The database's error.
+    pub async fn late_rows(config: &MySqlConfig) -> Result<Vec<(String, Vec<Position>)>> {
+        absent::late_rows(&mut config.connect_unchecked().await?).await
     }
 
-    /// The last position that the counter has given, whether its event was committed or not. Changes nothing.
+    /// The last position that the counter has assigned, whether or not its event was committed. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn last_position(config: &MySqlConfig) -> Result<Position> {
         let mut session = config.connect_unchecked().await?;
         let mut tx = session.begin_read().await?;
@@ -206,15 +195,15 @@ impl MySqlStore {
         tx.finish(last).await
     }
 
-    /// The newest events that pass a filter, newest first. Changes nothing.
+    /// The newest events that match a filter, newest first. Changes nothing.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a state is asked for, or what the database says.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the filter has a state, or the database's error.
     pub async fn list(config: &MySqlConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
         list::list(&mut config.client().await?, config.schema_name(), filter).await
     }
 
-    /// How the database finds those events, in its own words.
+    /// The database's query plan for [`list`](Self::list).
     ///
     /// # Errors
     /// As [`MySqlStore::list`].
@@ -222,32 +211,16 @@ impl MySqlStore {
         list::plan(&mut config.client().await?, config.schema_name(), filter).await
     }
 
-    /// A database that may be away: every connection is made when it is needed, and checked then as
-    /// [`connect`](Self::connect) does. A relay waits for such a database.
+    /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
+    /// then as [`connect`](Self::connect) does. A relay waits for such a database.
     pub fn unconnected(config: &MySqlConfig) -> Self {
-        let connection = || SharedConnection::new(config.clone());
-        let connections = Connections {
-            config: config.clone(),
-            settler: connection(),
-            reader: connection(),
-            cleaner: connection(),
-        };
-        Self(Arc::new(connections))
-    }
-}
-
-impl Connections {
-    /// A connection for one verb that may take long, such as reading the whole outbox: renewals must not wait for
-    /// it. It ends with the value.
-    async fn dedicated(&self) -> Result<Session> {
-        self.settler.refuse_closed().await?;
-        self.config.connect().await
+        Self(Arc::new(Connections::new(config)))
     }
 
-    async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
-        let mut conn = self.settler.lock().await?;
+    async fn release_lease(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
+        let mut conn = self.0.settler.lock().await?;
         let server = conn.server()?;
-        // A lease that was not taken here is not ours to give up.
+        // A lease that was taken on another server cannot be released here.
         if conn.lease_taken_on(name) != Some(server) {
             return Ok(());
         }
@@ -265,7 +238,7 @@ impl fmt::Debug for MySqlStore {
 
 impl AsyncStore for MySqlStore {
     async fn subscribe(&self, name: String, start: Start) -> Result<bool> {
-        // A relay asks at every start; only the first time there is something to do.
+        // A relay calls this at every start, and usually the subscription exists: that needs no extra connection.
         if admin::is_known(self.0.settler.lock().await?.session()?, &name).await? {
             return Ok(false);
         }
@@ -278,7 +251,7 @@ impl AsyncStore for MySqlStore {
     async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
         let mut conn = self.0.settler.lock().await?;
         let reached = conn.reached(&lease.subscription);
-        let after_failover = self.0.config.failover_choice();
+        let after_failover = self.0.config.options().after_failover;
         let mut tx = conn.begin().await?;
         let takeover = acquire(&mut tx, &lease, after_failover, reached).await;
         let takeover = tx.finish(takeover).await?;
@@ -292,8 +265,9 @@ impl AsyncStore for MySqlStore {
     }
 
     async fn release(&self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
-        let release = || self.0.release(&name, epoch, clean);
-        // It happens once at most. Left undone, every relay would wait for the lease to run out.
+        let release = || self.release_lease(&name, epoch, clean);
+        // A second try is harmless: it finds no lease of this epoch. Without it, every relay would wait until the lease
+        // expires.
         again_if_cut(release(), release()).await
     }
 
@@ -359,7 +333,7 @@ impl AsyncStore for MySqlStore {
         inbox::purge(&mut self.0.cleaner.lock().await?, &purge).await
     }
 
-    /// Not over the connection that leases are renewed on: nothing waits for a report.
+    /// Not over the connection that renews leases: a slow report must not delay a renewal.
     async fn report(&self, report: RelayReport) -> Result<()> {
         relays::record(&mut self.0.cleaner.lock().await?, &report).await
     }
@@ -380,6 +354,6 @@ impl AsyncStore for MySqlStore {
     }
 
     async fn close(&self) {
-        _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
+        self.0.close().await;
     }
 }

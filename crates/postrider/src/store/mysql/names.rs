@@ -1,39 +1,40 @@
-//! Gives every transaction a name that it keeps, from one list of the writers to the next.
+//! Stable names for transactions, from one list of writers to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::locks::Holders;
 use crate::store::writer_watch::Writers;
 
-/// Gives every transaction a name that it keeps, from one list to the next.
+/// Assigns names that transactions keep from one list to the next.
 ///
-/// The server's own names do not do: a lock of MySQL is written down again when its transaction is prepared, that
-/// of MariaDB ends when the connection of a prepared transaction does, and the plugin knows no transactions at
-/// all. So, in doubt, a transaction goes by all the names that could be its own:
+/// The server's identifiers are not stable: MySQL replaces a lock when its transaction is prepared, MariaDB removes it
+/// when the connection of a prepared transaction ends, and the plugin reports no transactions at all. In doubt, a
+/// transaction is therefore listed under all names that it may have had:
 ///
-/// - A lock that was in the list before is the same transaction, for all we know.
-/// - A new lock may be what becomes of a lock of its owner that was listed before: while a transaction is being
-///   prepared, both may be there. A transaction is prepared once, so this goes back one step and no further.
-/// - A transaction that is newly prepared may be any that was listed before.
+/// - A lock that was in the previous list counts as the same transaction.
+/// - A new lock may be the successor of a lock of the same owner in the previous list: while a transaction is being
+///   prepared, both may exist. A transaction is prepared once, so this goes back only one step.
+/// - A newly prepared transaction may be any transaction of the previous list.
 #[derive(Debug, Default)]
 pub(super) struct Names {
+    /// The number of names assigned so far.
     numbered: u64,
     /// The locks of the last list, by name.
     present: BTreeMap<(String, String), String>,
-    /// What else a transaction may go by, by name.
+    /// The other names that a transaction may have had, by name.
     also: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Names {
-    /// The names of all that may still commit, with a word for those who are at rest: it changes as soon as they do
-    /// anything. Of a name that may be another's nothing is said.
+    /// The names of all transactions that may still commit, with the tokens of idle ones. A name that only may be right
+    /// has no token.
     pub(super) fn of(&mut self, holders: Holders) -> Writers {
         let before = std::mem::take(&mut self.present);
         let of_owner = |owner: &str| -> BTreeSet<String> {
             before.iter().filter(|((of, _), _)| of == owner).map(|(_, name)| name.clone()).collect()
         };
         let mut names = Writers::new();
-        for (lock, quiet) in &holders.locks {
+        for (lock, token) in &holders.locks {
             let name = match before.get(lock) {
                 Some(name) => name.clone(),
                 None => {
@@ -43,12 +44,12 @@ impl Names {
                     name
                 }
             };
-            names.insert(name.clone(), quiet.clone());
+            names.insert(name.clone(), token.clone());
             self.present.insert(lock.clone(), name);
         }
-        for (prepared, quiet) in holders.prepared {
+        for (prepared, token) in holders.prepared {
             self.also.entry(prepared.clone()).or_insert_with(|| before.values().cloned().collect());
-            names.insert(prepared, quiet);
+            names.insert(prepared, token);
         }
         self.also.retain(|name, _| names.contains_key(name));
         for name in self.also.values().flatten() {
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_transactions_of_a_busy_connection_are_not_waited_for() {
+    fn later_transactions_of_a_busy_connection_are_not_awaited() {
         let lists: Vec<_> = ["1/a", "2/a", "3/a"].iter().map(|lock| holders(&[("7", lock)], &[])).collect();
         assert_eq!(awaited(&lists), [true, false]);
     }
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prepared_transaction_without_a_lock_is_awaited_whoever_it_was() {
+    fn a_prepared_transaction_without_a_lock_may_be_any_listed_writer() {
         let open = holders(&[("7", ""), ("8", "")], &[]);
         let prepared = holders(&[("8", "")], &["xa 1"]);
         let left = holders(&[], &["xa 1"]);
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_prepared_long_ago_delays_nobody_who_came_later() {
+    fn a_transaction_prepared_earlier_does_not_delay_later_ones() {
         let old = ["xa 1"];
         let mut names = Names::default();
         names.of(holders(&[], &old));

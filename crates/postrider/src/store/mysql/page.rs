@@ -1,12 +1,13 @@
-//! Events of one answer, within a budget; and reading events again by position.
+//! Builds a page from the rows of a query, within a budget; and reads events again by position.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use mysql_async::Row;
 use uuid::Uuid;
 
 use super::ranges::listed;
-use super::row::{self, event_columns};
+use super::row;
 use super::session::{Access, Params, Prepared, Session, params};
 use crate::store::page_builder::PageBuilder;
 use crate::store::{Budget, Fetched, page_builder};
@@ -17,19 +18,19 @@ pub(super) fn payload_limit(budget: Budget) -> i64 {
     page_builder::payload_limit(budget).into()
 }
 
-/// The first parameters of a statement with [`event_columns!`].
+/// The first parameters of a statement [with the event's columns](row::with_columns).
 pub(super) fn small(budget: Budget) -> Params {
     let limit = payload_limit(budget);
     params![limit, limit, limit]
 }
 
-/// Takes the event of the next row in, as far as the budget goes.
+/// Adds the event of the next row to the page, if the budget allows.
 pub(super) fn take(page: &mut PageBuilder, row: Row) -> Result<()> {
-    let (position, bytes) = (row::position(&row, 0)?, row::size_bytes(&row)?);
-    page.take(position, bytes, || row::event(row)).map(|_| ())
+    let (position, widths) = (row::position(&row, 0)?, row::widths(&row)?);
+    page.take(position, widths.size_bytes(), || row::event(row, &widths)).map(|_| ())
 }
 
-/// Reads the columns that did not come along.
+/// Reads the deferred columns.
 pub(super) async fn complete(session: &mut Session, page: &mut PageBuilder) -> Result<()> {
     if page.deferred().len() == 0 {
         return Ok(());
@@ -43,7 +44,7 @@ pub(super) async fn complete(session: &mut Session, page: &mut PageBuilder) -> R
     for row in session.autocommit(Access::Reads, &sql, Params::new()).await? {
         found.insert((row::position(&row, 0)?, row::uuid(&row, 1)?), row);
     }
-    // With the id, so that an event never gets the payload of another.
+    // Matched by id as well, so that an event never gets the payload of another.
     let columns = page.deferred().map(|event| match found.remove(&(event.position, event.event.id)) {
         Some(row) => row::deferred(row),
         None => Err(Error::new(Code::StoreBusy, "an event was deleted while it was read")),
@@ -53,8 +54,9 @@ pub(super) async fn complete(session: &mut Session, page: &mut PageBuilder) -> R
 }
 
 /// Index: the primary key (position).
-const FETCH: &str =
-    concat!("SELECT ", event_columns!(), " FROM {schema}.events WHERE position IN ({positions})");
+static FETCH: LazyLock<String> = LazyLock::new(|| {
+    row::with_columns("SELECT {columns} FROM {schema}.events WHERE position IN ({positions})")
+});
 
 /// See [`Store::fetch`](crate::store::Store::fetch).
 pub(super) async fn fetch(

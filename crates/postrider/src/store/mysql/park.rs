@@ -35,7 +35,7 @@ fn read(row: &Row) -> Result<ParkedRow> {
     })
 }
 
-/// What of a row decides about its event; see [`seal`](crate::ledger::seal). As bytes: collations are of no matter.
+/// The [seal](crate::ledger::seal) of a row, as bytes, so that collations do not matter.
 macro_rules! seal {
     ($row:literal) => {
         concat!(
@@ -52,7 +52,7 @@ macro_rules! seal {
 }
 pub(super) use seal;
 
-/// The seals of all rows of a subscription, or of as many as may be.
+/// The seals of the parked rows of a subscription, up to `rows_max` of them.
 pub(super) async fn seals(
     session: &mut Session,
     subscription: &str,

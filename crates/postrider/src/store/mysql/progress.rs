@@ -23,8 +23,7 @@ pub(super) async fn load(tx: &mut Tx<'_>, name: &str) -> Result<Option<Subscript
     read(name, tx.query_opt(subscription!(), params![name]).await?)
 }
 
-/// The same, locked until the end of the transaction: a settle in progress is waited for, and none begins
-/// before the transaction is over.
+/// The same, locked until the transaction ends: waits for a settle in progress, and none can begin before that.
 pub(super) async fn lock(tx: &mut Tx<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
     read(name, tx.query_opt(concat!(subscription!(), " FOR UPDATE"), params![name]).await?)
 }

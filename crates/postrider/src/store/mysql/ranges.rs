@@ -1,19 +1,19 @@
-//! Positions as they stand in a statement. Only numbers are ever written into one.
+//! Positions in the text of a statement. Only numbers are ever inserted.
 
 use std::fmt::Write as _;
 
 use crate::Position;
 
-/// Ranges up to this long are written as single positions, as long as there are not too many of these.
+/// Ranges up to this length are written as single positions, unless there are too many of these.
 const SHORT_POSITIONS_MAX: i64 = 64;
 const SINGLE_POSITIONS_MAX: usize = 20_000;
 
-/// A condition that holds for the positions of some ranges, both ends included, ascending. The server turns it
-/// into ranges of the primary key, read in order and no further than a LIMIT needs.
+/// A condition for the positions of some ranges, both ends included, ascending. The server reads the ranges of the
+/// primary key in order, and no further than a LIMIT needs.
 ///
-/// It also asks the condition of every row it reads, so it is written to be answered fast: the tail first, where most rows
-/// are; single positions in one IN, which is searched and not gone through; long ranges last. Ten thousand holes
-/// as one OR each cost a minute a look.
+/// It also evaluates the condition for every row it reads, so the condition is written for speed: the tail first, which
+/// has most rows; single positions in one IN, which is a binary search; long ranges last. Ten thousand holes with one
+/// OR each take a minute per query.
 pub(super) fn within(ranges: impl Iterator<Item = (i64, i64)>) -> String {
     let (mut tail, mut single, mut long) = (String::new(), String::new(), String::new());
     let (mut lowest, mut singles) = (None, 0);
@@ -32,13 +32,13 @@ pub(super) fn within(ranges: impl Iterator<Item = (i64, i64)>) -> String {
         }
     }
     match lowest {
-        // A server that finds the ranges too many reads on from the lowest, not from the beginning.
+        // If there are too many ranges for the optimizer, it scans from the lowest one, not from the beginning.
         Some(lowest) => format!("position >= {lowest} AND ({tail}position IN (0{single}){long})"),
         None => "FALSE".to_owned(),
     }
 }
 
-/// Positions between commas; none is a position that does not exist.
+/// A comma-separated list of positions. It starts with 0, which is no position, so that it is never empty.
 pub(super) fn listed(positions: impl IntoIterator<Item = Position>) -> String {
     let mut list = String::from("0");
     for position in positions {

@@ -1,4 +1,4 @@
-//! What relays say of themselves.
+//! The reports of relays about themselves.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::session::{Tx, params};
 use crate::Result;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
-/// See [`Store::report`](crate::store::Store::report). Each statement is a transaction of its own: nothing is decided
-/// by what they write.
+/// See [`Store::report`](crate::store::Store::report). Each statement is a separate transaction: no decision depends on
+/// the reports.
 pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result<()> {
     let RelayReport { subscription, relay, role, duration, down } = report;
     let (subscription, relay) = (subscription.as_str(), relay.as_str());
@@ -26,18 +26,20 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
                    leads = VALUES(leads), down = VALUES(down),
                    seen_at = VALUES(seen_at), expires_at = VALUES(expires_at)";
     let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
-    session.autocommit_changes(sql, params![subscription, relay, leading, down, whole(*duration)]).await?;
+    session
+        .autocommit_changes(sql, params![subscription, relay, leading, down, micros_of(*duration)])
+        .await?;
     // Index: the primary key (subscription, relay), its first part.
     let old = "DELETE FROM {schema}.relays
                WHERE subscription = ? AND expires_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND";
-    session.autocommit_changes(old, params![subscription, whole(KEPT_AFTER)]).await.map(drop)
+    session.autocommit_changes(old, params![subscription, micros_of(KEPT_AFTER)]).await.map(drop)
 }
 
-fn whole(duration: Duration) -> i64 {
+fn micros_of(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Those whose report still holds.
+/// The relays whose report is still valid.
 pub(super) async fn load(snapshot: &mut Tx<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
     // Index: the primary key (subscription, relay).
     let sql = concat!(

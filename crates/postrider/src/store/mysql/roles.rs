@@ -1,20 +1,22 @@
-//! Roles with no more rights than each needs.
+//! Roles with only the rights that each needs.
 
+use crate::write::event_column_names;
 use crate::{Code, Error, Ident, Result};
 
 const ROLES: &str = include_str!("roles.sql");
 
-/// What MySQL keeps of a user's name; a role is one.
+/// The maximum length of a user name in MySQL; a role is a user.
 const BYTES_MAX: usize = 32;
 
-/// The SQL that makes them for a database: `DATABASE_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
+/// The SQL that creates them for a database: `DATABASE_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
 ///
 /// # Errors
-/// If a name becomes too long.
+/// [`Code::NameInvalid`] if a role's name would be too long.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
-    // In the name of a whole database `_` stands for any letter and `%` for any letters, unless they are escaped.
+    // In `GRANT ... ON database.*`, `_` and `%` are wildcards unless they are escaped.
     let database = format!("`{}`", schema.as_str().replace('_', "\\_").replace('%', "\\%"));
     let mut sql = schema.put_into_mysql(ROLES).replace("{database}", &database);
+    sql = sql.replace("{columns}", &event_column_names("`"));
     for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());
         if name.len() > BYTES_MAX {
@@ -33,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_put_in() {
+    fn every_placeholder_is_replaced() {
         let sql = roles(&Ident::new("shop").unwrap()).unwrap();
         assert!(!sql.contains('{'), "{sql}");
         assert!(sql.contains("GRANT SELECT, DELETE ON `shop`.events TO 'shop_relay';"), "{sql}");

@@ -1,6 +1,6 @@
--- Roles of an outbox, with no more rights than each needs. Run it after `migrate up`, and again after every
--- update, as a user who may create roles and grant. It may be run as often as one likes.
--- A role is used by those it is granted to and who have it set: GRANT '{writer}' TO 'shop_app'@'%'; and
+-- Roles of an outbox, each with only the rights it needs. Run it after `migrate up`, and again after every update, as a
+-- user with the right to create roles and to grant. It is safe to run again.
+-- A user needs the role granted and set as default: GRANT '{writer}' TO 'shop_app'@'%'; and
 -- SET DEFAULT ROLE '{writer}' TO 'shop_app'@'%' (MySQL), SET DEFAULT ROLE '{writer}' FOR 'shop_app'@'%' (MariaDB).
 
 CREATE ROLE IF NOT EXISTS '{writer}';
@@ -9,13 +9,13 @@ CREATE ROLE IF NOT EXISTS '{inbox}';
 CREATE ROLE IF NOT EXISTS '{viewer}';
 CREATE ROLE IF NOT EXISTS '{migrator}';
 
--- Writer: the application. It may insert every column but the position, on which completeness rests, and reads
--- nothing: the position of what it wrote it is told without.
-GRANT INSERT (time, expires_at, max_attempts, id, type, aggregate_type, aggregate_id, `key`, payload, headers,
-              topic, action, namespace, producer) ON {schema}.events TO '{writer}';
+-- Writer: the application. It may insert every column except the position, on which completeness depends. It needs no
+-- right to read: the server returns the position with the INSERT.
+GRANT INSERT ({columns})
+    ON {schema}.events TO '{writer}';
 
--- Relay: reads events, never writes or changes one, deletes what is delivered and old; keeps the ledger.
--- UPDATE on migrations is for the lock on its row, under which events are deleted; not on the version.
+-- Relay: reads events, deletes delivered events after the retention, never inserts or updates one; records the progress.
+-- UPDATE on migrations is for the lock of retention, which is its first row; not for the version.
 GRANT SELECT, DELETE ON {schema}.events TO '{relay}';
 GRANT SELECT, UPDATE (applied_at) ON {schema}.migrations TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions TO '{relay}';
@@ -24,11 +24,12 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.relays TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.absent TO '{relay}';
 GRANT SELECT, DELETE ON {schema}.inbox TO '{relay}';
--- Who has the outbox open for writing.
+-- To see which transactions have the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';
--- MariaDB alone reads what follows M!: it tells only with PROCESS that the transaction of another user rests. That shows the
--- relay the texts of all statements on the server; take it back (REVOKE PROCESS ON *.* FROM '{relay}') if nobody leaves transactions
--- open. On servers that tell no metadata locks, of both kinds, a relay cannot do without it: GRANT PROCESS ON *.* TO '{relay}';
+-- Only MariaDB executes the part after M!: it needs PROCESS to report that a transaction of another user is idle. PROCESS
+-- also shows the relay the texts of all statements on the server; revoke it (REVOKE PROCESS ON *.* FROM '{relay}') if no
+-- application leaves transactions open. On servers that do not report metadata locks, MySQL or MariaDB, a relay needs it:
+-- GRANT PROCESS ON *.* TO '{relay}';
 GRANT USAGE /*M! , PROCESS */ ON *.* TO '{relay}';
 
 -- Inbox: the consumer. It inserts the rows of its events, and deletes what has expired. It cannot change a row. If it also

@@ -1,8 +1,8 @@
 //! From a row of `events` to an [`Event`].
 //!
-//! The table refuses most of what could not be read here. A row that is damaged all the same, such as one with
-//! an action that has no name, is [`Code::RowDamaged`]; the claim names it, and the relay parks it as dead, so
-//! that it is seen and no other event waits for it.
+//! The table's types and CHECKs exclude most rows that are not readable. A row that is damaged nevertheless, for
+//! example with an action that has no name, is [`Code::RowDamaged`]: the claim reports it, and the relay parks it as
+//! dead, so that operators see it and no other event waits for it.
 
 use std::sync::Arc;
 
@@ -12,10 +12,11 @@ use mysql_async::{Row, Value};
 use uuid::Uuid;
 
 use crate::event::columns;
-use crate::store::page_builder::{DeferredColumns, Widths};
-use crate::{Aggregate, Code, Error, Event, Position, Result, StoredEvent, Timestamp};
+use crate::store::event_row::{self, EventValues, Widths, text_columns, text_list, unreadable_event};
+use crate::store::page_builder::DeferredColumns;
+use crate::{Code, Error, Event, Position, Result, StoredEvent, Timestamp};
 
-/// A time as microseconds since 1970, whatever the session's zone: `DATETIME` has none.
+/// A time as microseconds since 1970. `DATETIME` has no time zone, so the session's does not matter.
 macro_rules! micros {
     ($time:literal) => {
         concat!("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', ", $time, ")")
@@ -23,21 +24,25 @@ macro_rules! micros {
 }
 pub(super) use micros;
 
-/// The columns of a SELECT that [`event`] reads, in its order. The first three parameters: a payload, headers and an action
-/// larger than that many bytes stay behind; their lengths say how much room they will need. Times are taken as they are: a
-/// server that counts microseconds for every row needs half as long again for a page.
-macro_rules! event_columns {
-    () => {
-        "position, id, type, aggregate_type, aggregate_id, `key`,
-         CASE WHEN LENGTH(payload) <= ? THEN payload END, LENGTH(payload),
-         CASE WHEN LENGTH(headers) <= ? THEN headers END, time, topic, max_attempts,
-         expires_at, CASE WHEN LENGTH(action) <= ? THEN action END, namespace, producer,
-         LENGTH(headers), LENGTH(action)"
-    };
-}
-pub(super) use event_columns;
+/// Place of the first [text column](text_columns) in the SELECT.
+const FIRST_TEXT: usize = 11;
 
-/// A value, or the error of a row that is not as it should be.
+/// A SELECT with its `{columns}` put in: those that [`event`] reads. The first three parameters limit the bytes of
+/// payload, headers and action: a larger value is not sent, and the length after it shows that it was left out. Times
+/// are read as `DATETIME`: if the server converted them to microseconds, a page would take half as long again.
+pub(super) fn with_columns(select: &str) -> String {
+    let columns = format!(
+        "position, id,
+         CASE WHEN LENGTH(payload) <= ? THEN payload END, LENGTH(payload),
+         CASE WHEN LENGTH(headers) <= ? THEN headers END, LENGTH(headers),
+         CASE WHEN LENGTH(action) <= ? THEN action END, LENGTH(action),
+         time, max_attempts, expires_at, {}",
+        text_list(|name| format!("`{name}`"))
+    );
+    select.replace("{columns}", &columns)
+}
+
+/// A value, or the error of a damaged row.
 pub(super) fn get<T: FromValue>(row: &Row, column: usize) -> Result<T> {
     match row.get_opt(column) {
         Some(Ok(value)) => Ok(value),
@@ -58,7 +63,7 @@ pub(super) fn position(row: &Row, column: usize) -> Result<Position> {
     get(row, column).map(Position::new)
 }
 
-/// A time that was asked for as [`micros!`].
+/// A time that was selected as [`micros!`].
 pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp> {
     get(row, column).map(Timestamp::from_micros)
 }
@@ -74,86 +79,48 @@ pub(super) fn uuid_opt(row: &Row, column: usize) -> Result<Option<Uuid>> {
     if row.as_ref(column) == Some(&Value::NULL) { Ok(None) } else { uuid(row, column).map(Some) }
 }
 
-/// A count that fits where the table's CHECK says it does.
+/// A count, which the table's CHECK keeps in range.
 pub(super) fn count(row: &Row, column: usize) -> Result<u32> {
-    let number: i64 = get(row, column)?;
-    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
+    event_row::count(get(row, column)?)
 }
 
-/// Bytes of all its columns, those included that stayed behind.
-pub(super) fn size_bytes(row: &Row) -> Result<usize> {
-    let widths = widths(row)?;
-    let texts: usize = widths.texts.iter().map(|(_, bytes)| bytes).sum();
-    Ok(length(row, 7)? + widths.headers + widths.action + texts)
-}
-
-fn length(row: &Row, column: usize) -> Result<usize> {
-    Ok(get_opt::<i64>(row, column)?.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
-}
-
-fn widths(row: &Row) -> Result<Widths> {
-    let texts = [
-        ("type", 2),
-        ("aggregate_type", 3),
-        ("aggregate_id", 4),
-        ("key", 5),
-        ("topic", 10),
-        ("namespace", 14),
-        ("producer", 15),
-    ];
-    let text = |(name, column)| match row.as_ref(column) {
-        Some(Value::Bytes(bytes)) => (name, bytes.len()),
-        _ => (name, 0),
+/// The sizes of all columns.
+pub(super) fn widths(row: &Row) -> Result<Widths> {
+    let length = |column| -> Result<usize> {
+        Ok(get_opt::<i64>(row, column)?.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
     };
-    let texts = texts.into_iter().map(text).collect();
-    Ok(Widths { texts, headers: length(row, 16)?, action: length(row, 17)? })
-}
-
-/// The event of the row, and whether some of it stayed behind; see [`deferred`].
-pub(super) fn event(row: Row) -> Result<(StoredEvent, bool)> {
-    let position = position(&row, 0)?;
-    match read(row) {
-        Ok((event, left)) => Ok((StoredEvent { position, event: Arc::new(event) }, left)),
-        Err(cause) => {
-            Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
-                .with_hint("repair or delete the row in the table events; the subscription then continues")
-                .with_source(cause))
+    let mut widths = Widths::new(length(3)?, length(5)?, length(7)?);
+    for (column, name) in (FIRST_TEXT..).zip(text_columns()) {
+        if let Some(Value::Bytes(bytes)) = row.as_ref(column) {
+            widths.add_text(name, bytes.len());
         }
     }
+    Ok(widths)
 }
 
-/// Texts and payload move out of the row; nothing is copied.
-fn read(mut row: Row) -> Result<(Event, bool)> {
-    let widths = widths(&row)?;
-    widths.refuse()?;
-    let aggregate = match (text(&mut row, 3)?, text(&mut row, 4)?) {
-        (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
-        _ => None,
-    };
-    let payload = bytes(&mut row, 6)?;
-    let headers = text(&mut row, 8)?;
-    let action = text(&mut row, 13)?;
-    let is_bare =
-        payload.is_none() || headers.is_none() && widths.headers > 0 || action.is_none() && widths.action > 0;
-    let event = Event {
+/// The event of the row, and whether some of its columns are [deferred].
+pub(super) fn event(row: Row, widths: &Widths) -> Result<(StoredEvent, bool)> {
+    let position = position(&row, 0)?;
+    let (event, is_deferred) =
+        read(row, widths).map_err(|cause| unreadable_event(position, "the table events", cause))?;
+    Ok((StoredEvent { position, event: Arc::new(event) }, is_deferred))
+}
+
+/// Moves texts and payload out of the row, without a copy.
+fn read(mut row: Row, widths: &Widths) -> Result<(Event, bool)> {
+    let columns = EventValues {
         id: uuid(&row, 1)?,
-        event_type: text(&mut row, 2)?.ok_or_else(|| unreadable(2))?,
-        aggregate,
-        key: text(&mut row, 5)?,
-        payload: payload.map(Bytes::from).unwrap_or_default(),
-        headers: headers.map(|text| columns::headers_from_json(&text)).transpose()?.unwrap_or_default(),
-        time: date(&row, 9)?.ok_or_else(|| unreadable(9))?,
-        topic: text(&mut row, 10)?,
-        max_attempts: get_opt::<i64>(&row, 11)?.map(|_| count(&row, 11)).transpose()?,
-        expires_at: date(&row, 12)?,
-        action: action.map(|text| columns::action_from_json(&text)).transpose()?,
-        namespace: text(&mut row, 14)?,
-        producer: text(&mut row, 15)?,
+        payload: bytes(&mut row, 2)?.map(Bytes::from),
+        headers: text(&mut row, 4)?,
+        action: text(&mut row, 6)?,
+        time: date(&row, 8)?.ok_or_else(|| unreadable(8))?,
+        max_attempts: get_opt::<i64>(&row, 9)?.map(event_row::count).transpose()?,
+        expires_at: date(&row, 10)?,
     };
-    Ok((event, is_bare))
+    columns.into_event(widths, |place| text(&mut row, FIRST_TEXT + place))
 }
 
-/// The columns `payload, headers, action` from the third on.
+/// The deferred columns of a row: `payload, headers, action` after position and id.
 pub(super) fn deferred(mut row: Row) -> Result<DeferredColumns> {
     let (headers, action) = (text(&mut row, 3)?, text(&mut row, 4)?);
     Ok(DeferredColumns {
@@ -163,7 +130,7 @@ pub(super) fn deferred(mut row: Row) -> Result<DeferredColumns> {
     })
 }
 
-/// Bytes that are taken out of the row.
+/// Moves bytes out of the row.
 pub(super) fn bytes(row: &mut Row, column: usize) -> Result<Option<Vec<u8>>> {
     match row.take(column) {
         Some(Value::Bytes(bytes)) => Ok(Some(bytes)),
@@ -194,13 +161,12 @@ fn date(row: &Row, column: usize) -> Result<Option<Timestamp>> {
     }
 }
 
-/// Days of the calendar we all use, also before it began. `None` for the dates with a zero in them that a server
-/// may have been told to take.
+/// Days in the proleptic Gregorian calendar. `None` for dates with a zero, which a server may be configured to accept.
 fn days_since_1970(year: u16, month: u8, day: u8) -> Option<i64> {
     if !(1..=12).contains(&month) || day == 0 {
         return None;
     }
-    // Counted from a first of March, so that the day that is not always there comes last.
+    // The year is counted from March, so that the leap day is its last.
     let months = (i64::from(month) + 9) % 12;
     let year = i64::from(year) - i64::from(month <= 2);
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
@@ -213,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_counted_as_by_the_calendar() {
+    fn days_are_counted_as_in_the_calendar() {
         let first = jiff::civil::date(1, 1, 1);
         let mut days = days_since_1970(1, 1, 1);
         assert_eq!(days_since_1970(1970, 1, 1), Some(0));
@@ -226,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_with_a_zero_in_it_is_none() {
+    fn a_date_with_a_zero_has_no_day_number() {
         assert_eq!(days_since_1970(0, 0, 0), None);
         assert_eq!(days_since_1970(2026, 0, 1), None);
         assert_eq!(days_since_1970(2026, 1, 0), None);

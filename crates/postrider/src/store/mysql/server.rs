@@ -1,4 +1,4 @@
-//! Which server this is, and whether the hole rule can be kept on it.
+//! The identity of the server, and whether positions are reliable on it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use super::locks::Locks;
 use crate::store::Origin;
 use crate::{Code, Error, Result};
 
-/// Which of the two it is; they share a protocol and most of their SQL.
+/// The product: MySQL and MariaDB share a protocol and most of their SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Product {
-    /// MySQL, and what calls itself so.
+    /// MySQL, and servers that identify themselves as MySQL.
     MySql,
     /// MariaDB.
     MariaDb,
@@ -33,25 +33,25 @@ impl fmt::Display for Product {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Server {
     pub(super) product: Product,
-    /// What tells it from another copy of its data: `server_uuid` of MySQL. MariaDB has none; there it is
+    /// Distinguishes it from other copies of its data: MySQL's `server_uuid`. MariaDB has none; there it is
     /// `server_id`, which differs between the servers of a replication.
     pub(super) history: String,
-    /// Where it tells who has a table open for writing, if it does.
+    /// The source of its metadata locks, if it reports them.
     pub(super) locks: Option<Locks>,
-    /// It takes writes together with others.
-    many_write: bool,
+    /// Other primaries accept writes, too.
+    has_other_primaries: bool,
     /// `auto_increment_increment`.
     increment: String,
 }
 
-/// The least versions: CHECKs that are kept, expressions as defaults; JSON_TABLE.
+/// The oldest supported versions: they have enforced CHECKs, expressions as defaults, and JSON_TABLE.
 const MYSQL_MIN: (u16, u16, u16) = (8, 0, 16);
 const MARIADB_MIN: (u16, u16, u16) = (10, 6, 0);
 
 impl Server {
-    /// Asks the server who it is, and refuses one that cannot be used.
+    /// Queries the identity and properties of the server, and refuses one that cannot be used.
     pub(super) async fn of(conn: &mut Conn) -> Result<Self> {
-        // No table is read; what a server does not know it leaves out.
+        // Reads no table. A server omits variables that it does not have.
         let sql = "SHOW GLOBAL VARIABLES WHERE variable_name IN
                    ('version', 'server_uuid', 'server_id', 'read_only', 'super_read_only', 'performance_schema',
                     'wsrep_on', 'group_replication_group_name', 'group_replication_single_primary_mode',
@@ -67,13 +67,14 @@ impl Server {
             Product::MariaDb => format!("server_id {}", known.get("server_id")),
         };
         let locks = Locks::of(conn, product, known.is_on("performance_schema")).await?;
-        let (many_write, increment) = (known.many_write(), known.get("auto_increment_increment").to_owned());
-        Ok(Self { product, history, locks, many_write, increment })
+        let has_other_primaries = known.has_other_primaries();
+        let increment = known.get("auto_increment_increment").to_owned();
+        Ok(Self { product, history, locks, has_other_primaries, increment })
     }
 
-    /// Refuses a server on which positions would not be trustworthy.
+    /// Refuses a server on which positions are not reliable.
     pub(super) fn refuse_positions(&self) -> Result<()> {
-        if self.many_write {
+        if self.has_other_primaries {
             let what = "the server shares writes with other primaries (Galera, or group replication with several primaries)";
             return Err(Error::new(Code::ServerUnfit, what)
                 .with_effect(
@@ -95,8 +96,8 @@ impl Server {
         Ok(())
     }
 
-    /// Who it is, for those outside. When it started is of no matter: a restart loses no committed event, and its
-    /// connections end with it.
+    /// Its identity, as the public type. The start time does not matter: a restart loses no committed event, and ends
+    /// all connections.
     pub(super) fn origin(&self) -> Origin {
         Origin { history: self.history.clone(), started: String::new() }
     }
@@ -110,17 +111,17 @@ impl Variables {
     }
 
     fn is_on(&self, name: &str) -> bool {
-        // MariaDB 12 has more words for read_only than ON.
+        // MariaDB 12 has more values for read_only than ON.
         !matches!(self.get(name).to_ascii_uppercase().as_str(), "" | "OFF" | "0" | "NO")
     }
 
-    fn many_write(&self) -> bool {
+    fn has_other_primaries(&self) -> bool {
         self.is_on("wsrep_on")
             || !self.get("group_replication_group_name").is_empty()
                 && !self.is_on("group_replication_single_primary_mode")
     }
 
-    /// Refuses a server that cannot be written to as it is done here.
+    /// Refuses a server that does not accept our writes.
     fn refuse(&self) -> Result<()> {
         if self.is_on("log_bin") && self.get("binlog_format").eq_ignore_ascii_case("STATEMENT") {
             return Err(Error::new(Code::ServerUnfit, "the server has binlog_format = STATEMENT")
@@ -136,7 +137,7 @@ impl Variables {
 }
 
 fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Result<()> {
-    // MariaDB may say 5.5.5- before its own version, for clients that know no version above 5.
+    // MariaDB may prefix its version with 5.5.5-, for clients that do not know versions above 5.
     let reported = version.trim_start_matches("5.5.5-").split(['-', '+']).next().unwrap_or_default();
     let mut parts = reported.split('.').map(|part| part.parse().unwrap_or(0));
     let mut part = || parts.next().unwrap_or(0);
@@ -164,14 +165,14 @@ mod tests {
             product: Product::MySql,
             history: String::new(),
             locks: None,
-            many_write: known.many_write(),
+            has_other_primaries: known.has_other_primaries(),
             increment: known.get("auto_increment_increment").to_owned(),
         };
         known.refuse().and(server.refuse_positions()).err().map(|error| error.code())
     }
 
     #[test]
-    fn a_server_with_other_writers_or_other_steps_is_refused() {
+    fn a_server_with_other_primaries_or_another_increment_is_refused() {
         assert_eq!(refused(&[("wsrep_on", "OFF"), ("read_only", "OFF")]), None);
         assert_eq!(refused(&[("wsrep_on", "ON")]), Some(Code::ServerUnfit));
         let group = ("group_replication_group_name", "aaaa");
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_apart_whatever_stands_around_them() {
+    fn versions_are_parsed_with_any_prefix_and_suffix() {
         let (my, maria) = (Product::MySql, Product::MariaDb);
         for (product, version, fits) in [
             (my, "8.0.16", true),

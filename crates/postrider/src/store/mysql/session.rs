@@ -1,8 +1,7 @@
-//! One connection: which server it leads to, what is said on it, and the transactions on it.
+//! One connection: its server, its statements, and its transactions.
 //!
-//! The driver has no way to take a half-read answer back. A caller that stops waiting in the middle, by dropping the
-//! future or because the time is over, leaves a connection of no use: it is not asked again, and the server rolls
-//! back what was open on it.
+//! The driver cannot discard a partly read answer. If a caller stops waiting, because the future is dropped or the time
+//! limit has passed, the connection is not used any more, and the server rolls back its open transaction.
 
 use std::time::Duration;
 
@@ -14,11 +13,7 @@ use super::row_state::Names;
 use super::server::Server;
 use crate::{Code, Error, Event, Ident, Outbox, Result, Written};
 
-/// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says, unless the operator gives another limit. Longer than any wait for a lock.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-
-/// The same within a transaction: an operator's verb may read all of a large outbox.
+/// The time for an answer within a transaction: an operator's command may read all of a large outbox.
 const LONG_ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
 /// Parameters of a statement, in the order of the question marks.
@@ -43,11 +38,11 @@ pub(super) use named;
 pub(in crate::store) struct Session {
     conn: Conn,
     schema: Ident,
-    /// The table with a state per row, if it is about one.
+    /// The table with a state per row, if that is the outbox.
     rows: Option<Names>,
     pub(super) server: Server,
     answer_within: Duration,
-    /// Something was asked and its answer is not fully read, or a transaction is open.
+    /// A statement was sent and its answer is not fully read, or a transaction is open.
     is_busy: bool,
     is_broken: bool,
 }
@@ -59,12 +54,12 @@ pub(super) enum Access {
     Writes,
 }
 
-/// Whether a prepared statement is worth keeping for the next time.
+/// Whether to keep a prepared statement for the next use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prepared {
     /// The text is the same every time.
     Kept,
-    /// The text has numbers in it that will be others.
+    /// The text contains numbers that differ every time.
     Once,
 }
 
@@ -73,18 +68,18 @@ impl Session {
         Self { conn, schema, rows: None, server, answer_within, is_busy: false, is_broken: false }
     }
 
-    /// From here on statements are about this table.
+    /// Sets the table that statements use from now on.
     pub(super) fn set_rows(&mut self, rows: Names) {
         self.rows = Some(rows);
     }
 
-    /// A statement with the names put in.
+    /// A statement with the names inserted.
     fn text(&self, statement: &str) -> String {
         let of_rows = self.rows.as_ref().map(|rows| rows.put_into(statement));
         self.schema.put_into_mysql(of_rows.as_deref().unwrap_or(statement))
     }
 
-    /// Whether anything can still be asked on it.
+    /// Whether the connection can still be used.
     pub(super) fn is_usable(&self) -> bool {
         !self.is_busy && !self.is_broken && !self.conn.is_disconnected()
     }
@@ -94,14 +89,14 @@ impl Session {
         &self.schema
     }
 
-    /// Another server than expected: nothing more is asked on this connection.
+    /// Another server has answered: marks the connection as unusable and returns the error for the caller.
     pub(super) fn give_up(&mut self) -> Error {
         self.is_broken = true;
         Error::new(Code::StoreFailed, "the server behind the connection was replaced")
             .with_hint("nothing to do: the subscription is loaded again")
     }
 
-    /// Runs one statement as a transaction of its own.
+    /// Runs one statement as a transaction.
     pub(super) async fn autocommit(
         &mut self,
         access: Access,
@@ -114,7 +109,7 @@ impl Session {
         rows
     }
 
-    /// The same; answers how many rows it found to change.
+    /// The same. Returns how many rows matched, changed or not.
     pub(super) async fn autocommit_changes(
         &mut self,
         statement: &str,
@@ -124,11 +119,12 @@ impl Session {
         Ok(self.conn.affected_rows())
     }
 
-    /// Runs one statement that reads, as a transaction of its own, and hands every row over as it comes: what is
-    /// done with it is done while the server gets the next ones ready. An error of the caller that takes them is the
-    /// answer, once the last row is here.
+    /// Runs one statement that reads, as a transaction, and passes every row to `take` as it arrives: rows are
+    /// processed while the server prepares the next ones. After an error of `take`, the remaining rows are read and
+    /// discarded.
     ///
-    /// Prepared, because then values come as they are: texts cost the server as much again.
+    /// The statement is prepared: then values are sent in binary form. Sent as text, they cost the server twice as
+    /// much.
     pub(super) async fn each(
         &mut self,
         prepared: Prepared,
@@ -161,8 +157,8 @@ impl Session {
         answer.and(taken)
     }
 
-    /// Sends several statements at once, without parameters, and reads the answers of all of them. The server runs
-    /// them to the end, whether the caller waits or not. An error leaves out those that follow.
+    /// Sends several statements without parameters at once, and reads all answers. The server runs them to the end even
+    /// if the caller stops waiting. After an error, the statements that follow are not run.
     pub(super) async fn several(&mut self, access: Access, statements: &str) -> Result<Vec<Vec<Row>>> {
         self.is_busy = true;
         let text = self.text(statements);
@@ -172,7 +168,7 @@ impl Session {
             while !result.is_empty() {
                 all.push(result.collect::<Row>().await?);
             }
-            // The error of a statement that has no rows looks like the end; only here is it told.
+            // The error of a statement without rows looks like the end of the results; this call returns it.
             result.drop_result().await?;
             Ok(all)
         };
@@ -182,7 +178,7 @@ impl Session {
         answers
     }
 
-    /// Begins a transaction that writes. It sees what is committed at each of its statements.
+    /// Begins a transaction that writes. Each of its statements sees what is committed by then.
     pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
         self.begin_as("START TRANSACTION READ WRITE").await
     }
@@ -215,7 +211,7 @@ impl Session {
             SqlParams::Positional(values) => !values.is_empty(),
             SqlParams::Named(_) => true,
         };
-        // A statement without parameters is not worth preparing, and some cannot be.
+        // Statements without parameters are not prepared: it is not worth it, and some cannot be.
         let answer = async {
             if has_params { self.conn.exec(text, params).await } else { self.conn.query(text).await }
         };
@@ -223,7 +219,7 @@ impl Session {
         self.in_time(within, access, answer)
     }
 
-    /// An answer, if there was one in time and the connection is good for another.
+    /// Converts an answer that may have timed out, and marks the connection as unusable if it must be.
     fn in_time<T>(
         &mut self,
         within: Duration,
@@ -246,7 +242,8 @@ impl Session {
     }
 }
 
-/// A transaction of several statements. Dropped without [`finish`](Self::finish) it takes its connection along.
+/// A transaction of several statements. If it is dropped before [`finish`](Self::finish), the connection is not used
+/// any more.
 pub(super) struct Tx<'a> {
     session: &'a mut Session,
 }
@@ -261,13 +258,13 @@ impl Tx<'_> {
         Ok(self.query(statement, params).await?.into_iter().next())
     }
 
-    /// How many rows were found to change.
+    /// How many rows matched, changed or not.
     pub(super) async fn execute(&mut self, statement: &str, params: impl Into<SqlParams>) -> Result<u64> {
         self.query(statement, params).await?;
         Ok(self.session.conn.affected_rows())
     }
 
-    /// Has events written in this transaction. After an error nothing more is asked on the connection.
+    /// Writes events in this transaction. After an error the connection is not used any more.
     pub(super) async fn write(&mut self, to: &Outbox, events: Vec<Event>) -> Result<Vec<Written>> {
         let session = &mut *self.session;
         let written = tokio::time::timeout(LONG_ANSWER_WITHIN, to.write_all(&mut session.conn, events)).await;
@@ -286,7 +283,7 @@ impl Tx<'_> {
         &self.session.schema
     }
 
-    /// Commits what went well and takes back what did not.
+    /// Commits if the result is a success, else rolls back.
     pub(super) async fn finish<T>(self, result: Result<T>) -> Result<T> {
         let (access, last) = match &result {
             Ok(_) => (Access::Writes, "COMMIT"),

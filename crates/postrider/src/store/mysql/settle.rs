@@ -37,21 +37,21 @@ pub(super) fn recorded(name: &str, epoch: Epoch, progress: &Progress) -> NamedPa
     }
 }
 
-/// What [`SETTLE`] needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
-/// middle leaves no lock behind. The parameters are those of [`recorded`], and rows as JSON: `:parked` are
-/// [`ParkedJson`], `:removed` are [`RemovedJson`].
-const REMEMBER: &str = "
+/// Sets the variables of [`SETTLE`], so that it can be sent as a whole: a relay that dies in the middle leaves no lock
+/// behind. The parameters are those of [`recorded`], and rows as JSON: `:parked` are [`ParkedJson`], `:removed` are
+/// [`RemovedJson`].
+const SET_VARIABLES: &str = "
     SET @postrider_name = :name, @postrider_epoch = :epoch,
         @postrider_floor = :floor, @postrider_done = :done,
         @postrider_highest = :highest, @postrider_highest_id = :highest_id,
         @postrider_trial = :trial, @postrider_deaths = :trial_deaths,
         @postrider_parked = :parked, @postrider_removed = :removed";
 
-/// It begins with the lock on the progress row: a takeover waits for it, or makes it find nothing, and then
-/// nothing else finds the epoch either. Of the parked rows, one that another process has changed is left alone: its seal `w`
-/// is not the one that is expected. Tables made of JSON belong to the current database, so there has to be one.
+/// Begins with the lock on the progress row: either a takeover waits for it, or the takeover came first, the epoch is
+/// not found and nothing is changed. A parked row that another process has changed does not have the expected seal `w`
+/// and is not written. JSON_TABLE needs a current database, hence `USE`.
 ///
-/// `{removed}` and `{written}` are the positions of these rows: they let the server use the index.
+/// `{removed}` and `{written}` are the positions of these rows, with which the server uses the index.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
 const SETTLE: &str = concat!(
@@ -97,7 +97,7 @@ const SETTLE: &str = concat!(
     SELECT @postrider_owns"
 );
 
-/// A row to write. The server takes it apart by these names.
+/// A row to write. JSON_TABLE reads it by these names.
 #[derive(Debug, Serialize)]
 struct ParkedJson {
     /// Its position.
@@ -136,11 +136,11 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
     let mut values = recorded(&subscription, epoch, &Progress { done, highest, trial });
     if park.is_empty() && unpark.is_empty() {
-        // One statement is enough, and it finds the row or not.
+        // One statement is enough.
         let found = conn.session()?.autocommit_changes(RECORD, values).await?;
         return Ok(if found > 0 { Settled::Done } else { Settled::Fenced });
     }
-    // What is written stays, whether it is also to be removed or not.
+    // If a row is both removed and written, it is written.
     let written: BTreeSet<Position> = park.iter().map(|row| row.position).collect();
     let removed: Vec<Position> = unpark.into_iter().filter(|position| !written.contains(position)).collect();
     let known = conn.known(&subscription);
@@ -149,17 +149,17 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
         "removed" => removed_json(&removed, epoch, known)?,
     });
     let session = conn.session()?;
-    session.autocommit(Access::Reads, REMEMBER, values).await?;
+    session.autocommit(Access::Reads, SET_VARIABLES, values).await?;
     let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
     let settled = owns(session.several(Access::Writes, &statements).await);
     if settled.is_err() && session.several(Access::Reads, "ROLLBACK").await.is_err() {
-        // An error leaves out what follows, the end of the transaction as well. The next one would commit it.
+        // After an error, the COMMIT was not run and the transaction is open: the next transaction would commit it.
         _ = session.give_up();
     }
     settled
 }
 
-/// The last answer, without which the transaction was not committed.
+/// The last answer. Without it, the transaction was not committed.
 fn owns(answers: Result<Vec<Vec<Row>>>) -> Result<Settled> {
     let answers = answers?;
     let owns = answers.iter().rev().find_map(|rows| rows.first());
@@ -178,7 +178,7 @@ pub(super) async fn put_progress(
     tx.execute(RECORD, recorded(name, epoch, progress)).await.map(|_| ())
 }
 
-/// Rows to write as one JSON text. Of several for one position the last counts.
+/// Rows to write as one JSON text. If there are several rows for one position, the last is used.
 fn parked_json(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> Result<String> {
     let rows: BTreeMap<Position, ParkedRow> = rows.into_iter().map(|row| (row.position, row)).collect();
     let written = rows.into_values().map(|row| ParkedJson {

@@ -1,4 +1,4 @@
-//! TLS that proves whom we talk to: the chain up to an authority we believe, and the name of the host.
+//! TLS with a verified server: its certificate chain up to a trusted root, and its host name.
 
 use std::path::Path;
 
@@ -8,11 +8,10 @@ use rustls::RootCertStore;
 use crate::store::address::{Certificates, roots_missing};
 use crate::{Code, Error, Result};
 
-/// What encrypts a connection. The files are read at every connection, so that a renewed certificate counts from
-/// the next one on.
+/// The TLS options. Reads the files for every connection, so that a renewed certificate is used from the next one on.
 pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
-    // The driver takes the provider of the process, and panics where there is more than one to choose from. A provider
-    // that the process has chosen before is kept.
+    // The driver uses the process's default provider, and panics if there are several and none is the default. If the
+    // process has set a default before, it is kept.
     _ = rustls::crypto::ring::default_provider().install_default();
     let roots: Vec<_> = match &certificates.root {
         Some(file) => {
@@ -23,7 +22,7 @@ pub(super) fn encryption(certificates: &Certificates) -> Result<SslOpts> {
             })?;
             vec![file.clone().into()]
         }
-        // One that cannot be read is left out: systems carry odd ones, and the others are good.
+        // Certificates that cannot be parsed are skipped: some systems contain such, and the others are usable.
         None => {
             let system = rustls_native_certs::load_native_certs().certs.into_iter();
             let readable = system.filter(|root| RootCertStore::empty().add(root.clone()).is_ok());

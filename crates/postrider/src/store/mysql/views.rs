@@ -1,29 +1,26 @@
-//! Views over the default layout, for operators with their own tools. Made on request.
+//! Views over the default layout, for operators who use other tools. Created on request.
 
 use super::migrate;
 use super::session::{Access, Session};
 use crate::Result;
+use crate::store::event_counts::log_events;
 
 /// Every event with its state.
 const STATE: &str = include_str!("views/state.sql");
 
-/// What the views are made of.
+/// The views; `{state}` is [`STATE`].
 const VIEWS: &str = include_str!("views/views.sql");
 
-/// Every event with its state, as a tally reads it.
+/// Every event with its state, for a [count](crate::store::event_counts).
 pub(super) fn events() -> String {
-    format!(
-        "SELECT subscription, type AS event_type, producer, time AS created_at, NULL AS delivered_at, state, is_due,
-                attempts
-         FROM ({STATE}) AS o"
-    )
+    log_events(STATE, "NULL")
 }
 
-/// Makes the views, or replaces them. Several processes may do so at once. Where it breaks off it goes on the next time.
-pub(super) async fn make(session: &mut Session) -> Result<()> {
+/// Creates or replaces the views. Several processes may do so at once. If it is interrupted, run it again.
+pub(super) async fn create(session: &mut Session) -> Result<()> {
     migrate::check(session).await?;
     let lock = migrate::lock(session).await?;
-    let made = session.several(Access::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await;
+    let created = session.several(Access::Writes, &VIEWS.replace("{state}", STATE.trim_end())).await;
     migrate::unlock(session, &lock).await?;
-    made.map(drop)
+    created.map(drop)
 }

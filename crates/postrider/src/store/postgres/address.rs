@@ -1,4 +1,4 @@
-//! The address of a database, and whether the way to it has to be encrypted.
+//! The address of a database, and whether connections to it use TLS.
 
 use std::net::IpAddr;
 
@@ -8,20 +8,20 @@ use tokio_postgres::config::{Host, SslMode};
 use crate::store::address::{self, Certificates, TlsParameter, TlsUrl};
 use crate::{Code, Error, Result};
 
-/// What a URL says, in the driver's words and ours.
+/// A parsed URL.
 pub(super) struct Address {
     pub(super) config: Config,
     pub(super) certificates: Certificates,
-    /// The URL says `sslmode=disable`.
+    /// The URL has `sslmode=disable`.
     pub(super) is_plain_by_choice: bool,
 }
 
 impl Address {
-    /// From a URL or libpq's words. Of libpq's `sslmode`s only two meanings are left: `disable`, and verified.
-    /// `require`, `verify-ca` and `verify-full` demand a certificate that is right for the host. `prefer`,
-    /// `allow` and none decide by the way to the server: within this machine plain, elsewhere as `require`.
+    /// From a URL or a libpq connection string. libpq's `sslmode`s have only two meanings here: no TLS, and TLS with a
+    /// verified certificate. `require`, `verify-ca` and `verify-full` all verify the certificate for the host.
+    /// `prefer`, `allow`, or no mode, depends on the host: no TLS on this machine, verified elsewhere.
     pub(super) fn parse(text: &str) -> Result<Self> {
-        let TlsUrl { url, certificates, mode: wish } = TlsUrl::parse(text, |name, value| match name {
+        let TlsUrl { url, certificates, mode } = TlsUrl::parse(text, |name, value| match name {
             "sslmode" => Some(TlsParameter::Mode),
             "sslrootcert" if value == "system" => Some(TlsParameter::SystemRoot),
             "sslrootcert" => Some(TlsParameter::Root),
@@ -40,15 +40,15 @@ impl Address {
             let what = "the address of the PostgreSQL database has one @ too many";
             return Err(Error::new(Code::ConfigValue, what).with_hint("in a password, encode @ as %40"));
         }
-        if let Some(asked) = wish.map(mode) {
-            config.ssl_mode(asked?);
+        if let Some(mode) = mode {
+            config.ssl_mode(tls_mode(mode)?);
         }
         let is_plain_by_choice = config.get_ssl_mode() == SslMode::Disable;
         let leaves_machine = leaves_machine(&config);
         config.ssl_mode(match config.get_ssl_mode() {
             SslMode::Prefer if !leaves_machine => SslMode::Disable,
             SslMode::Disable => SslMode::Disable,
-            // A socket of this machine has no name that a certificate could be for; libpq ignores the mode, too.
+            // A Unix socket has no host name that a certificate could be for; libpq ignores the mode, too.
             _ if config.get_hosts().iter().all(is_socket) && config.get_hostaddrs().is_empty() => {
                 SslMode::Disable
             }
@@ -57,14 +57,14 @@ impl Address {
         Ok(Self { config, certificates, is_plain_by_choice })
     }
 
-    /// Whether what is sent can be read on a network.
+    /// Whether traffic crosses a network unencrypted.
     pub(super) fn is_exposed(config: &Config) -> bool {
         config.get_ssl_mode() == SslMode::Disable && leaves_machine(config)
     }
 }
 
 /// Parameters of libpq that the driver does not have.
-const LIBPQ_ALONE: [&str; 14] = [
+const LIBPQ_ONLY: [&str; 14] = [
     "client_encoding",
     "fallback_application_name",
     "gssencmode",
@@ -81,19 +81,19 @@ const LIBPQ_ALONE: [&str; 14] = [
     "ssl_min_protocol_version",
 ];
 
-/// What the driver says of an address, unless it may repeat a part of it: a password that was not quoted can look
-/// like a parameter of its own.
-fn without_values(said: &str) -> &str {
-    let unknown = said.strip_prefix("unknown option `").and_then(|name| name.strip_suffix('`'));
+/// The driver's message about an address, unless it may repeat a part of it: an unquoted password can look like a
+/// parameter.
+fn without_values(message: &str) -> &str {
+    let unknown = message.strip_prefix("unknown option `").and_then(|name| name.strip_suffix('`'));
     match unknown {
-        Some(name) if LIBPQ_ALONE.contains(&name) => said,
+        Some(name) if LIBPQ_ONLY.contains(&name) => message,
         Some(_) => "it has an unknown parameter",
-        None if said.starts_with("invalid value for option `") => said,
+        None if message.starts_with("invalid value for option `") => message,
         None => "its format is not valid",
     }
 }
 
-fn mode(word: &str) -> Result<SslMode> {
+fn tls_mode(word: &str) -> Result<SslMode> {
     match word {
         "disable" => Ok(SslMode::Disable),
         "allow" | "prefer" => Ok(SslMode::Prefer),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_the_machine_is_encrypted_unless_somebody_says_otherwise() {
+    fn traffic_to_other_machines_is_encrypted_unless_the_url_disables_it() {
         for (url, mode) in [
             ("postgres://db.example.org/shop", SslMode::Require),
             ("postgres://10.0.0.1/shop", SslMode::Require),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_taken_out_of_the_url_and_the_rest_is_left() {
+    fn certificates_are_removed_from_the_url_and_the_rest_stays() {
         let url = "postgres://u:p%3F@h/db?sslrootcert=%2Fca%20s.pem&application_name=shop&sslcert=a&sslkey=b";
         let Address { config, certificates, .. } = read(url);
         let Certificates { root, client, client_key } = certificates;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_be_read_is_not_repeated() {
+    fn the_error_for_an_invalid_address_does_not_repeat_it() {
         for url in [
             "postgres://u:secret@h/db?sslmode=secret",
             "postgres://u:secret@h:secret/db",
@@ -187,9 +187,9 @@ mod tests {
             assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
         }
         let named = |url| Address::parse(url).err().map(|error| error.message().to_owned());
-        let said = |why| Some(format!("the address of the PostgreSQL database is not valid: {why}"));
-        assert_eq!(named("postgres://h:x/db"), said("invalid value for option `port`"));
-        assert_eq!(named("postgres://h/db?passfile=x"), said("unknown option `passfile`"));
-        assert_eq!(named("postgres://h/db?passfil=x"), said("it has an unknown parameter"));
+        let invalid = |why| Some(format!("the address of the PostgreSQL database is not valid: {why}"));
+        assert_eq!(named("postgres://h:x/db"), invalid("invalid value for option `port`"));
+        assert_eq!(named("postgres://h/db?passfile=x"), invalid("unknown option `passfile`"));
+        assert_eq!(named("postgres://h/db?passfil=x"), invalid("it has an unknown parameter"));
     }
 }

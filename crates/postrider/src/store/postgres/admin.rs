@@ -1,4 +1,4 @@
-//! Verbs of the operator: subscribe, pause, halt, accept a new history.
+//! The operator's commands: subscribe, pause, halt, accept a new history.
 
 use tokio_postgres::Row;
 
@@ -6,11 +6,12 @@ use super::connection::Guard;
 use super::lease::unknown;
 use super::session::Tx;
 use super::settle::put_progress;
-use super::{maintain, row};
+use super::{log_tx, row};
 use crate::ledger::Intervals;
 use crate::store::log_tx::start_progress;
+use crate::store::subscription::require_found;
 use crate::store::{Epoch, Settled, Start};
-use crate::{Error, Position, Result};
+use crate::{Position, Result};
 
 /// Whether the subscription exists.
 pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result<bool> {
@@ -21,7 +22,7 @@ pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
-    maintain::keep_events(tx).await?;
+    log_tx::keep_events(tx).await?;
     // Index: the primary key (name).
     let sql = "INSERT INTO {schema}.subscriptions (name, history)
                VALUES ($1, $2)
@@ -41,7 +42,28 @@ pub(super) async fn pause(conn: &mut Guard<'_>, subscription: &str, reason: Opti
                SET paused = $2, updated_at = clock_timestamp()
                WHERE name = $1
                RETURNING 1";
-    known(subscription, conn.query(sql, &[&subscription, &reason]).await?.len())
+    require_found(subscription, !conn.query(sql, &[&subscription, &reason]).await?.is_empty())
+}
+
+/// An UPDATE of the subscription `$1` by an owner with epoch `$2`. Returns a row if the subscription exists, with
+/// whether it was updated. Index: the primary key (name).
+macro_rules! update_as_owner {
+    ($set:literal, $fence:literal) => {
+        concat!(
+            "WITH updated AS (
+                 UPDATE {schema}.subscriptions
+                 SET ",
+            $set,
+            ", updated_at = clock_timestamp()
+                 WHERE name = $1 AND ",
+            $fence,
+            "    RETURNING name
+             )
+             SELECT updated.name IS NOT NULL
+             FROM {schema}.subscriptions AS s LEFT JOIN updated ON true
+             WHERE s.name = $1"
+        )
+    };
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
@@ -51,17 +73,8 @@ pub(super) async fn pause_as_owner(
     epoch: Epoch,
     reason: &str,
 ) -> Result<Settled> {
-    // Index: the primary key (name).
-    let sql = "WITH paused AS (
-                   UPDATE {schema}.subscriptions
-                   SET paused = $3, updated_at = clock_timestamp()
-                   WHERE name = $1 AND epoch = $2
-                   RETURNING name
-               )
-               SELECT paused.name IS NOT NULL
-               FROM {schema}.subscriptions AS s LEFT JOIN paused ON true
-               WHERE s.name = $1";
-    fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
+    let sql = update_as_owner!("paused = $3", "epoch = $2");
+    settled(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
 /// See [`Store::halt`](crate::store::Store::halt).
@@ -71,39 +84,30 @@ pub(super) async fn halt(
     epoch: Epoch,
     reason: &str,
 ) -> Result<Settled> {
-    // Index: the primary key (name).
-    let sql = "WITH halted AS (
-                   UPDATE {schema}.subscriptions
-                   SET halted = $3, updated_at = clock_timestamp()
-                   WHERE name = $1 AND epoch <= $2
-                   RETURNING name
-               )
-               SELECT halted.name IS NOT NULL
-               FROM {schema}.subscriptions AS s LEFT JOIN halted ON true
-               WHERE s.name = $1";
-    fenced(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
+    let sql = update_as_owner!("halted = $3", "epoch <= $2");
+    settled(subscription, &conn.query(sql, &[&subscription, &epoch.0, &reason]).await?)
 }
 
-/// Halts a subscription whose row is locked: no epoch can be given out meanwhile.
+/// Halts a subscription whose row is locked, so that its epoch cannot change meanwhile.
 pub(super) async fn set_halted(tx: &Tx<'_>, subscription: &str, reason: &str) -> Result<()> {
     // Index: the primary key (name).
     let sql = "UPDATE {schema}.subscriptions
                SET halted = $2, updated_at = clock_timestamp()
                WHERE name = $1
                RETURNING 1";
-    known(subscription, tx.query(sql, &[&subscription, &reason]).await?.len())
+    require_found(subscription, !tx.query(sql, &[&subscription, &reason]).await?.is_empty())
 }
 
-/// Whether the owner's word was taken. Without a row there is no such subscription.
-fn fenced(subscription: &str, rows: &[Row]) -> Result<Settled> {
+/// The result of [`update_as_owner!`].
+fn settled(subscription: &str, rows: &[Row]) -> Result<Settled> {
     let row = rows.first().ok_or_else(|| unknown(subscription))?;
     Ok(if row::get(row, 0)? { Settled::Done } else { Settled::Fenced })
 }
 
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
-/// lease: an owner that still believes in the old history can no longer settle over the new progress.
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that
+/// an owner that still uses the old history cannot overwrite the new progress.
 pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
-    maintain::keep_events(tx).await?;
+    log_tx::keep_events(tx).await?;
     // Index: the primary key (name), of both tables.
     let sql = "UPDATE {schema}.subscriptions
                SET epoch = epoch + 1, halted = NULL, history = $2
@@ -117,8 +121,8 @@ pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: S
     put_progress(tx, subscription, epoch, &progress).await
 }
 
-/// Removes the parked rows whose events are read again, and those whose position another event has got: theirs is
-/// gone. What is done above the floor is not read again: its rows stay.
+/// Removes the parked rows whose events are read again, and those whose position now holds another event. Rows of
+/// positions that are done above the floor stay: their events are not read again.
 async fn forget_parked(tx: &Tx<'_>, subscription: &str, done: &Intervals) -> Result<()> {
     // Index: the primary key (subscription, position).
     let above = "SELECT position FROM {schema}.parked WHERE subscription = $1 AND position > $2";
@@ -134,8 +138,4 @@ async fn forget_parked(tx: &Tx<'_>, subscription: &str, done: &Intervals) -> Res
                   WHERE p.subscription = $1 AND e.position = p.position AND e.id <> p.event_id";
     tx.execute(others, &[&subscription]).await?;
     Ok(())
-}
-
-fn known(subscription: &str, rows: usize) -> Result<(), Error> {
-    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
 }

@@ -1,21 +1,17 @@
-//! Handing events over to a table with a state per row in the same database.
+//! Moves events between the default layout and a table with a state per row in the same database.
 
 use super::failure::failed;
 use super::row::get;
 use super::session::Tx;
 use super::statement::{Params, query_unnamed};
 use super::{PostgresStore, row_state, settle};
-use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
+use crate::adopt::{AdoptSource, Batch, BatchTx, Counts, Moved, write_batch};
 use crate::layout::{Ability, RowTable};
 use crate::store::connection::Reached;
 use crate::store::{Settled, log_tx};
-use crate::{BoxFuture, Result, Written};
+use crate::{BoxFuture, Event, Outbox, Result, Written};
 
-impl HandsOver for PostgresStore {
-    fn table(&self) -> Option<RowTable> {
-        None
-    }
-
+impl AdoptSource for PostgresStore {
     fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>> {
         let name = subscription.to_owned();
         Box::pin(async move {
@@ -29,65 +25,69 @@ impl HandsOver for PostgresStore {
         })
     }
 
-    fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
+    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(async move {
             let mut conn = self.0.settler.lock().await?;
-            let settlement = parcel.settlement.clone();
+            let settlement = batch.settlement.clone();
             let name = settlement.subscription.clone();
             conn.check_lease(&name)?;
             let server = conn.server()?;
             let reached = Reached::of(&settlement);
             let tx = conn.begin().await?;
             if settle::settle_in(&tx, settlement, &server).await? == Settled::Fenced {
-                return Ok(HandedOver::Fenced);
+                return Ok(Moved::Fenced);
             }
-            write(&tx, parcel).await?;
+            write(&tx, batch).await?;
             tx.commit().await?;
             conn.remember_reached(&name, reached);
-            Ok(HandedOver::Done)
+            Ok(Moved::Done)
         })
     }
 }
 
-/// Writes the events of a parcel, in the transaction that settles them.
-pub(super) async fn write(tx: &Tx<'_>, mut parcel: Parcel) -> Result<()> {
-    let Some(table) = parcel.to.table().cloned() else {
-        for call in parcel.calls() {
-            tx.in_time(parcel.to.write_all(tx.client(), call)).await?;
-        }
-        return Ok(());
-    };
-    let needs = row_state::adopt(table.layout());
-    if let Some(make_way) = needs.make_way {
-        let ids: Vec<String> = parcel.events.iter().map(|event| event.id.to_string()).collect();
-        run(tx, &table, make_way, &[&ids]).await?;
-    }
-    let mut written: Vec<Written> = Vec::with_capacity(parcel.events.len());
-    for call in parcel.calls() {
-        // Rows with UUIDs of one microsecond are ordered by the number of their statement.
-        if table.layout().has(Ability::Uuids) {
-            for event in call {
-                written.push(tx.in_time(parcel.to.write(tx.client(), event)).await?);
-            }
-        } else {
-            written.extend(tx.in_time(parcel.to.write_all(tx.client(), call)).await?);
-        }
-    }
-    let tried = written.iter().zip(&parcel.attempts).filter(|(_, attempts)| **attempts > 0);
-    for (written, attempts) in tried {
-        let id = match table.layout().has(Ability::Uuids) {
-            true => written.id.to_string(),
-            false => written.position.to_string(),
-        };
-        let (attempts, limit) = (i64::from(*attempts), i64::from(table.max_attempts));
-        run(tx, &table, needs.tried, &[&id, &attempts, &limit]).await?;
-    }
-    Ok(())
+/// Writes the events of a batch, in the transaction that settles them.
+pub(super) async fn write(tx: &Tx<'_>, batch: Batch) -> Result<()> {
+    write_batch(&mut PostgresBatchTx(tx), batch).await
 }
 
-/// Runs a statement about a table that is not the store's own.
-async fn run(tx: &Tx<'_>, table: &RowTable, statement: &str, params: Params<'_>) -> Result<()> {
-    let sql = table.put_into(statement);
-    let answer = async { query_unnamed(tx.client(), &sql, params).await.map_err(failed) };
-    tx.in_time(answer).await.map(|_| ())
+struct PostgresBatchTx<'a>(&'a Tx<'a>);
+
+impl PostgresBatchTx<'_> {
+    /// Runs a statement about a table that is not the store's own.
+    async fn run(&self, table: &RowTable, statement: &str, params: Params<'_>) -> Result<()> {
+        let sql = table.put_into(statement);
+        let ran = async { query_unnamed(self.0.client(), &sql, params).await.map_err(failed) };
+        self.0.in_time(ran).await.map(drop)
+    }
+}
+
+impl BatchTx for PostgresBatchTx<'_> {
+    async fn write_events(&mut self, to: &Outbox, events: Vec<Event>) -> Result<Vec<Written>> {
+        // Rows with UUIDs and the same creation time are ordered by the number of their statement.
+        if !to.table().is_some_and(|table| table.layout().has(Ability::Uuids)) {
+            return self.0.in_time(to.write_all(self.0.client(), events)).await;
+        }
+        let mut written = Vec::with_capacity(events.len());
+        for event in events {
+            written.push(self.0.in_time(to.write(self.0.client(), event)).await?);
+        }
+        Ok(written)
+    }
+
+    async fn delete_returned(&mut self, table: &RowTable, ids: Vec<String>) -> Result<()> {
+        match row_state::adopt(table.layout()).delete_returned {
+            Some(statement) => self.run(table, statement, &[&ids]).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn set_attempts(&mut self, table: &RowTable, row: &Written, attempts: u32) -> Result<()> {
+        let id = match table.layout().has(Ability::Uuids) {
+            true => row.id.to_string(),
+            false => row.position.to_string(),
+        };
+        let (attempts, limit) = (i64::from(attempts), i64::from(table.max_attempts));
+        let statement = row_state::adopt(table.layout()).set_attempts;
+        self.run(table, statement, &[&id, &attempts, &limit]).await
+    }
 }

@@ -1,29 +1,29 @@
-//! How transactions begin on one connection.
+//! The statements that begin transactions on one connection.
 
 use super::pooler::{newer_settings, settings_here};
 use super::session::Sharing;
 use crate::Ident;
 
-/// The statements that begin a transaction, made once per connection.
+/// The statements that begin a transaction, built once per connection.
 pub(super) struct Begins {
-    /// One statement that writes, on a shared connection.
+    /// For one statement that writes, on a pooled connection.
     pub(super) write: String,
-    /// One statement that reads, on a shared connection.
+    /// For one statement that reads, on a pooled connection.
     pub(super) read: String,
-    /// A transaction that is held open for its locks.
+    /// For a transaction that is held open for its locks.
     pub(super) hold: String,
-    /// One snapshot of the events.
+    /// For one snapshot of the events.
     pub(super) events: String,
-    /// What is said right after the `BEGIN` of a transaction of several statements: of one that writes, of one that reads.
+    /// Sent right after the `BEGIN` of a transaction of several statements: one that writes, one that reads.
     pub(super) after: [String; 2],
 }
 
 impl Begins {
-    /// `events_in` is the schema of the table `events`, where that is the outbox.
+    /// `events_in` is the schema of the table `events`, if that is the outbox.
     ///
-    /// A transaction that has to wait for the lock of a table takes its snapshot before it waits. If the table was rewritten
+    /// A query that must wait for the lock of a table takes its snapshot before it waits. If the table is rewritten
     /// meanwhile (`ALTER TABLE`, `VACUUM FULL`, `CLUSTER`), that snapshot shows none of its rows, and every event would
-    /// look deleted. A lock of its own is waited for without a snapshot; the one that follows shows the table as it is.
+    /// appear deleted. A separate `LOCK TABLE` waits without a snapshot; the snapshot that follows shows the table.
     pub(super) fn new(sharing: Sharing, version: i32, events_in: Option<&Ident>) -> Self {
         let all = format!("{}{}", settings_here!(), newer_settings(version, "SET LOCAL"));
         let settings = if sharing == Sharing::Own { "" } else { all.as_str() };
@@ -44,8 +44,8 @@ impl Begins {
     }
 }
 
-/// The statement that waits until no process rewrites the events, and keeps others from it until the transaction ends. Readers
-/// and writers are not disturbed.
+/// The statement that waits until no process rewrites the table, and prevents rewrites until the transaction ends. It
+/// does not conflict with readers and writers.
 fn lock(schema: &Ident) -> String {
     schema.put_into(LOCK)
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shared_connection_is_told_everything_and_an_own_one_only_what_is_new() {
+    fn a_pooled_connection_gets_all_settings_per_transaction_and_a_private_one_gets_none() {
         let schema = Ident::new("shop").unwrap();
         let own = Begins::new(Sharing::Own, 150_000, Some(&schema));
         assert_eq!(own.read, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");

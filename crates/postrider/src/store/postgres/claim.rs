@@ -13,6 +13,7 @@
 //!
 //! See [`holes`](crate::store::holes) for when a hole is declared dead, which means that no event can appear there.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio_postgres::Row;
@@ -20,8 +21,8 @@ use tokio_postgres::Row;
 use super::connect::PostgresConfig;
 use super::failure::failed;
 use super::history::{Incarnation, last_taken, started, timeline};
-use super::page::{self, payload_limit};
-use super::row::{self, event_columns, get};
+use super::page::{self, NONE_INLINE, is_row_damaged, payload_limit};
+use super::row::{self, get, with_columns};
 use super::session::{Access, Session};
 use super::shape::{self, SHAPE};
 use super::statement::Params;
@@ -55,30 +56,30 @@ const HEAD: &str = concat!(
 );
 
 /// Reads the tail alone, which needs no sort. Index: the primary key (position), one range.
-const READ_TAIL: &str = concat!(
-    "SELECT ",
-    event_columns!(),
-    " FROM ONLY {schema}.events
-      WHERE position BETWEEN $2 AND $3
-      ORDER BY position
-      LIMIT $4"
-);
+static READ_TAIL: LazyLock<String> = LazyLock::new(|| {
+    with_columns(
+        "SELECT {columns} FROM ONLY {schema}.events
+         WHERE position BETWEEN $2 AND $3
+         ORDER BY position
+         LIMIT $4",
+    )
+});
 
 /// Index: the primary key (position), one range per hole and one for the tail. The inner LIMIT equals the outer one. It
 /// prevents a sort of a hole that was filled with a million rows, and removes no row that the outer one would return.
-const READ: &str = concat!(
-    "SELECT ",
-    event_columns!(),
-    " FROM unnest($2::bigint[], $3::bigint[]) AS asked (first, last)
-      CROSS JOIN LATERAL (
-          SELECT * FROM ONLY {schema}.events
-          WHERE position BETWEEN asked.first AND asked.last
-          ORDER BY position
-          LIMIT $4
-      ) AS found
-      ORDER BY position
-      LIMIT $4"
-);
+static READ: LazyLock<String> = LazyLock::new(|| {
+    with_columns(
+        "SELECT {columns} FROM unnest($2::bigint[], $3::bigint[]) AS asked (first, last)
+         CROSS JOIN LATERAL (
+             SELECT * FROM ONLY {schema}.events
+             WHERE position BETWEEN asked.first AND asked.last
+             ORDER BY position
+             LIMIT $4
+         ) AS found
+         ORDER BY position
+         LIMIT $4",
+    )
+});
 
 /// Reads events from a loaded state on, over a separate connection. Once that is lost, every claim fails: what the
 /// claimer knows may belong to another history. A claim whose future is dropped changes nothing; the next claim reads
@@ -101,7 +102,7 @@ struct Answer {
 
 impl PostgresClaimer {
     pub(super) fn new(config: PostgresConfig, server: Option<Incarnation>, progress: &Progress) -> Self {
-        let tail = Tail::new(progress, config.patience());
+        let tail = Tail::new(progress, config.options().patience);
         Self { config, link: Link::Unopened, server, tail }
     }
 
@@ -115,11 +116,11 @@ impl PostgresClaimer {
         let ask = |payload_bytes_max| {
             session.in_time(Access::Reads, self.ask(session, &asked, budget, payload_bytes_max, now))
         };
-        let answer = match ask(payload_limit(budget)).await {
-            // The server cannot read a part of some row. Large columns are then read one event at a time, to find it.
-            Err(error) if error.code() == Code::RowDamaged => ask(-1).await?,
-            answer => answer?,
-        };
+        let mut answer = ask(payload_limit(budget)).await;
+        if is_row_damaged(&answer) {
+            answer = ask(NONE_INLINE).await;
+        }
+        let answer = answer?;
         let sequence = row::position(&answer.head, 2)?;
         self.refuse_other_server(&answer.head)?;
         if let Some(change) = self.tail.history_change(sequence, get(&answer.head, 4)?) {
@@ -150,8 +151,8 @@ impl PostgresClaimer {
         // One more than the budget, to know whether there are more events.
         let limit = i64::try_from(budget.events_max.max(1).saturating_add(1)).unwrap_or(i64::MAX);
         let (read, read_params): (_, Params<'_>) = match (asked.first.as_slice(), asked.last.as_slice()) {
-            ([first], [last]) => (READ_TAIL, &[&payload_bytes_max, first, last, &limit]),
-            _ => (READ, &[&payload_bytes_max, &asked.first, &asked.last, &limit]),
+            ([first], [last]) => (READ_TAIL.as_str(), &[&payload_bytes_max, first, last, &limit]),
+            _ => (READ.as_str(), &[&payload_bytes_max, &asked.first, &asked.last, &limit]),
         };
         let mark = self.tail.mark().map(Position::get);
         let head_params: Params<'_> = &[&mark];

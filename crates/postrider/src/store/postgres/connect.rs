@@ -14,49 +14,48 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error as SqlError, NoTls, Soc
 use super::address::Address;
 use super::failure::connect_failed;
 use super::pooler::{Pooler, SessionSettings, StartupToken, options_refused, set_for_session};
-use super::session::{ANSWER_WITHIN, Access, Session, Sharing, read_transaction};
+use super::session::{Access, Session, Sharing, read_transaction};
 use super::{migrate, row_state};
 use crate::layout::RowTable;
 use crate::store::AfterFailover;
-use crate::store::address::Certificates;
-use crate::store::holes::Patience;
+use crate::store::server_options::ServerOptions;
 use crate::{BoxFuture, Ident, Result};
+
+/// The age from which on writers are listed for a hole; until then the cheaper proof by horizon is enough.
+const LIST_WRITERS_AFTER: Duration = Duration::from_secs(1);
 
 /// How to reach an outbox in PostgreSQL.
 #[derive(Clone)]
 pub struct PostgresConfig {
     config: Config,
-    schema: Ident,
-    certificates: Certificates,
+    options: ServerOptions,
+    /// The URL has `sslmode=disable`.
     is_plain_by_choice: bool,
-    /// The caller's; ours if there is none.
+    /// The caller's connector; `None` for the built-in one.
     connector: Option<Connector>,
-    patience: Patience,
     pooler: Pooler,
     listens: bool,
-    after_failover: AfterFailover,
-    answer_within: Duration,
-    /// The table with a state per row, if that is the outbox.
-    rows: Option<Arc<RowTable>>,
 }
 
-/// Makes a connection with the TLS of the caller's choice, and spawns the task that drives it.
+/// Opens a connection, with or without TLS, and spawns the task that drives it.
 type Connector =
     Arc<dyn Fn(Config, Option<WakeSignal>) -> BoxFuture<'static, Result<Client, SqlError>> + Send + Sync>;
 
-/// Rung when a notification arrives, and when the connection has ended.
+/// Notified when a notification arrives, and when the connection has ended.
 pub(super) type WakeSignal = Arc<Notify>;
 
 impl PostgresConfig {
-    /// From a URL (`postgres://user:password@host/database`) or libpq's `key=value` words.
+    /// From a URL (`postgres://user:password@host/database`) or a libpq connection string (`key=value ...`).
     ///
-    /// Whatever leaves this machine is encrypted, and the server must prove that it is the host of that name;
-    /// `sslmode=disable` alone does without, and loopback addresses and sockets unless `sslmode=require` is
-    /// given. Needs the feature `postgres-tls`, or a connector given to [`tls`](Self::tls). A URL may also name
-    /// files: `sslrootcert` (else the system's authorities), `sslcert` and `sslkey`.
+    /// Connections to other machines use TLS, and the server's certificate is verified, including its host name;
+    /// `sslmode=disable` turns that off. Loopback addresses and Unix sockets are not encrypted, unless
+    /// `sslmode=require` is given for a loopback address. TLS needs the feature `postgres-tls`, or a connector given
+    /// to [`tls`](Self::tls). A URL may also name files: `sslrootcert` (the default is the system's root
+    /// certificates), `sslcert` and `sslkey`.
     ///
     /// # Errors
-    /// [`ConfigValue`](crate::Code::ConfigValue) if it is neither. The text is not repeated: it may hold a password.
+    /// [`ConfigValue`](crate::Code::ConfigValue) if the text is neither. The error does not repeat it: it may contain
+    /// a password.
     pub fn new(url: &str) -> Result<Self> {
         let Address { mut config, certificates, is_plain_by_choice } = Address::parse(url)?;
         if config.get_application_name().is_none() {
@@ -65,68 +64,61 @@ impl PostgresConfig {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(Duration::from_secs(10));
         }
-        // Who does not answer what was sent is taken for dead after this, not after the system's 15 minutes.
+        // A server that does not acknowledge packets is considered dead after this, not after the system's 15 minutes.
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(Duration::from_secs(30));
         }
-        // The same for who listens and never sends; the driver's own default is two hours.
+        // The same for a connection that only listens; the driver's default is two hours.
         if config.get_keepalives_idle() == Duration::from_secs(2 * 60 * 60) {
             config.keepalives_idle(Duration::from_secs(60));
         }
-        let patience = Patience { list_after: Duration::from_secs(1), holes_max: 10_000 };
         Ok(Self {
             config,
-            schema: Ident::default(),
-            certificates,
+            options: ServerOptions::new(certificates, LIST_WRITERS_AFTER),
             is_plain_by_choice,
             connector: None,
-            patience,
             pooler: Pooler::Detect,
             listens: false,
-            after_failover: AfterFailover::default(),
-            answer_within: ANSWER_WITHIN,
-            rows: None,
         })
     }
 
-    /// The schema with the outbox; `postrider` if not given.
+    /// The schema with the outbox. Default: `postrider`.
     #[must_use]
     pub fn schema(mut self, schema: Ident) -> Self {
-        self.schema = schema;
+        self.options.schema = schema;
         self
     }
 
-    /// The password, kept elsewhere than in the URL.
+    /// The password, if it is not in the URL.
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {
         self.config.password(password);
         self
     }
 
-    /// A file with the authorities to believe, in PEM, in place of the system's. Read at every connection.
+    /// A PEM file with root certificates to trust instead of the system's. Read for every connection.
     #[must_use]
     pub fn tls_root(mut self, file: impl Into<PathBuf>) -> Self {
-        self.certificates.root = Some(file.into());
+        self.options.certificates.root = Some(file.into());
         self
     }
 
-    /// Files with a certificate (and those that vouch for it) and its key, in PEM, that tell the server who
-    /// this is. Read at every connection.
+    /// PEM files with the client's certificate (followed by its intermediate certificates) and its key. Read for every
+    /// connection.
     #[must_use]
     pub fn tls_client(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.certificates.client = Some(certificate.into());
-        self.certificates.client_key = Some(key.into());
+        self.options.certificates.client = Some(certificate.into());
+        self.options.certificates.client_key = Some(key.into());
         self
     }
 
-    /// Whether what is sent can be read on a network: the URL says `sslmode=disable` and the server is
-    /// elsewhere.
+    /// Whether traffic crosses a network unencrypted: the URL has `sslmode=disable` and the server is another machine.
     pub fn is_exposed(&self) -> bool {
         Address::is_exposed(&self.config)
     }
 
-    /// How to encrypt the connection, for those who do it themselves. Demanded, unless the URL says
-    /// `sslmode=disable`; what is checked is the connector's affair.
+    /// A connector for TLS instead of the built-in one. TLS is then required, unless the URL has `sslmode=disable`. The
+    /// connector decides what is verified.
     #[must_use]
     pub fn tls<T>(mut self, tls: T) -> Self
     where
@@ -142,80 +134,76 @@ impl PostgresConfig {
         self
     }
 
-    /// Holes older than this are looked up in the lock table of the server; a second if not given.
+    /// The age from which on a hole is looked up in the server's lock table. Default: one second.
     #[must_use]
     pub fn list_writers_after(mut self, age: Duration) -> Self {
-        self.patience.list_after = age;
+        self.options.patience.list_after = age;
         self
     }
 
-    /// Holes to keep in mind before nothing new is read; 10,000 if not given.
+    /// The number of holes that are tracked. While there are this many, nothing new is read. Default: 10,000.
     #[must_use]
     pub fn holes_max(mut self, holes_max: usize) -> Self {
-        self.patience.holes_max = holes_max.max(1);
+        self.options.patience.holes_max = holes_max.max(1);
         self
     }
 
-    /// What stands between us and the server; found out if not given.
+    /// The pooler between this program and the server. Default: it is detected.
     #[must_use]
     pub fn pooler(mut self, pooler: Pooler) -> Self {
         self.pooler = pooler;
         self
     }
 
-    /// Whether a relay on this outbox LISTENs for the [`PostgresNotifier`](super::PostgresNotifier) of writers,
-    /// over one more connection. Not if not given: without a notifier there is nothing to hear, and polling
-    /// finds every event anyway. Behind a transaction pooler this does nothing.
+    /// Whether a relay on this outbox LISTENs, over one more connection, for the
+    /// [`PostgresNotifier`](super::PostgresNotifier) of writers. Default: no, because without a notifier there is
+    /// nothing to receive, and polling finds every event anyway. Behind a transaction pooler this has no effect.
     #[must_use]
     pub fn listen(mut self, listens: bool) -> Self {
         self.listens = listens;
         self
     }
 
-    /// Whether it listens, as far as nothing stands between; see [`listen`](Self::listen).
+    /// Whether the relay listens; see [`listen`](Self::listen).
     pub fn listens(&self) -> bool {
         self.listens
     }
 
-    /// What is taken to stand between this program and the server; see [`pooler`](Self::pooler).
+    /// The configured pooler; see [`pooler`](Self::pooler).
     pub fn pooler_choice(&self) -> Pooler {
         self.pooler
     }
 
-    /// What a failover of the server means; subscriptions halt if not given.
+    /// What a failover of the server means for the subscriptions. Default: they halt.
     #[must_use]
     pub fn after_failover(mut self, choice: AfterFailover) -> Self {
-        self.after_failover = choice;
+        self.options.after_failover = choice;
         self
     }
 
-    /// A server that has not answered by then is taken for dead, though its network says it is there, and another
-    /// connection is made; 30 seconds if not given. Not less than a settle may wait for a lock.
+    /// A server that has not answered within this time is considered dead, even if its network connection is alive,
+    /// and a new connection is opened. Default: 30 seconds. Must not be shorter than the 5 seconds for which a settle
+    /// may wait for a lock.
     #[must_use]
     pub fn answer_within(mut self, limit: Duration) -> Self {
-        self.answer_within = limit;
+        self.options.answer_within = limit;
         self
     }
 
-    pub(super) fn failover_choice(&self) -> AfterFailover {
-        self.after_failover
+    pub(super) fn options(&self) -> &ServerOptions {
+        &self.options
     }
 
-    /// The same database with a table of another layout as its outbox.
+    /// The same database with a table with a state per row as its outbox.
     pub(super) fn with_rows(&self, rows: RowTable) -> Self {
-        Self { rows: Some(Arc::new(rows)), ..self.clone() }
+        Self { options: self.options.with_rows(rows), ..self.clone() }
     }
 
     pub(crate) fn schema_name(&self) -> &Ident {
-        &self.schema
+        &self.options.schema
     }
 
-    pub(super) fn patience(&self) -> Patience {
-        self.patience
-    }
-
-    /// A connection for the caller, to read the database or write to it, with the settings that the server has for
-    /// the user, and without any check of the server and its tables.
+    /// A connection for the caller, with the user's own settings, and without any check of the server and its tables.
     ///
     /// # Errors
     /// [`StoreFailed`](crate::Code::StoreFailed) if the server does not answer, `LoginRefused`, `TlsFailed`.
@@ -224,9 +212,10 @@ impl PostgresConfig {
         dial(self.config.clone(), None).await.map_err(connect_failed)
     }
 
-    /// The same with every name looked up in `pg_catalog` alone, without rows that policies hide unsaid, and without the
-    /// time limits of the user. Also says whether a transaction pooler stands between: then nothing of it holds, and every
-    /// transaction has to begin with [`BEGIN_GUARDED`](super::BEGIN_GUARDED).
+    /// The same with guarded settings: names are looked up in `pg_catalog` only, row-level security raises an error
+    /// instead of hiding rows, and the user's time limits are off. Also returns whether the connection goes through a
+    /// transaction pooler: then these settings do not last, and every transaction must begin with
+    /// [`BEGIN_GUARDED`](super::BEGIN_GUARDED).
     ///
     /// # Errors
     /// As [`client`](Self::client).
@@ -235,24 +224,24 @@ impl PostgresConfig {
         Ok((client, sharing == Sharing::Pooled))
     }
 
-    /// Makes connections with nothing said on them yet.
+    /// Opens connections on which no statement was run yet.
     fn connector(&self) -> Result<Connector> {
         match &self.connector {
             Some(given) => Ok(given.clone()),
-            None => self.own_connector(),
+            None => self.built_in_connector(),
         }
     }
 
     #[cfg(feature = "postgres-tls")]
-    fn own_connector(&self) -> Result<Connector> {
+    fn built_in_connector(&self) -> Result<Connector> {
         match self.config.get_ssl_mode() {
             SslMode::Disable => Ok(connector(NoTls)),
-            _ => super::tls::encryption(&self.certificates).map(connector),
+            _ => super::tls::encryption(&self.options.certificates).map(connector),
         }
     }
 
     #[cfg(not(feature = "postgres-tls"))]
-    fn own_connector(&self) -> Result<Connector> {
+    fn built_in_connector(&self) -> Result<Connector> {
         if self.config.get_ssl_mode() != SslMode::Disable {
             let what = "the connection must be encrypted, but this program was built without TLS";
             return Err(crate::Error::new(crate::Code::TlsFailed, what).with_hint(
@@ -262,14 +251,15 @@ impl PostgresConfig {
         Ok(connector(NoTls))
     }
 
-    /// A connection to a primary with the schema this program knows.
+    /// A connection to a primary with the schema that this program needs.
     pub(super) async fn connect(&self) -> Result<Session> {
         let mut session = self.connect_unchecked().await?;
         let check = async {
             let client = &session.client;
-            match &self.rows {
-                Some(rows) => read_transaction(client, row_state::check(client, &self.schema, rows)).await,
-                None => read_transaction(client, migrate::check(client, &self.schema)).await.map(|()| None),
+            let schema = self.schema_name();
+            match &self.options.rows {
+                Some(rows) => read_transaction(client, row_state::check(client, schema, rows)).await,
+                None => read_transaction(client, migrate::check(client, schema)).await.map(|()| None),
             }
         };
         if let Some(rows) = session.in_time(Access::Reads, check).await? {
@@ -280,13 +270,13 @@ impl PostgresConfig {
 
     /// A connection to a primary, whatever its schema.
     pub(super) async fn connect_unchecked(&self) -> Result<Session> {
-        // The driver's own limit ends with the TCP connection; who then says nothing would be waited for forever.
+        // The driver's limit covers only the TCP connection; a server that is then silent needs a limit, too.
         let opened = async {
             let (client, sharing) = self.open(None).await?;
-            Session::new(client, sharing, self.schema.clone(), self.rows.clone(), self.answer_within).await
+            Session::new(client, sharing, &self.options).await
         };
-        let within =
-            self.config.get_connect_timeout().map_or(self.answer_within, |limit| limit.saturating_mul(2));
+        let connect_timeout = self.config.get_connect_timeout();
+        let within = connect_timeout.map_or(self.options.answer_within, |limit| limit.saturating_mul(2));
         tokio::time::timeout(within, opened).await.unwrap_or_else(|_| {
             let what =
                 format!("PostgreSQL accepted the connection but did not finish the login within {within:?}");
@@ -294,7 +284,7 @@ impl PostgresConfig {
         })
     }
 
-    /// A connection, and whether it is ours alone. Notifications ring `wake`.
+    /// A connection, and whether it is private. Notifications notify `wake`.
     pub(super) async fn open(&self, wake: Option<WakeSignal>) -> Result<(Client, Sharing)> {
         self.open_with(wake, SessionSettings::All).await
     }
@@ -321,7 +311,7 @@ impl PostgresConfig {
         }
     }
 
-    /// What a connection is on which our startup options did not arrive.
+    /// How to use a connection that did not accept our startup options.
     async fn without_options(&self, client: Client, settings: SessionSettings) -> Result<(Client, Sharing)> {
         if self.pooler != Pooler::None {
             return Ok((client, Sharing::Pooled));
@@ -332,15 +322,13 @@ impl PostgresConfig {
 }
 
 impl fmt::Debug for PostgresConfig {
-    /// Without the password: the driver's own `Config` hides it.
+    /// Without the password: the driver's `Config` hides it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresConfig")
             .field("config", &self.config)
-            .field("schema", &self.schema)
-            .field("certificates", &self.certificates)
+            .field("options", &self.options)
             .field("pooler", &self.pooler)
             .field("listens", &self.listens)
-            .field("after_failover", &self.after_failover)
             .finish_non_exhaustive()
     }
 }
@@ -356,14 +344,14 @@ where
         let tls = tls.clone();
         Box::pin(async move {
             let (client, mut connection) = config.connect(tls).await?;
-            // Ends with the client. Its error also reaches every caller that waits for an answer.
+            // Ends when the client is dropped. Its error also reaches every caller that waits for an answer.
             tokio::spawn(async move {
                 while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
                     if let (AsyncMessage::Notification(_), Some(wake)) = (message, &wake) {
                         wake.notify_one();
                     }
                 }
-                // The client learns that it is closed before the listener looks.
+                // First close the client, so that the listener finds it closed.
                 drop(connection);
                 if let Some(wake) = wake {
                     wake.notify_one();

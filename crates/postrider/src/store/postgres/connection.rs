@@ -1,4 +1,4 @@
-//! The connection that several callers share: what PostgreSQL adds to [`connection`](crate::store::connection).
+//! The shared [connection](crate::store::connection) on PostgreSQL.
 
 use tokio_postgres::Row;
 
@@ -42,7 +42,7 @@ impl Guard<'_> {
         Ok(self.session()?.sharing)
     }
 
-    /// Runs one statement as its own transaction: when the answer arrives, it is committed.
+    /// Runs one statement as a transaction: when the answer arrives, it is committed.
     pub(super) async fn query(&mut self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {
         self.session()?.autocommit(Access::Writes, statement, params).await
     }
@@ -57,7 +57,7 @@ impl Guard<'_> {
         self.session()?.begin(Access::Reads).await
     }
 
-    /// Begins a transaction; dropped without a commit it is rolled back.
+    /// Begins a transaction. It is rolled back if it is dropped without a commit.
     pub(super) async fn begin(&mut self) -> Result<Tx<'_>> {
         self.session()?.begin(Access::Writes).await
     }

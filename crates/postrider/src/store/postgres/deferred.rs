@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::page::is_row_damaged;
 use super::row::{Json, get};
 use super::session::{Access, Session};
 use crate::event::columns;
@@ -36,23 +37,20 @@ pub(super) async fn read(
     ids: &[Uuid],
 ) -> Result<Vec<Result<DeferredColumns>>> {
     let mut all = Vec::with_capacity(positions.len());
-    match first(session, positions, ids).await {
-        Ok(rows) => {
-            for ((row, position), id) in rows.iter().zip(positions).zip(ids) {
-                all.push(own_error(whole(row, session, *position, *id).await)?);
-            }
+    let rows = first(session, positions, ids).await;
+    if is_row_damaged(&rows) {
+        // The error does not name the event, so each is read alone.
+        for (position, id) in positions.iter().zip(ids) {
+            let one = async {
+                let rows = first(session, &[*position], &[*id]).await?;
+                whole(rows.first().ok_or_else(deleted)?, session, *position, *id).await
+            };
+            all.push(own_error(one.await)?);
         }
-        // The error does not say which event it is, so each is read alone.
-        Err(error) if error.code() == Code::RowDamaged => {
-            for (position, id) in positions.iter().zip(ids) {
-                let one = async {
-                    let rows = first(session, &[*position], &[*id]).await?;
-                    whole(rows.first().ok_or_else(deleted)?, session, *position, *id).await
-                };
-                all.push(own_error(one.await)?);
-            }
-        }
-        Err(error) => return Err(error),
+        return Ok(all);
+    }
+    for ((row, position), id) in rows?.iter().zip(positions).zip(ids) {
+        all.push(own_error(whole(row, session, *position, *id).await)?);
     }
     Ok(all)
 }
@@ -87,10 +85,7 @@ async fn whole(row: &Row, session: &Session, position: i64, id: Uuid) -> Result<
 
 /// Separates the error of one event from an error of the connection.
 fn own_error(columns: Result<DeferredColumns>) -> Result<Result<DeferredColumns>> {
-    match columns {
-        Err(error) if error.code() != Code::RowDamaged => Err(error),
-        columns => Ok(columns),
-    }
+    if is_row_damaged(&columns) { Ok(columns) } else { columns.map(Ok) }
 }
 
 fn deleted() -> Error {

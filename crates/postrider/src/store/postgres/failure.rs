@@ -1,4 +1,4 @@
-//! From tokio-postgres's errors to ours.
+//! Converts errors of tokio-postgres.
 
 use tokio_postgres::Error as SqlError;
 use tokio_postgres::error::{DbError, Severity, SqlState};
@@ -6,12 +6,12 @@ use tokio_postgres::error::{DbError, Severity, SqlState};
 use crate::postgres_error::{code_of, is_about_a_row};
 use crate::{Code, Error};
 
-/// What to do when the server has no connection to give.
+/// The hint if the server has no free connection.
 const NO_CONNECTION_FREE: &str = "the call is retried; a relay needs three connections and one per \
     subscription, and one more while it creates a subscription: raise max_connections or the role's CONNECTION \
     LIMIT, or close other connections";
 
-/// What it means that a statement failed. Whatever was open on the connection is rolled back.
+/// The error of a failed statement. The transaction that was open on the connection is rolled back.
 #[doc(hidden)]
 pub fn failed(error: SqlError) -> Error {
     let code = match error.code().map(SqlState::code) {
@@ -35,11 +35,11 @@ pub fn failed(error: SqlError) -> Error {
     }
 }
 
-/// What it means that a `COMMIT`, or a statement that stands alone, failed.
+/// The error of a failed `COMMIT`, or of a failed statement outside a transaction.
 ///
-/// An `ERROR` of the server is an answer: nothing happened. Without any answer the outcome is unknown, and the code is
-/// [`OutcomeUnknown`](Code::OutcomeUnknown); and so it is with `FATAL` and `PANIC`: the connection ended, be it
-/// before or after the commit. A pooler says `FATAL` when its server is gone.
+/// After an `ERROR` of the server, nothing was committed. Without an answer the outcome is unknown, and the code is
+/// [`OutcomeUnknown`](Code::OutcomeUnknown). The same holds for `FATAL` and `PANIC`: the connection ended before or
+/// after the commit. A pooler sends `FATAL` if it has lost its server.
 #[doc(hidden)]
 pub fn commit_failed(error: SqlError) -> Error {
     match error.as_db_error() {
@@ -51,7 +51,7 @@ pub fn commit_failed(error: SqlError) -> Error {
     }
 }
 
-/// Whether the server rolled back and goes on. Poolers leave out the word that no locale translates.
+/// Whether the server rolled back and keeps the connection. Poolers omit the severity that is not localized.
 fn is_refusal(answer: &DbError) -> bool {
     match answer.parsed_severity() {
         Some(severity) => severity == Severity::Error,
@@ -59,7 +59,7 @@ fn is_refusal(answer: &DbError) -> bool {
     }
 }
 
-/// No connection could be made.
+/// The error if no connection could be opened.
 pub(super) fn connect_failed(error: SqlError) -> Error {
     let code = match error.code() {
         Some(state) => code_of(state.code()),
@@ -68,20 +68,20 @@ pub(super) fn connect_failed(error: SqlError) -> Error {
     explained(code, "PostgreSQL cannot be reached", error)
 }
 
-/// The driver tells kinds of errors apart by their words alone; the tests of TLS and login hold it to them.
+/// The driver distinguishes kinds of errors only by their texts; the tests of TLS and login detect if these change.
 fn code_without_answer(error: &SqlError) -> Code {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
     match (error.to_string().as_str(), cause.map(std::io::Error::kind)) {
-        // What rustls refuses, or the server's rustls of us, is invalid data to the one who reads the stream.
+        // A TLS error of either side appears as invalid data of the stream.
         (_, Some(std::io::ErrorKind::InvalidData)) => Code::TlsFailed,
         ("error performing TLS handshake", None) => Code::TlsFailed,
-        // No password is given, or the server does not know it either.
+        // No password is configured, or the authentication failed.
         ("invalid configuration" | "authentication error", _) => Code::LoginRefused,
         _ => Code::StoreFailed,
     }
 }
 
-/// The server's own sentence if there is one; it says all there is. Else the driver's error and its causes.
+/// An error with the server's message if there is one, else with the driver's error as its source.
 fn explained(code: Code, what: &str, error: SqlError) -> Error {
     let is_full = error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS);
     let explained = match error.as_db_error() {

@@ -1,4 +1,4 @@
-//! Which server this is, and what it tells of its history.
+//! The identity of the server, and the queries that show the history of its outbox.
 
 use tokio_postgres::Client;
 
@@ -10,28 +10,28 @@ use crate::ledger::{Intervals, Mark};
 use crate::store::Origin;
 use crate::{Code, Error, Position, Result};
 
-/// One life of one server. A restart begins another, and so does a failover.
+/// One run of one server: a restart begins another one, and so does a failover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::store) struct Incarnation {
-    /// The cluster and its timeline. A standby that was promoted has the same cluster and another timeline;
-    /// what its old primary had not sent is not part of it.
+    /// The cluster and its timeline. A promoted standby has the same cluster and another timeline, which lacks what the
+    /// old primary had not sent.
     pub(super) history: String,
-    /// When its postmaster started. What a connection saw before holds for this long at most.
+    /// When its postmaster started.
     pub(super) started: String,
 }
 
-/// What kind of server it is.
+/// The properties of a server that decide whether it can be used.
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
     /// `server_version_num`: 150004 is 15.4.
     pub(super) version: i32,
     /// A standby that replays the history of another server.
     pub(super) in_recovery: bool,
-    /// What its texts are made of, such as `UTF8`.
+    /// The encoding of the database, such as `UTF8`.
     pub(super) encoding: String,
 }
 
-/// The timeline, as the name of the WAL file begins.
+/// The timeline: the first part of a WAL file's name.
 macro_rules! timeline {
     () => {
         "left(pg_walfile_name(pg_current_wal_lsn()), 8)"
@@ -39,7 +39,7 @@ macro_rules! timeline {
 }
 pub(super) use timeline;
 
-/// When the postmaster started, whatever the session's time zone.
+/// When the postmaster started, independent of the session's time zone.
 macro_rules! started {
     () => {
         "extract(epoch FROM pg_postmaster_start_time())::text"
@@ -47,7 +47,7 @@ macro_rules! started {
 }
 pub(super) use started;
 
-/// Whether the statement runs on the server whose start and timeline are given, in any statement.
+/// A condition that holds on the server with this start time and timeline.
 macro_rules! on_server {
     ($started:literal, $timeline:literal) => {
         concat!(started!(), " = ", $started, " AND ", timeline!(), " = ", $timeline)
@@ -55,12 +55,12 @@ macro_rules! on_server {
 }
 pub(super) use on_server;
 
-/// Which server this is, for a transaction that cannot know. No table is read.
-pub(super) const WHO: &str = concat!("SELECT ", started!(), ", ", timeline!());
+/// The identity of the server, for a pooled connection, whose server may change. Reads no table.
+pub(super) const SERVER_IDENTITY: &str = concat!("SELECT ", started!(), ", ", timeline!());
 
 impl Incarnation {
     pub(super) async fn of(client: &Client) -> Result<(Self, Kind)> {
-        // No table is read.
+        // Reads no table.
         let sql = concat!(
             "SELECT current_setting('server_version_num')::int,
                     pg_is_in_recovery(),
@@ -82,17 +82,17 @@ impl Incarnation {
         Ok((incarnation, kind))
     }
 
-    /// The same for those outside.
+    /// The same as the public type.
     pub(super) fn origin(&self) -> Origin {
         Origin { history: self.history.clone(), started: self.started.clone() }
     }
 
-    /// Whether a start and a timeline are this one's.
+    /// Whether this is the run with this start time and timeline.
     pub(super) fn is_same(&self, started: &str, timeline: &str) -> bool {
         started == self.started && timeline == self.timeline()
     }
 
-    /// The timeline alone.
+    /// The timeline, without the cluster.
     pub(super) fn timeline(&self) -> &str {
         self.history.rsplit_once('/').map_or("", |(_, timeline)| timeline)
     }
@@ -104,9 +104,9 @@ impl From<Origin> for Incarnation {
     }
 }
 
-/// The last position the sequence gave, for a SELECT from the sequence. Not its column `last_value`: that is read
-/// without a lock, and a writer that logs ahead lets it show 32 more for a moment. The FROM asks for the right to
-/// read the sequence; without it newer servers answer NULL here.
+/// The last position that the sequence assigned, for a SELECT from the sequence. Not its column `last_value`: that is
+/// read without a lock, and may show 32 more for a moment while a writer logs ahead. The FROM requires the right to
+/// read the sequence; without that right, newer servers return NULL here.
 macro_rules! last_taken {
     () => {
         "coalesce(pg_sequence_last_value('{schema}.events_position_seq'::regclass), 0)"
@@ -134,16 +134,17 @@ pub(super) async fn mark_at_or_below(tx: &Tx<'_>, position: Position) -> Result<
     row.map(|row| Ok(Mark { position: row::position(&row, 0)?, id: row::get(&row, 1)? })).transpose()
 }
 
-/// Events looked at below what is done, from the highest on.
+/// The number of events that [`positions_reused`] examines, from the highest position down.
 const TOP_EVENTS: i64 = 1_000;
 
-/// Why the sequence must have been set back, if it was: a position that is `done` holds an event that was written
-/// later, which a relay would never read. A sequence that is still below is noticed by itself; one that has passed
-/// has left its events in the free positions it went through, of which the highest are looked at.
+/// Detects that the sequence was set back: a position that is `done` holds an event that was written later, which a
+/// relay would never read. Returns a sentence for operators. A sequence that is still below the positions that are done
+/// is detected elsewhere. One that has passed them has left events at the free positions on its way, of which the
+/// highest are examined.
 ///
-/// An event in a gap of what is done says nothing: the writer that took the position may have committed late, and it
-/// is still to be read. Nor does one that comes from a dump of another server: its id is not of this one, and the row
-/// itself was stored before the progress was.
+/// An event in a gap of the positions that are done proves nothing: its writer may have committed late, and it will be
+/// read. Neither does an event from a dump of another server: its transaction id belongs to that server, and its row
+/// was stored before the progress.
 pub(super) async fn positions_reused(
     tx: &Tx<'_>,
     done: &Intervals,

@@ -10,9 +10,10 @@ use super::park;
 use super::row::get;
 use super::session::Tx;
 use super::statement::Params;
+use super::time::Time;
 use crate::Result;
 pub(super) use crate::store::subscription::unknown;
-use crate::store::{Acquired, Epoch, LeaseRequest, Renewed};
+use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Renewed};
 
 /// Why the lease cannot be taken now: the subscription is halted, or another relay holds it. `None` if it can.
 pub(super) async fn refusal(tx: &Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
@@ -31,6 +32,15 @@ pub(super) async fn refusal(tx: &Tx<'_>, lease: &LeaseRequest) -> Result<Option<
     let Some(holder) = get(&row, 1)? else { return Ok(None) };
     let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
     Ok(Some(Acquired::Held { holder, remaining }))
+}
+
+/// The lease of a subscription, expired or not.
+pub(super) async fn load(snapshot: &Tx<'_>, name: &str) -> Result<Option<LeaseOverview>> {
+    // Index: the primary key (name).
+    let sql = "SELECT holder, expires_at FROM {schema}.leases WHERE name = $1";
+    let row = snapshot.query_opt(sql, &[&name]).await?;
+    row.map(|row| Ok(LeaseOverview { holder: get(&row, 0)?, expires_at: get::<Time>(&row, 1)?.0 }))
+        .transpose()
 }
 
 /// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released

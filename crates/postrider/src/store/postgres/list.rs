@@ -1,4 +1,4 @@
-//! Looking for events of the default layout.
+//! Lists events of the default layout.
 
 use tokio_postgres::{Client, Row};
 
@@ -22,7 +22,7 @@ const LIST: &str = "
     ORDER BY e.position DESC
     LIMIT $8";
 
-/// The first event at or behind a position, and its time. Index: the primary key (position).
+/// The first event at or after a position, and its time. Index: the primary key (position).
 const AT: &str = "
     SELECT position, time FROM ONLY {schema}.events WHERE position >= $1 ORDER BY position LIMIT 1";
 
@@ -31,7 +31,7 @@ const ENDS: &str = "
     SELECT coalesce(min(position), 1), least(coalesce(max(position), 0), 9223372036854775806) + 1
     FROM ONLY {schema}.events";
 
-/// The newest events that pass a filter, newest first.
+/// The newest events that match a filter, newest first.
 pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
     refuse_status(filter)?;
     let (lower, mut upper) = bounds(client, schema, filter).await?;
@@ -41,7 +41,7 @@ pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) 
         let rows = ask(client, &sql, filter, (lower, upper, page(filter, found.len()))).await?;
         let Some(last) = rows.last() else { break };
         upper = get(last, 9)?;
-        // The payload is bytes here, and what of it is JSON only a reader can tell.
+        // The column contains bytes, so the condition on JSON is checked here.
         let wanted = rows.iter().map(listed).collect::<Result<Vec<_>>>()?;
         found.extend(wanted.into_iter().filter(|event| passes(event, filter.contains.as_ref())));
     }
@@ -49,7 +49,7 @@ pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) 
     Ok(found)
 }
 
-/// How the database finds them.
+/// The query plan of [`list`].
 pub(super) async fn plan(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<String>> {
     refuse_status(filter)?;
     let (lower, upper) = bounds(client, schema, filter).await?;
@@ -72,7 +72,7 @@ async fn ask(
     query_unnamed(client, sql, params).await.map_err(failed)
 }
 
-/// Between which positions the times lie: from, and up to but without.
+/// The positions that can match the times of the filter: the first, and the one after the last.
 async fn bounds(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<(i64, i64)> {
     let rows = query_unnamed(client, &schema.put_into(ENDS), &[]).await.map_err(failed)?;
     let (first, end): (i64, i64) = match rows.first() {

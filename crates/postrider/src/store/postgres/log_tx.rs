@@ -1,17 +1,32 @@
 //! The queries of a transaction on PostgreSQL; see [`log_tx`](crate::store::log_tx).
 
+use super::begin::LOCK;
 use super::history;
-use super::maintain::lock_of;
 use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;
 use super::writers::decided_up_to;
-use super::{overview, park, progress, relays};
+use super::{lease, park, progress, relays};
 use crate::ledger::{Intervals, Mark, ParkedRow};
 use crate::store::log_tx::{LogTx, VisibleStep, visible_intervals};
 use crate::store::subscription::SubscriptionRow;
 use crate::store::{LeaseOverview, PurgeBound, RelayOverview};
 use crate::{Code, Error, Position, Result, Timestamp};
+
+/// The lock of retention. A process that deletes events, or creates or moves a subscription, holds it: so no
+/// subscription begins at an event that is being deleted. The hash of our text differs from other users' lock numbers.
+macro_rules! retention_lock {
+    ($lock:literal) => {
+        concat!("SELECT ", $lock, "(hashtextextended('postrider retention of {schema}', 0))")
+    };
+}
+
+/// Keeps events from being deleted, and their table from being rewritten, until the transaction ends. Several
+/// transactions may do so at once.
+pub(super) async fn keep_events(tx: &Tx<'_>) -> Result<()> {
+    tx.query(retention_lock!("pg_advisory_xact_lock_shared"), &[]).await?;
+    tx.execute(LOCK, &[]).await.map(|_| ())
+}
 
 impl LogTx for Tx<'_> {
     async fn clock(&mut self) -> Result<Timestamp> {
@@ -110,7 +125,7 @@ impl LogTx for Tx<'_> {
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
-        overview::lease(self, name).await
+        lease::load(self, name).await
     }
 
     async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {
@@ -118,7 +133,7 @@ impl LogTx for Tx<'_> {
     }
 
     async fn lock_retention(&mut self) -> Result<()> {
-        let row = self.query_opt(lock_of!("pg_try_advisory_xact_lock"), &[]).await?;
+        let row = self.query_opt(retention_lock!("pg_try_advisory_xact_lock"), &[]).await?;
         if row.map_or(Ok(false), |row| get(&row, 0))? {
             return Ok(());
         }

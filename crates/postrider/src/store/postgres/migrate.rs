@@ -1,4 +1,4 @@
-//! Bringing a database to the schema this program knows, and telling whether it is there.
+//! Migrates a database to the schema of this program, and checks its version.
 
 use tokio_postgres::Client;
 use tokio_postgres::types::FromSqlOwned;
@@ -11,31 +11,33 @@ use super::statement::query_unnamed;
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Ident, Result};
 
-/// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_inbox.sql")];
+/// Every migration, oldest first, numbered from 1. A released one never changes.
+const MIGRATIONS: &[&str] = &[
+    concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
+    include_str!("migrations/0002_inbox.sql"),
+];
 
-/// The book of migrations, made before the first.
-const BOOK: &str = "CREATE TABLE IF NOT EXISTS {schema}.migrations (
+/// The table of applied migrations, created before the first one.
+const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.migrations (
     version    bigint PRIMARY KEY,
     applied_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
 );
 
 ";
 
-/// The schema this program knows.
+/// The schema version of this program.
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
-/// What messages call the database.
+/// The name of the database in messages.
 const PLACE: &str = "the PostgreSQL database";
 
-/// Applies what is missing, all of it or none. Several processes may do so at once: the first does the
-/// work, the others wait for its transaction and find it done.
+/// Applies the missing migrations, all of them or none. Several processes may do so at once: one of them applies the
+/// migrations, and the others wait for it.
 pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migrated> {
     let tx = session.client.transaction().await.map_err(failed)?;
     tx.batch_execute(settings_here!()).await.map_err(failed)?;
     lock(tx.client(), name).await?;
-    // IF NOT EXISTS would ask for the right to create one even where it stands.
+    // `CREATE SCHEMA IF NOT EXISTS` would need the right to create a schema even if it exists.
     let missing = "SELECT to_regnamespace($1) IS NULL";
     if answer(tx.client(), missing, name).await?.unwrap_or(false) {
         tx.batch_execute(&name.put_into("CREATE SCHEMA {schema}")).await.map_err(failed)?;
@@ -52,27 +54,27 @@ pub(super) async fn migrate(session: &mut Session, name: &Ident) -> Result<Migra
     Ok(Migrated { from, to: LATEST })
 }
 
-/// Waits until no other process migrates, and keeps others from it until the end of the transaction.
+/// Waits until no other process migrates, and keeps others from migrating until the transaction ends.
 pub(super) async fn lock(client: &Client, name: &Ident) -> Result<()> {
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
     query_unnamed(client, lock, &[&name.as_str()]).await.map_err(failed).map(drop)
 }
 
-/// Every step, as a user would run it in a schema that exists.
+/// Every migration, as a user would run it in an existing schema.
 pub(super) fn all(name: &Ident) -> impl Iterator<Item = Migration> {
     (1..).zip(MIGRATIONS).map(|(version, sql)| {
-        let book = if version == 1 { BOOK } else { "" };
+        let table = if version == 1 { MIGRATIONS_TABLE } else { "" };
         let entry = format!("INSERT INTO {{schema}}.migrations (version) VALUES ({version});");
-        Migration { version, sql: name.put_into(&format!("{book}{}\n\n{entry}\n", sql.trim_end())) }
+        Migration { version, sql: name.put_into(&format!("{table}{}\n\n{entry}\n", sql.trim_end())) }
     })
 }
 
-/// The schema of a database beside that of this program.
+/// The schema version of a database, and that of this program.
 pub(super) async fn schema(client: &Client, name: &Ident) -> Result<Schema> {
     Ok(Schema { found: version(client, name).await?, needed: LATEST })
 }
 
-/// Refuses a database whose schema this program does not know, or whose outbox was altered.
+/// Refuses a database with another schema version, or whose outbox was altered.
 pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
     let place = format!("the PostgreSQL database, in {name},");
     schema::check(&place, version(client, name).await?, LATEST)?;
@@ -81,7 +83,7 @@ pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
     shape::check(&rows)
 }
 
-/// Refuses a schema whose tables were dropped after they were made.
+/// Refuses a schema some of whose tables were dropped.
 async fn refuse_missing(client: &Client, name: &Ident) -> Result<()> {
     let mut missing = Vec::new();
     for table in schema::TABLES {
@@ -104,7 +106,7 @@ async fn version(client: &Client, name: &Ident) -> Result<i64> {
     Ok(newest.unwrap_or(0))
 }
 
-/// The first value of the first row, of a statement that is given the schema's name in quotes.
+/// The first value of the first row. The statement's parameter is the schema's name in quotes.
 async fn answer<T: FromSqlOwned>(client: &Client, sql: &str, name: &Ident) -> Result<Option<T>> {
     let rows = query_unnamed(client, sql, &[&name.to_string()]).await.map_err(failed)?;
     rows.first().map(|row| row.try_get(0)).transpose().map_err(failed)

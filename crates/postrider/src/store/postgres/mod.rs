@@ -23,10 +23,8 @@ mod connection;
 mod deferred;
 mod list;
 mod log_tx;
-mod maintain;
 mod migrate;
 mod notify;
-mod overview;
 mod page;
 mod park;
 mod pooler;
@@ -40,7 +38,7 @@ mod settle;
 mod shape;
 mod statement;
 mod takeover;
-mod tally;
+mod event_counts;
 mod time;
 #[cfg(feature = "postgres-tls")]
 mod tls;
@@ -57,40 +55,22 @@ pub use notify::PostgresNotifier;
 pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
 pub use row_state::{PostgresRowStore, RowExtras, RowsMigrated};
 
-use self::connection::SharedConnection;
 use self::history::Incarnation;
-use self::session::{Access, Session, Sharing, read_transaction};
+use self::session::{Access, Sharing, read_transaction};
 use self::shape::SHAPE;
-use super::connection::again_if_cut;
+use super::connection::{Connections, again_if_cut};
 use super::takeover::acquire;
 use super::{
-    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, InboxPurge, InboxPurged, LeaseRequest,
-    ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled,
-    Settlement, Start, Tally, TallyBy, Wakes,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
+    InboxPurged, LeaseRequest, ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged,
+    RelayReport, Renewed, Schema, Settled, Settlement, Start, Wakes,
 };
 use crate::ledger::Progress;
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Connections>);
-
-struct Connections {
-    config: PostgresConfig,
-    settler: SharedConnection,
-    reader: SharedConnection,
-    /// Deletes delivered events, so that publishing does not wait for that.
-    cleaner: SharedConnection,
-}
-
-impl Connections {
-    /// A connection for one operation that may take long, such as reading the whole outbox: renewals must not wait
-    /// for it. It is closed when the value is dropped.
-    async fn dedicated(&self) -> Result<Session> {
-        self.settler.refuse_closed().await?;
-        self.config.connect().await
-    }
-}
+pub struct PostgresStore(Arc<Connections<PostgresConfig>>);
 
 impl PostgresStore {
     /// Creates the schema if it does not exist, and applies the migrations that it lacks. Safe to run again, and in
@@ -107,7 +87,7 @@ impl PostgresStore {
     /// The schema a database has and the one this program needs. Creates and changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
         let client = &session.client;
@@ -128,10 +108,10 @@ impl PostgresStore {
         roles::roles(schema)
     }
 
-    /// The newest events that pass a filter, newest first. Changes nothing.
+    /// The newest events that match a filter, newest first. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn list(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
         let (client, _) = config.guarded_client().await?;
         read_transaction(&client, list::list(&client, config.schema_name(), filter)).await
@@ -140,7 +120,7 @@ impl PostgresStore {
     /// The database's query plan for [`list`](Self::list).
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
         let (client, _) = config.guarded_client().await?;
         read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
@@ -151,18 +131,22 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn make_views(config: &PostgresConfig) -> Result<()> {
-        views::make(&mut config.connect_unchecked().await?, config.schema_name()).await
+    pub async fn create_views(config: &PostgresConfig) -> Result<()> {
+        views::create(&mut config.connect_unchecked().await?, config.schema_name()).await
     }
 
-    /// Events counted by type, hour or producer, per subscription: `groups_max` groups at most. Reads every event, and
-    /// changes nothing.
+    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event
+    /// and changes nothing.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(config: &PostgresConfig, by: TallyBy, groups_max: usize) -> Result<Tally> {
+    pub async fn count_events(
+        config: &PostgresConfig,
+        by: CountBy,
+        groups_max: usize,
+    ) -> Result<EventCounts> {
         let (client, events) = (config.connect().await?.client, views::events(config.schema_name()));
-        read_transaction(&client, tally::tally(&client, by, groups_max, &events)).await
+        read_transaction(&client, event_counts::count_events(&client, by, groups_max, &events)).await
     }
 
     /// Connects to a migrated database. The other connections are opened when they are needed.
@@ -180,20 +164,13 @@ impl PostgresStore {
     /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
     /// then as [`connect`](Self::connect) does. A relay waits for such a database.
     pub fn unconnected(config: &PostgresConfig) -> Self {
-        let connection = || SharedConnection::new(config.clone());
-        let connections = Connections {
-            config: config.clone(),
-            settler: connection(),
-            reader: connection(),
-            cleaner: connection(),
-        };
-        Self(Arc::new(connections))
+        Self(Arc::new(Connections::new(config)))
     }
 
     /// Whether the connection is treated as one through a transaction pooler; see [`Pooler`].
     ///
     /// # Errors
-    /// What the database says, if a new connection has to be made.
+    /// The database's error, if a new connection must be opened.
     pub async fn is_pooled(&self) -> Result<bool> {
         Ok(self.0.settler.lock().await?.sharing()? == Sharing::Pooled)
     }
@@ -221,7 +198,7 @@ impl AsyncStore for PostgresStore {
         let mut conn = self.0.settler.lock().await?;
         let reached = conn.reached(&lease.subscription);
         let mut tx = conn.begin().await?;
-        let takeover = acquire(&mut tx, &lease, self.0.config.failover_choice(), reached).await?;
+        let takeover = acquire(&mut tx, &lease, self.0.config.options().after_failover, reached).await?;
         tx.commit().await?;
         conn.remember(&lease.subscription, takeover)
     }
@@ -318,6 +295,6 @@ impl AsyncStore for PostgresStore {
     }
 
     async fn close(&self) {
-        _ = tokio::join!(self.0.settler.close(), self.0.reader.close(), self.0.cleaner.close());
+        self.0.close().await;
     }
 }

@@ -1,4 +1,4 @@
-//! Telling relays of new events: NOTIFY after the commit, on a connection of its own.
+//! Notifies relays of new events: NOTIFY after the commit, over a separate connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,30 +12,29 @@ use super::connect::PostgresConfig;
 use super::failure::failed;
 use crate::Result;
 
-/// Shortest time between two NOTIFYs. Calls in between share the next one.
+/// The shortest time between two NOTIFYs. Calls in between share the next one.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// First wait before a lost connection is made again; doubles with each failure.
+/// The first wait before a lost connection is opened again; doubles with each failure.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 
-/// Longest wait before the next try.
+/// The longest wait before the next try.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// Wakes the relays that [listen](PostgresConfig::listen). For writers: call [`notify`](Self::notify) after
-/// the commit.
+/// Wakes the relays that [listen](PostgresConfig::listen). Writers call [`notify`](Self::notify) after the commit.
 ///
-/// A NOTIFY inside the writer's transaction would make all writers commit one after the other. This one is sent
-/// over a connection of its own, at most one every few milliseconds however many call. Works through every
-/// pooler. Clones share the connection; it ends with the last of them.
+/// A NOTIFY inside the writer's transaction would make all writers commit one after another. This one is sent over a
+/// separate connection, at most once every few milliseconds for any number of calls. It works through every pooler.
+/// Clones share the connection, which is closed with the last of them.
 #[derive(Clone)]
-pub struct PostgresNotifier(Arc<Bell>);
+pub struct PostgresNotifier(Arc<NotifyTask>);
 
-struct Bell {
-    rung: Arc<Notify>,
+struct NotifyTask {
+    requested: Arc<Notify>,
     task: AbortHandle,
 }
 
-impl Drop for Bell {
+impl Drop for NotifyTask {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -47,16 +46,16 @@ impl PostgresNotifier {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn new(config: &PostgresConfig) -> Self {
-        let rung = Arc::new(Notify::new());
-        let task = tokio::spawn(ring(config.clone(), rung.clone())).abort_handle();
-        Self(Arc::new(Bell { rung, task }))
+        let requested = Arc::new(Notify::new());
+        let task = tokio::spawn(send_notifications(config.clone(), requested.clone())).abort_handle();
+        Self(Arc::new(NotifyTask { requested, task }))
     }
 
-    /// Says that events were committed. Returns at once, cannot fail, and may be called from anywhere. After the
-    /// last of many calls at least one NOTIFY follows. While the database cannot be reached, wake-ups are dropped
-    /// except for one, which is sent when it is back; polling finds the events in any case.
+    /// Reports that events were committed. Returns immediately, cannot fail, and may be called from anywhere. After the
+    /// last of many calls at least one NOTIFY follows. While the database cannot be reached, calls are combined into
+    /// one NOTIFY, which is sent when it is reachable again; polling finds the events in any case.
     pub fn notify(&self) {
-        self.0.rung.notify_one();
+        self.0.requested.notify_one();
     }
 }
 
@@ -66,14 +65,14 @@ impl fmt::Debug for PostgresNotifier {
     }
 }
 
-async fn ring(config: PostgresConfig, rung: Arc<Notify>) {
-    // A notification need not survive a crash: it does not wait for the disk.
+async fn send_notifications(config: PostgresConfig, requested: Arc<Notify>) {
+    // A notification need not survive a crash, so its commit need not wait for the disk.
     let sql =
         config.schema_name().put_into("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {schema}; COMMIT");
     let (mut client, mut backoff) = (None, BACKOFF_MIN);
     loop {
-        rung.notified().await;
-        // A connection that was lost meanwhile is noticed only by using it.
+        requested.notified().await;
+        // A lost connection is noticed only when it is used, so the first failure is retried immediately.
         let mut tries = 0;
         while let Err(error) = send(&config, &mut client, &sql).await {
             tries += 1;

@@ -20,8 +20,7 @@ pub(super) async fn load(tx: &Tx<'_>, subscription: &str) -> Result<Vec<ParkedRo
     tx.query(sql, &[&subscription]).await?.iter().map(read).collect()
 }
 
-/// What of a row `p` decides about its event; see [`seal`](crate::ledger::seal). The ends of time, which have no number, as
-/// [`Time`] reads them.
+/// The [seal](crate::ledger::seal) of a row `p`. Infinite times get the numbers that [`Time`] reads.
 macro_rules! seal {
     () => {
         "concat(p.state, ' ', p.attempts, ' ',
@@ -36,7 +35,7 @@ pub(super) use seal;
 const SEALS: &str =
     concat!("SELECT p.position, ", seal!(), " FROM {schema}.parked AS p WHERE p.subscription = $1 LIMIT $2");
 
-/// The seals of all rows of a subscription, or of as many as may be.
+/// The seals of the parked rows of a subscription, up to `rows_max` of them.
 pub(super) async fn seals(
     conn: &mut Guard<'_>,
     subscription: &str,
@@ -60,7 +59,7 @@ fn read(row: &Row) -> Result<ParkedRow> {
     })
 }
 
-/// PostgreSQL's text holds every character but one, and a destination may answer with that one.
+/// PostgreSQL's `text` cannot contain U+0000, which a destination may send in an error.
 pub(super) fn storable(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }

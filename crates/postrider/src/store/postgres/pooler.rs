@@ -1,21 +1,20 @@
-//! Whether the server at the other end of a connection is ours alone.
+//! Detects whether a connection has a server process to itself.
 //!
-//! A pooler in transaction mode (PgBouncer's `pool_mode=transaction` and its like) lends a server process to a
-//! client for one transaction at a time. What a session has there, names of prepared statements, settings and
-//! LISTEN, is lost between two transactions or found by another user of the pooler. The relay works through such a pooler: it
-//! then sends unnamed statements, sets what matters with `SET LOCAL`, and does not LISTEN.
+//! A pooler in transaction mode (such as PgBouncer with `pool_mode=transaction`) assigns a server process to a client
+//! for one transaction at a time. The state of a session there (prepared statements, settings and LISTEN) is lost
+//! between two transactions, or seen by another client of the pooler. The relay works through such a pooler: it then
+//! sends unnamed statements, applies its settings with `SET LOCAL`, and does not LISTEN.
 //!
-//! To be alone is proven, to be pooled is presumed. A connection is opened with startup options that hold our
-//! settings and a random word, and then asks for that word. Only a server process that was started for this
-//! very connection knows it. A pooler has its server processes started already: it refuses such options
-//! (PgBouncer) or leaves them out, and then the connection is treated as shared. Where the options never arrive,
-//! our settings do not either, so they cannot leak into the connections of others. Taking a private connection
-//! for a shared one (PgBouncer in session mode) costs some speed and nothing else; [`Pooler::None`] says
-//! otherwise.
+//! A connection counts as pooled unless it is proven to be private. It is opened with startup options that contain our
+//! settings and a random token, and then queries the token. Only a server process that was started for this connection
+//! knows it. A pooler has started its server processes before: it refuses such options (PgBouncer) or drops them, and
+//! the connection is treated as pooled. If the options do not arrive, our settings do not either, so they cannot leak
+//! into other clients' connections. Treating a private connection as pooled (PgBouncer in session mode) costs some
+//! speed and nothing else; [`Pooler::None`] prevents it.
 //!
-//! The server behind a pooler may also be replaced under a connection that lives on. So each transaction there
-//! asks which server it runs on, in the same round trip, and a connection whose server has changed counts as
-//! lost: leases that were taken over it are refused, and the relay loads its subscriptions again.
+//! The server behind a pooler may be replaced while the connection stays open. Each transaction there therefore queries
+//! the identity of its server, in the same round trip. If the server has changed, the connection counts as lost: leases
+//! that were taken over it are refused, and the relay loads its subscriptions again.
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, Error as SqlError, SimpleQueryMessage};
@@ -24,24 +23,24 @@ use uuid::Uuid;
 use super::failure::failed;
 use crate::Result;
 
-/// What stands between the relay and the server.
+/// The pooler between the relay and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Pooler {
-    /// Find out, at every connection.
+    /// Detect it, for every connection.
     #[default]
     Detect,
-    /// A pooler that lends server processes per transaction. Always right, and slower than a private connection.
+    /// A pooler in transaction mode. Correct in every case, and slower than a private connection.
     Transaction,
-    /// No pooler, or one in session mode. Where that is wrong, statements fail with errors that say so.
+    /// No pooler, or one in session mode. If that is wrong, statements fail with an error that explains it.
     None,
 }
 
-/// What guards every session of ours, each with its value as SQL has it. Names are looked up in `pg_catalog`
-/// alone: a user that may create a function or an operator in some schema would otherwise have it run with the relay's
-/// rights. Where a policy would hide rows, the server says so instead of hiding them. Time limits of the role are
-/// made for applications: ours are our own. A statement that cannot get a lock gives up, so that no relay waits
-/// longer than a lease behind a process that has stopped; and a transaction that is left open is ended by the server.
+/// The settings that guard every session, with their values in SQL. Names are looked up in `pg_catalog` only: otherwise
+/// a user who may create a function or an operator in some schema could have it run with the relay's rights. If a
+/// policy would hide rows, the server returns an error instead. The role's time limits are for applications, so the
+/// relay sets its own. A statement that cannot get a lock fails, so that no relay waits longer than a lease for a
+/// stalled process; and the server ends a transaction that is left open.
 const SETTINGS: [(&str, &str); 6] = [
     ("search_path", "pg_catalog, pg_temp"),
     ("row_security", "off"),
@@ -51,8 +50,8 @@ const SETTINGS: [(&str, &str); 6] = [
     ("idle_in_transaction_session_timeout", "'30s'"),
 ];
 
-/// What a relay's connection is set to in addition. The planner is kept to the one index there is: it may not have
-/// statistics yet, and a plan with a sort of the whole outbox would be found out only when the outbox is large.
+/// Further settings of a relay's connection. They make the planner use the only index: without statistics it might
+/// choose a sort of the whole outbox, which is noticed only when the outbox is large.
 const PLANNER: [(&str, &str); 5] = [
     ("default_transaction_isolation", "'read committed'"),
     ("jit", "off"),
@@ -64,9 +63,9 @@ const PLANNER: [(&str, &str); 5] = [
 /// Which settings a connection begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SessionSettings {
-    /// The guard alone: a search needs every plan there is.
+    /// Only the guard: a search needs all kinds of plans.
     Guard,
-    /// All of them.
+    /// All settings.
     All,
 }
 
@@ -76,7 +75,7 @@ impl SessionSettings {
     }
 }
 
-/// The guard for one transaction, on whichever connection.
+/// The guard for one transaction, on any connection.
 macro_rules! guard_here {
     () => {
         "SET LOCAL search_path = pg_catalog, pg_temp;
@@ -87,7 +86,7 @@ macro_rules! guard_here {
     };
 }
 
-/// All settings for one transaction on a shared connection, where every statement is planned when it is run.
+/// All settings for one transaction on a pooled connection, where every statement is planned when it runs.
 macro_rules! settings_here {
     () => {
         concat!(
@@ -101,18 +100,18 @@ macro_rules! settings_here {
 }
 pub(super) use {guard_here, settings_here};
 
-/// What a transaction begins with that may run on a shared connection: see [`BEGIN_GUARDED`].
+/// The first statements of a transaction on a connection that may be pooled; see [`BEGIN_GUARDED`].
 pub const GUARD: &str = guard_here!();
 
-/// Begins a transaction for who looks at the database or writes events over a connection that may be shared: names are
-/// looked up in `pg_catalog` alone, and no policy hides a row unsaid.
+/// Begins a transaction on a connection that may be pooled: names are looked up in `pg_catalog` only, and row-level
+/// security raises an error instead of hiding rows.
 pub const BEGIN_GUARDED: &str = concat!("BEGIN; ", guard_here!());
 
-/// The same in which nothing is written and everything is of one moment.
+/// The same for a transaction that sees one snapshot and writes nothing.
 pub(super) const BEGIN_READ: &str =
     concat!("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY; ", guard_here!());
 
-/// A token that one connection sends at its start, as a setting that the server keeps without knowing it.
+/// A token that a connection sends at its start, as a custom setting.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StartupToken(Uuid);
 
@@ -121,7 +120,7 @@ impl StartupToken {
         Self(Uuid::now_v7())
     }
 
-    /// The caller's configuration, with our settings and the token as startup options after its own.
+    /// The caller's configuration, with our settings and the token appended to its startup options.
     pub(super) fn startup_options(self, config: &Config, settings: SessionSettings) -> Config {
         let mut options = config.get_options().unwrap_or_default().to_owned();
         for (name, value) in settings.values() {
@@ -136,38 +135,37 @@ impl StartupToken {
 
     /// Whether the server process received the token when it started.
     pub(super) async fn is_known_to(self, client: &Client) -> Result<bool> {
-        // Nothing is looked up: where the token is unknown, so are our settings.
-        let said = match client.simple_query("SHOW postrider.word").await {
-            Ok(said) => said,
+        // SHOW looks no name up, which would not be safe yet: if the token is unknown, so are our settings.
+        let answer = match client.simple_query("SHOW postrider.word").await {
+            Ok(answer) => answer,
             Err(error) if error.code() == Some(&SqlState::UNDEFINED_OBJECT) => return Ok(false),
             Err(error) => return Err(failed(error)),
         };
-        let word = said.iter().find_map(|message| match message {
+        let token = answer.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.get(0),
             _ => None,
         });
-        Ok(word == Some(self.0.to_string().as_str()))
+        Ok(token == Some(self.0.to_string().as_str()))
     }
 }
 
-/// Whether a connection was refused for its startup options, as far as one can tell: not for its user, its
-/// database, or the state the server is in.
+/// Whether a connection may have been refused because of its startup options: not because of its user, its database or
+/// the state of the server.
 pub(super) fn options_refused(error: &SqlError) -> bool {
     let state = error.code().map(SqlState::code);
     state.is_some_and(|state| !["28", "3D", "53", "57"].iter().any(|class| state.starts_with(class)))
 }
 
-/// Our settings for a private connection that could not be started with them.
+/// Applies our settings to a private connection that could not be started with them.
 pub(super) async fn set_for_session(client: &Client, settings: SessionSettings) -> Result<()> {
     let settings: String = settings.values().map(|(name, value)| format!("SET {name} = {value};")).collect();
     client.batch_execute(&settings).await.map_err(failed)
 }
 
-/// The first version with a time limit for whole transactions. A startup option of that name would be refused by the
-/// servers before it.
+/// The first version with a time limit for transactions. Earlier servers would refuse a startup option of that name.
 const TRANSACTION_TIMEOUT_SINCE: i32 = 170_000;
 
-/// What a server of this version has to be told beside our settings, with a word before each: `SET` or `SET LOCAL`.
+/// Further settings for a server of this version, each with the given prefix: `SET` or `SET LOCAL`.
 pub(super) fn newer_settings(version: i32, set: &str) -> String {
     if version < TRANSACTION_TIMEOUT_SINCE {
         String::new()

@@ -24,8 +24,7 @@ pub(super) async fn load(tx: &Tx<'_>, name: &str) -> Result<Option<SubscriptionR
     read(name, tx.query_opt(subscription!(), &[&name]).await?)
 }
 
-/// The same, locked until the end of the transaction: a settle in progress is waited for, and none begins
-/// before the transaction is over.
+/// The same, locked until the transaction ends: waits for a settle in progress, and none can begin before that.
 pub(super) async fn lock(tx: &Tx<'_>, name: &str) -> Result<Option<SubscriptionRow>> {
     read(name, tx.query_opt(concat!(subscription!(), " FOR UPDATE"), &[&name]).await?)
 }

@@ -1,4 +1,4 @@
-//! What relays say of themselves.
+//! The reports of relays about themselves.
 
 use super::connection::Guard;
 use super::row::get;
@@ -15,7 +15,7 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
         let sql = "DELETE FROM {schema}.relays WHERE subscription = $1 AND relay = $2";
         return conn.query(sql, &[subscription, relay]).await.map(drop);
     }
-    // Index: the primary key (subscription, relay). Old reports go with the new one.
+    // Index: the primary key (subscription, relay). Also deletes old reports.
     let sql = "WITH old AS (
                    DELETE FROM {schema}.relays
                    WHERE subscription = $1 AND relay <> $2
@@ -34,7 +34,7 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
         .map(drop)
 }
 
-/// Those whose report still holds.
+/// The relays whose report is still valid.
 pub(super) async fn load(snapshot: &Tx<'_>, subscription: &str) -> Result<Vec<RelayOverview>> {
     // Index: the primary key (subscription, relay).
     let sql = "SELECT relay, leads, seen_at, expires_at, down FROM {schema}.relays

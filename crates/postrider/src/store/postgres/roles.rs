@@ -1,13 +1,14 @@
-//! Roles with no more rights than each needs.
+//! Roles with only the rights that each needs.
 
+use crate::write::event_column_names;
 use crate::{Code, Error, Ident, Result};
 
 const ROLES: &str = include_str!("roles.sql");
 
-/// The SQL that makes them for a schema: `SCHEMA_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
+/// The SQL that creates them for a schema: `SCHEMA_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
 ///
 /// # Errors
-/// If a name becomes too long, or could end the quotes of the script.
+/// [`Code::NameInvalid`] if a role's name would be too long, or the schema's name could end the quotes of the script.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
     if schema.as_str().contains('$') {
         let what = format!("the roles script does not support a schema with '$' in its name: {schema}");
@@ -15,7 +16,7 @@ pub(super) fn roles(schema: &Ident) -> Result<String> {
             Error::new(Code::NameInvalid, what).with_hint("rename the schema, or create the roles manually")
         );
     }
-    let mut sql = schema.put_into(ROLES);
+    let mut sql = schema.put_into(ROLES).replace("{columns}", &event_column_names(""));
     for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
         let name = Ident::new(&format!("{}_{role}", schema.as_str()))?;
         sql = sql.replace(&format!("{{{role}}}"), &name.to_string());
@@ -29,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_put_in_and_quoted() {
+    fn every_placeholder_is_replaced_and_names_are_quoted() {
         let sql = roles(&Ident::new("shop").unwrap()).unwrap();
         assert!(!sql.contains('{'), "{sql}");
         assert!(sql.contains("GRANT SELECT (id, position) ON \"shop\".events TO \"shop_writer\";"), "{sql}");

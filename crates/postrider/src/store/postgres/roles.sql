@@ -1,5 +1,5 @@
--- Roles of an outbox, with no more rights than each needs. Run it after `migrate up`, and again after every
--- update, as a superuser or as the owner of the schema with CREATEROLE. It may be run as often as one likes.
+-- Roles of an outbox, each with only the rights it needs. Run it after `migrate up`, and again after every update, as a
+-- superuser or as the owner of the schema with CREATEROLE. It is safe to run again.
 -- The roles cannot log in: GRANT {writer} TO shop_app, and so on.
 
 DO $$
@@ -7,8 +7,7 @@ DECLARE
     role text;
     before text := pg_catalog.current_setting('search_path');
 BEGIN
-    -- Functions of others that have the names of the server's must not be run here. What follows in the same transaction
-    -- has its own search_path again.
+    -- Other users' functions with the names of the server's must not run here. The search_path is restored at the end.
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     FOREACH role IN ARRAY ARRAY['{writer}', '{relay}', '{inbox}', '{viewer}', '{migrator}'] LOOP
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = trim('"' FROM role)) THEN
@@ -18,21 +17,20 @@ BEGIN
     PERFORM set_config('search_path', before, true);
 END $$;
 
--- Nobody has a right by accident.
+-- No role keeps a right that is not granted below.
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {writer}, {relay}, {inbox}, {viewer};
 GRANT USAGE ON SCHEMA {schema} TO {writer}, {relay}, {inbox}, {viewer};
 
--- Writer: the application. Every column but tx and position, on which completeness rests. It reads back the
--- id and position of what it wrote (RETURNING), and nothing else: no payload, no progress.
-GRANT INSERT (time, expires_at, max_attempts, id, type, aggregate_type, aggregate_id, key, payload, headers,
-              topic, action, namespace, producer) ON {schema}.events TO {writer};
+-- Writer: the application. It may insert every column except tx and position, on which completeness depends. It may read
+-- the id and position of its events (RETURNING), and nothing else: no payload, no progress.
+GRANT INSERT ({columns})
+    ON {schema}.events TO {writer};
 GRANT SELECT (id, position) ON {schema}.events TO {writer};
 
--- Relay: reads events, never writes or changes one, deletes what is delivered and old; keeps the ledger.
--- Which transactions are open it reads in pg_locks, which everybody may. To know as well which of them only wait
--- for their application, so that one left open for hours disturbs nobody, a superuser may
--- GRANT pg_read_all_stats TO {relay}.
+-- Relay: reads events, deletes delivered events after the retention, never inserts or updates one; records the progress.
+-- It reads the open transactions in pg_locks, which every user may. To let it see which of them are idle, so that a
+-- transaction left open for hours delays no other events, a superuser may GRANT pg_read_all_stats TO {relay}.
 GRANT SELECT, DELETE ON {schema}.events TO {relay};
 GRANT SELECT ON {schema}.events_position_seq, {schema}.migrations TO {relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases,
@@ -43,12 +41,12 @@ GRANT SELECT, DELETE ON {schema}.inbox TO {relay};
 -- cannot change a row. If it also writes events, GRANT {writer} as well.
 GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO {inbox};
 
--- Viewer: `status` and `doctor`. To see the transactions of others in `doctor`, a superuser may
+-- Viewer: `status` and `doctor`. To let `doctor` see the transactions of other users, a superuser may
 -- GRANT pg_read_all_stats TO {viewer}.
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {viewer};
 GRANT SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {viewer};
 
--- Migrator: owns it all. Who runs `migrate up` says so: ?options=-c%20role%3D{migrator_name}
+-- Migrator: owns all of it. Run `migrate up` with this role: ?options=-c%20role%3D{migrator_name}
 ALTER SCHEMA {schema} OWNER TO {migrator};
 ALTER TABLE {schema}.migrations OWNER TO {migrator};
 ALTER TABLE {schema}.events OWNER TO {migrator};
@@ -60,7 +58,7 @@ ALTER TABLE {schema}.inbox OWNER TO {migrator};
 ALTER VIEW {schema}.events_json OWNER TO {migrator};
 ALTER FUNCTION {schema}.payload_text(bytea) OWNER TO {migrator};
 
--- The views that are made only when somebody asks for them.
+-- The optional views.
 DO $$
 DECLARE
     optional text;

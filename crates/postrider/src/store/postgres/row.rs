@@ -1,8 +1,8 @@
 //! From a row of `events` to an [`Event`].
 //!
-//! The table refuses most of what could not be read here. A row that is damaged all the same, such as one with
-//! an action that has no name, is [`Code::RowDamaged`]; the claim names it, and the relay parks it as dead, so
-//! that it is seen and no other event waits for it.
+//! The table's types and CHECKs exclude most rows that are not readable. A row that is damaged nevertheless, for
+//! example with an action that has no name, is [`Code::RowDamaged`]: the claim reports it, and the relay parks it as
+//! dead, so that operators see it and no other event waits for it.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -12,53 +12,32 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type, accepts};
 
 use super::time::Time;
-use crate::event::columns;
-use crate::store::page_builder::Widths;
-use crate::{Aggregate, Code, Error, Event, Position, Result, StoredEvent, Timestamp};
+use crate::store::event_row::{self, EventValues, Widths, text_columns, text_list, unreadable_event};
+use crate::{Code, Error, Event, Limits, Position, Result, StoredEvent, Timestamp};
 
-/// A text, cut off where a relay would no longer read it: one that is longer than the limit is named and not carried.
-macro_rules! short {
-    ($column:literal) => {
-        concat!(
-            "CASE WHEN octet_length(",
-            $column,
-            ") <= 4096 THEN ",
-            $column,
-            " ELSE left(",
-            $column,
-            ", 4097) END"
-        )
+/// Place of the first [text column](text_columns) in the SELECT.
+const FIRST_TEXT: usize = 11;
+
+/// A SELECT with its `{columns}` put in: those that [`event`] reads. Of payload, headers and action, only values of up
+/// to `$1` bytes are sent; the length after each shows whether the value was left out.
+pub(super) fn with_columns(select: &str) -> String {
+    // A text that is longer than a relay reads is cut off: the row is reported as damaged, and the rest is not sent.
+    let max = Limits::READ_TEXT_BYTES_MAX;
+    let text = |name: &str| {
+        format!("CASE WHEN octet_length({name}) <= {max} THEN {name} ELSE left({name}, {}) END", max + 1)
     };
+    let columns = format!(
+        "position, id,
+         CASE WHEN octet_length(payload) <= $1 THEN payload END, octet_length(payload),
+         CASE WHEN octet_length(headers::text) <= $1 THEN headers END, octet_length(headers::text),
+         CASE WHEN octet_length(action::text) <= $1 THEN action END, octet_length(action::text),
+         time, max_attempts, expires_at, {}",
+        text_list(text)
+    );
+    select.replace("{columns}", &columns)
 }
-pub(super) use short;
 
-/// The columns of a SELECT that [`event`] reads, in its order. Of payload, headers and action, what is larger than `$1` bytes
-/// stays behind; its length says how much room it will need.
-macro_rules! event_columns {
-    () => {
-        concat!(
-            "position, id, ",
-            crate::store::postgres::row::short!("type"),
-            ", ",
-            crate::store::postgres::row::short!("aggregate_type"),
-            ", ",
-            crate::store::postgres::row::short!("aggregate_id"),
-            ", ",
-            crate::store::postgres::row::short!("key"),
-            ", CASE WHEN octet_length(payload) <= $1 THEN payload END, octet_length(payload),
-             CASE WHEN octet_length(headers::text) <= $1 THEN headers END, time, ",
-            crate::store::postgres::row::short!("topic"),
-            ", max_attempts, expires_at, CASE WHEN octet_length(action::text) <= $1 THEN action END, ",
-            crate::store::postgres::row::short!("namespace"),
-            ", ",
-            crate::store::postgres::row::short!("producer"),
-            ", octet_length(headers::text), octet_length(action::text)"
-        )
-    };
-}
-pub(super) use event_columns;
-
-/// A value, or the error of a row that is not as it should be.
+/// A value, or the error of a damaged row.
 pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> {
     row.try_get(column).map_err(|e| Error::new(Code::RowDamaged, "a column cannot be read").with_source(e))
 }
@@ -68,91 +47,53 @@ pub(super) fn position(row: &Row, column: usize) -> Result<Position> {
     get(row, column).map(Position::new)
 }
 
-/// A count that fits where the table's CHECK says it does.
+/// A count, which the table's CHECK keeps in range.
 pub(super) fn count(row: &Row, column: usize) -> Result<u32> {
-    let number: i64 = get(row, column)?;
-    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
+    event_row::count(get(row, column)?)
 }
 
-/// Bytes of all its columns, those included that stayed behind.
-pub(super) fn size_bytes(row: &Row) -> Result<usize> {
-    let widths = widths(row)?;
-    let texts: usize = widths.texts.iter().map(|(_, bytes)| bytes).sum();
-    Ok(length(row, 7)? + widths.headers + widths.action + texts)
-}
-
-fn length(row: &Row, column: usize) -> Result<usize> {
-    let bytes: Option<i32> = get(row, column)?;
-    Ok(bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
-}
-
-fn widths(row: &Row) -> Result<Widths> {
-    let texts = [
-        ("type", 2),
-        ("aggregate_type", 3),
-        ("aggregate_id", 4),
-        ("key", 5),
-        ("topic", 10),
-        ("namespace", 14),
-        ("producer", 15),
-    ];
-    let text = |(name, column)| {
+/// The sizes of all columns.
+pub(super) fn widths(row: &Row) -> Result<Widths> {
+    let length = |column| -> Result<usize> {
+        let bytes: Option<i32> = get(row, column)?;
+        Ok(bytes.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0))
+    };
+    let mut widths = Widths::new(length(3)?, length(5)?, length(7)?);
+    for (column, name) in (FIRST_TEXT..).zip(text_columns()) {
         let text: Option<&str> = get(row, column)?;
-        Ok((name, text.map_or(0, str::len)))
-    };
-    let texts = texts.into_iter().map(text).collect::<Result<_>>()?;
-    Ok(Widths { texts, headers: length(row, 16)?, action: length(row, 17)? })
-}
-
-/// The event of the row, and whether some of it stayed behind; see [`deferred`](super::deferred).
-pub(super) fn event(row: &Row) -> Result<(StoredEvent, bool)> {
-    let position = position(row, 0)?;
-    match read(row) {
-        Ok((event, left)) => Ok((StoredEvent { position, event: Arc::new(event) }, left)),
-        Err(cause) => {
-            Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
-                .with_hint("repair or delete the row in the table events; the subscription then continues")
-                .with_source(cause))
-        }
+        widths.add_text(name, text.map_or(0, str::len));
     }
+    Ok(widths)
 }
 
-fn read(row: &Row) -> Result<(Event, bool)> {
-    let widths = widths(row)?;
-    widths.refuse()?;
-    let aggregate = match (get(row, 3)?, get(row, 4)?) {
-        (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
-        _ => None,
-    };
-    let payload: Option<&[u8]> = get(row, 6)?;
+/// The event of the row, and whether some of its columns are [deferred](super::deferred).
+pub(super) fn event(row: &Row, widths: &Widths) -> Result<(StoredEvent, bool)> {
+    let position = position(row, 0)?;
+    let (event, is_deferred) =
+        read(row, widths).map_err(|cause| unreadable_event(position, "the table events", cause))?;
+    Ok((StoredEvent { position, event: Arc::new(event) }, is_deferred))
+}
+
+fn read(row: &Row, widths: &Widths) -> Result<(Event, bool)> {
     let json = |column| get::<Option<Json<'_>>>(row, column).map(|json| json.map(|json| json.0));
-    let (headers, action) = (json(8)?, json(13)?);
-    let is_bare =
-        payload.is_none() || headers.is_none() && widths.headers > 0 || action.is_none() && widths.action > 0;
-    let event = Event {
+    let columns = EventValues {
         id: get(row, 1)?,
-        event_type: get(row, 2)?,
-        aggregate,
-        key: get(row, 5)?,
-        payload: payload.map(Bytes::copy_from_slice).unwrap_or_default(),
-        headers: headers.map(columns::headers_from_json).transpose()?.unwrap_or_default(),
-        time: said(get::<Time>(row, 9)?.0, "its time")?,
-        topic: get(row, 10)?,
-        max_attempts: get::<Option<i64>>(row, 11)?.map(|_| count(row, 11)).transpose()?,
-        // Never is what infinity means here.
-        expires_at: get::<Option<Time>>(row, 12)?
+        payload: get::<Option<&[u8]>>(row, 2)?.map(Bytes::copy_from_slice),
+        headers: json(4)?,
+        action: json(6)?,
+        time: storable(get::<Time>(row, 8)?.0, "its time")?,
+        max_attempts: get::<Option<i64>>(row, 9)?.map(event_row::count).transpose()?,
+        // `infinity` means that it never expires.
+        expires_at: get::<Option<Time>>(row, 10)?
             .filter(|time| !time.is_infinity())
-            .map(|time| said(time.0, "the time of its expiry"))
+            .map(|time| storable(time.0, "the time of its expiry"))
             .transpose()?,
-        action: action.map(columns::action_from_json).transpose()?,
-        namespace: get(row, 14)?,
-        producer: get(row, 15)?,
     };
-    Ok((event, is_bare))
+    columns.into_event(widths, |text| get(row, FIRST_TEXT + text))
 }
 
-/// A time that every receiver can be told.
-fn said(time: Timestamp, what: &str) -> Result<Timestamp> {
+/// A time that has a text in every format, or the error for one that has not.
+fn storable(time: Timestamp, what: &str) -> Result<Timestamp> {
     if time.is_storable() {
         return Ok(time);
     }
@@ -160,7 +101,7 @@ fn said(time: Timestamp, what: &str) -> Result<Timestamp> {
     Err(Error::new(Code::RowDamaged, what))
 }
 
-/// A `json` column as the text it is.
+/// A `json` column as text.
 pub(super) struct Json<'a>(pub(super) &'a str);
 
 impl<'a> FromSql<'a> for Json<'a> {

@@ -1,7 +1,6 @@
-//! One connection: what is ready on it, which server it leads to, and what goes out in one round trip.
+//! One connection: its prepared statements, its server, and its transactions.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -10,34 +9,30 @@ use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction
 
 use super::begin::Begins;
 use super::failure::{commit_failed, failed};
-use super::history::{Incarnation, Kind, WHO};
+use super::history::{Incarnation, Kind, SERVER_IDENTITY};
 use super::pooler::{BEGIN_READ, newer_settings};
 use super::row::get;
 use super::statement::{Params, Ready, RowsReceived, Statements};
-use crate::layout::RowTable;
-use crate::{Code, Error, Ident, Result};
+use crate::store::server_options::ServerOptions;
+use crate::{Code, Error, Result};
 
-/// The oldest server this program runs on: `xid8` columns and the lock view as the hole rule needs them.
+/// The oldest supported server: it has `xid8` columns, and a lock view that can prove holes dead.
 const SERVER_VERSION_MIN: i32 = 140_000;
 
-/// A server that has not answered a page, a settle or a BEGIN by then is taken for dead, whatever its network
-/// says. Longer than any wait for a lock.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-
-/// So many times as long may an answer within a transaction take: an operator's verb may read all of a large
+/// How many times longer an answer within a transaction may take: an operator's command may read all of a large
 /// outbox.
 const LONG_ANSWER_FACTOR: u32 = 20;
 
-/// Who else uses the server process behind a connection. See [`pooler`](super::pooler).
+/// Whether other clients use the server process of a connection. See [`pooler`](super::pooler).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// None: what is set and prepared stays.
+    /// No other client: settings and prepared statements last.
     Own,
-    /// Others between our transactions: nothing stays, and the server itself may change.
+    /// Other clients use it between our transactions: nothing lasts, and the server itself may change.
     Pooled,
 }
 
-/// A connection to one incarnation of one server. When that changes, the connection is of no use any more.
+/// A connection to one run of one server. It is not used any more when that changes.
 pub(in crate::store) struct Session {
     pub(super) client: Client,
     pub(super) statements: Statements,
@@ -47,14 +42,14 @@ pub(in crate::store) struct Session {
     trust: Trust,
 }
 
-/// Whether a connection can still be trusted to lead to the server it was made to.
+/// Whether a connection still leads to the server that it was opened to.
 #[derive(Debug)]
 struct Trust {
-    /// Another server has answered, or none in time.
+    /// Another server has answered, or the server has not answered in time.
     is_lost: AtomicBool,
-    /// How long nothing may come of an answer.
+    /// How long to wait for the next row of an answer.
     answer_within: Duration,
-    /// Rows that came.
+    /// The number of rows received.
     received: RowsReceived,
 }
 
@@ -66,14 +61,9 @@ pub(super) enum Access {
 }
 
 impl Session {
-    /// Asks the server who it is, and refuses one that cannot be used.
-    pub(super) async fn new(
-        client: Client,
-        sharing: Sharing,
-        schema: Ident,
-        rows: Option<Arc<RowTable>>,
-        answer_within: Duration,
-    ) -> Result<Self> {
+    /// Queries the identity and properties of the server, and refuses one that cannot be used.
+    pub(super) async fn new(client: Client, sharing: Sharing, options: &ServerOptions) -> Result<Self> {
+        let ServerOptions { schema, rows, answer_within, .. } = options.clone();
         let (incarnation, kind) = read_transaction(&client, Incarnation::of(&client)).await?;
         refuse(&kind)?;
         let newer = newer_settings(kind.version, "SET");
@@ -87,23 +77,23 @@ impl Session {
         Ok(Self { client, statements, incarnation, sharing, begins, trust })
     }
 
-    /// Whether anything can still be asked on it.
+    /// Whether the connection can still be used.
     pub(super) fn is_usable(&self) -> bool {
         !self.client.is_closed() && !self.trust.is_lost.load(Ordering::Relaxed)
     }
 
-    /// Another server has answered: nothing more is asked on this connection.
+    /// Another server has answered: marks the connection as unusable and returns the error for the caller.
     pub(super) fn give_up(&self) -> Error {
         self.trust.replaced()
     }
 
-    /// The `BEGIN` of a transaction with one snapshot of the events that writes nothing.
+    /// The `BEGIN` of a transaction that sees one snapshot of the events and writes nothing.
     pub(super) fn begin_events(&self) -> &str {
         &self.begins.events
     }
 
-    /// Runs one statement in a transaction that is over before the next statement: what a session was told is not known
-    /// to a shared connection.
+    /// Runs one statement in a transaction that ends before the next statement. A pooled connection needs its settings
+    /// in the transaction.
     pub(super) async fn in_own_transaction(
         &self,
         ready: &Ready,
@@ -123,7 +113,7 @@ impl Session {
         rows
     }
 
-    /// The answer to a question, if it comes in time; else nothing more is asked on this connection.
+    /// Waits for an answer. If it takes too long, the connection is not used any more.
     pub(super) async fn in_time<T>(
         &self,
         access: Access,
@@ -132,7 +122,7 @@ impl Session {
         self.trust.in_time(1, access, answer).await
     }
 
-    /// Runs one statement as a transaction of its own, in one round trip.
+    /// Runs one statement as a transaction, in one round trip.
     pub(super) async fn autocommit(
         &self,
         access: Access,
@@ -155,30 +145,29 @@ impl Session {
             return ready.query(client, params).await.map_err(unanswered);
         }
         let begin = if access == Access::Writes { &begins.write } else { &begins.read };
-        let who = statements.get(client, WHO, &[]).await?;
-        // Each future sends its statement when it is first asked, and they are asked in this order. All of it
-        // is on its way before anything is waited for, so a caller that stops leaves no lock behind.
-        let (begun, who, rows, ended) = tokio::join!(
+        let identity = statements.get(client, SERVER_IDENTITY, &[]).await?;
+        // Each future sends its statement when it is first polled, and `biased` polls them in this order. All
+        // statements are sent before any answer is awaited, so a caller that is cancelled leaves no lock behind.
+        let (begun, identity, rows, ended) = tokio::join!(
             biased;
             client.batch_execute(begin),
-            who.query(client, &[]),
+            identity.query(client, &[]),
             ready.query(client, params),
             client.batch_execute("COMMIT"),
         );
         begun.map_err(unanswered)?;
-        trust.check(incarnation, who, unanswered)?;
+        trust.check(incarnation, identity, unanswered)?;
         let rows = rows.map_err(unanswered)?;
         ended.map_err(unanswered)?;
         Ok(rows)
     }
 
-    /// Begins a transaction that stays open when this returns, for its locks alone. The server ends it should nothing be asked
-    /// anything for a minute.
+    /// Begins a transaction that stays open for its locks. The server ends it if it is idle for a minute.
     pub(super) async fn hold(&self) -> Result<()> {
         let begin = async {
             self.client.batch_execute(&self.begins.hold).await.map_err(failed)?;
-            let who = self.statements.get(&self.client, WHO, &[]).await?;
-            self.trust.check(&self.incarnation, who.query(&self.client, &[]).await, failed)
+            let identity = self.statements.get(&self.client, SERVER_IDENTITY, &[]).await?;
+            self.trust.check(&self.incarnation, identity.query(&self.client, &[]).await, failed)
         };
         self.in_time(Access::Reads, begin).await
     }
@@ -198,8 +187,8 @@ impl Session {
         self.in_time(Access::Reads, end).await
     }
 
-    /// Begins a transaction of several statements; dropped without a commit it is rolled back. One that reads sees one
-    /// snapshot of the events.
+    /// Begins a transaction of several statements. It is rolled back if it is dropped without a commit. One that reads
+    /// sees one snapshot of the events.
     pub(super) async fn begin(&mut self, access: Access) -> Result<Tx<'_>> {
         let Self { client, statements, incarnation, sharing, begins, trust } = self;
         let writes = access == Access::Writes;
@@ -210,20 +199,20 @@ impl Session {
         let first = begins.after[usize::from(!writes)].as_str();
         let client = transaction.client();
         if *sharing == Sharing::Pooled {
-            let who = statements.get(client, WHO, &[]).await?;
-            let (set, who) = tokio::join!(biased; client.batch_execute(first), who.query(client, &[]));
+            let identity = statements.get(client, SERVER_IDENTITY, &[]).await?;
+            let (set, identity) =
+                tokio::join!(biased; client.batch_execute(first), identity.query(client, &[]));
             set.map_err(failed)?;
-            trust.check(incarnation, who, failed)?;
+            trust.check(incarnation, identity, failed)?;
         } else if !first.is_empty() {
-            let said = async { client.batch_execute(first).await.map_err(failed) };
-            trust.in_time(1, Access::Reads, said).await?;
+            let set = async { client.batch_execute(first).await.map_err(failed) };
+            trust.in_time(1, Access::Reads, set).await?;
         }
         Ok(Tx { transaction, statements, trust, server: incarnation })
     }
 }
 
-/// Asks something in a transaction in which every name is ours, on whichever connection. After an error the connection is
-/// of no use any more.
+/// Runs queries in a guarded transaction, on any connection. After an error the connection must not be used any more.
 pub(super) async fn read_transaction<T>(
     client: &Client,
     answer: impl Future<Output = Result<T>>,
@@ -275,12 +264,12 @@ impl Tx<'_> {
         self.trust.in_time(LONG_ANSWER_FACTOR, Access::Reads, rows).await
     }
 
-    /// The connection, for a writer to write in this transaction.
+    /// The connection, to write events in this transaction.
     pub(super) fn client(&self) -> &Client {
         self.transaction.client()
     }
 
-    /// What a writer says, if it comes in time.
+    /// Waits for a writer in this transaction.
     pub(super) async fn in_time<T>(&self, written: impl Future<Output = Result<T>>) -> Result<T> {
         self.trust.in_time(LONG_ANSWER_FACTOR, Access::Reads, written).await
     }
@@ -293,15 +282,15 @@ impl Tx<'_> {
 }
 
 impl Trust {
-    /// Another server has answered: the connection is of no use any more.
+    /// Another server has answered: marks the connection as unusable and returns the error for the caller.
     fn replaced(&self) -> Error {
         self.is_lost.store(true, Ordering::Relaxed);
         Error::new(Code::StoreFailed, "the server behind the connection to PostgreSQL was replaced")
             .with_hint("nothing to do: the subscription is loaded again")
     }
 
-    /// An answer, unless nothing of it comes for too long. Then the connection is of no use: what comes next on it would
-    /// wait behind this. While rows come, however slowly, it is waited for.
+    /// Waits for an answer as long as rows arrive. If none arrives for too long, the connection is marked as unusable:
+    /// a later statement on it would wait for this one.
     async fn in_time<T>(
         &self,
         times: u32,
@@ -327,22 +316,22 @@ impl Trust {
         answer
     }
 
-    /// Refuses the answer to [`WHO`] of another server, and that of one which cannot tell: a standby. Any other
-    /// failure says nothing about the server, and is what it is.
+    /// Refuses the answer to [`SERVER_IDENTITY`] if it comes from another server, or from a standby, which cannot
+    /// answer it. Any other error is returned as it is.
     fn check(
         &self,
         known: &Incarnation,
-        who: Result<Vec<Row>, SqlError>,
+        identity: Result<Vec<Row>, SqlError>,
         otherwise: fn(SqlError) -> Error,
     ) -> Result<()> {
-        let who = match who {
-            Ok(who) => who,
+        let identity = match identity {
+            Ok(identity) => identity,
             Err(error) if error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE) => {
                 return Err(self.replaced().with_source(error));
             }
             Err(error) => return Err(otherwise(error)),
         };
-        let same = match who.first() {
+        let same = match identity.first() {
             Some(row) => known.is_same(get(row, 0)?, get(row, 1)?),
             None => false,
         };

@@ -10,7 +10,7 @@ use super::history::{Incarnation, on_server, started, timeline};
 use super::park::{seal, storable};
 use super::row::get;
 use super::session::Tx;
-use super::statement::{Named, Param};
+use super::statement::{Named, NamedParam, Param};
 use super::time::Time;
 use crate::ledger::{KnownRows, ParkedRow, Progress, Trial};
 use crate::store::{Epoch, Settled, Settlement};
@@ -114,17 +114,10 @@ struct ParkedValues {
 }
 
 impl Values {
-    fn params(&self) -> [(&'static str, &dyn Param); 20] {
+    fn params(&self) -> Vec<NamedParam<'_>> {
         let Self { progress, parked, .. } = self;
-        [
-            ("subscription", &self.subscription),
-            ("epoch", &self.epoch),
-            ("floor", &progress.floor),
-            ("done", &progress.done),
-            ("highest_position", &progress.highest_position),
-            ("highest_id", &progress.highest_id),
-            ("trial", &progress.trial),
-            ("trial_deaths", &progress.trial_deaths),
+        let mut params = progress.params(&self.subscription, &self.epoch).to_vec();
+        params.extend::<[NamedParam<'_>; 12]>([
             ("parked_positions", &parked.positions),
             ("parked_keys", &parked.keys),
             ("parked_destinations", &parked.destinations),
@@ -137,7 +130,8 @@ impl Values {
             ("removed_seals", &self.removed_seals),
             ("started", &self.started),
             ("timeline", &self.timeline),
-        ]
+        ]);
+        params
     }
 
     fn of(settlement: Settlement, server: &Incarnation, known: &KnownRows) -> Self {
@@ -173,6 +167,20 @@ impl ProgressValues {
             trial_deaths: progress.trial.as_ref().map_or(0, |trial| trial.deaths.into()),
         }
     }
+
+    /// The parameters of [`record!`].
+    fn params<'a>(&'a self, subscription: &'a dyn Param, epoch: &'a i64) -> [NamedParam<'a>; 8] {
+        [
+            ("subscription", subscription),
+            ("epoch", epoch),
+            ("floor", &self.floor),
+            ("done", &self.done),
+            ("highest_position", &self.highest_position),
+            ("highest_id", &self.highest_id),
+            ("trial", &self.trial),
+            ("trial_deaths", &self.trial_deaths),
+        ]
+    }
 }
 
 impl ParkedValues {
@@ -199,7 +207,7 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     let server = conn.server()?;
     let name = settlement.subscription.clone();
     let values = Values::of(settlement, &server, conn.known(&name));
-    let (statement, params) = SETTLE.with(values.params());
+    let (statement, params) = SETTLE.with(&values.params());
     let rows = conn.query(statement, &params).await?;
     match settled(&rows)? {
         Some(settled) => Ok(settled),
@@ -210,7 +218,7 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
 /// The same as a part of a larger transaction.
 pub(super) async fn settle_in(tx: &Tx<'_>, settlement: Settlement, server: &Incarnation) -> Result<Settled> {
     let values = Values::of(settlement, server, &KnownRows::default());
-    let (statement, params) = SETTLE.with(values.params());
+    let (statement, params) = SETTLE.with(&values.params());
     // Unlike a single statement, a transaction stays on the server where it began: no connection has to be given up.
     Ok(settled(&tx.query(statement, &params).await?)?.unwrap_or(Settled::Fenced))
 }
@@ -230,15 +238,6 @@ static RECORD: Named = Named::new(record!());
 /// Replaces the progress of a subscription whose row is locked.
 pub(super) async fn put_progress(tx: &Tx<'_>, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
     let progress = ProgressValues::of(progress);
-    let (statement, params) = RECORD.with([
-        ("subscription", &name),
-        ("epoch", &epoch.0),
-        ("floor", &progress.floor),
-        ("done", &progress.done),
-        ("highest_position", &progress.highest_position),
-        ("highest_id", &progress.highest_id),
-        ("trial", &progress.trial),
-        ("trial_deaths", &progress.trial_deaths),
-    ]);
+    let (statement, params) = RECORD.with(&progress.params(&name, &epoch.0));
     tx.execute(statement, &params).await.map(|_| ())
 }

@@ -1,27 +1,29 @@
-//! What the promises rest on beside the rows: how the table `events` gives positions, and that all of its rows are seen.
+//! Checks the properties of the table `events` that the guarantees depend on: how it assigns positions, and that all of
+//! its rows are visible.
 //!
-//! It is looked at with every connection, every lease that is taken or renewed, and in every claim that may take a
-//! position for dead: an outbox that is altered under a running relay stops that relay as it would keep a new one
-//! from starting.
+//! The check runs for every connection, for every lease that is taken or renewed, and in every claim that may declare a
+//! position dead: altering the outbox under a running relay stops that relay, as it would prevent a new one from
+//! starting.
 
 use tokio_postgres::Row;
 
 use super::row::get;
 use crate::{Code, Error, Result};
 
-/// What is wrong, and which tables hide rows from this user; two empty texts if nothing is.
+/// What was altered, and which tables hide rows from this user; two empty texts if nothing is wrong.
 ///
-/// A cached sequence hands out positions long after they were taken; a cycling one hands them out twice. tx after position,
-/// or with another default, would leave a moment with a position and without a transaction id. A writer to a child
-/// or a partition holds no lock on the table itself, so it would not be waited for. Indexes: those of the catalog.
+/// A sequence with a cache assigns positions long after they were taken from it; a cycling one assigns them twice. With
+/// tx after position, or with another default, a writer would have a position before its transaction id. A writer to a
+/// child table or a partition holds no lock on the table itself, so it would not be waited for. Indexes: those of the
+/// catalog.
 pub(super) const SHAPE: &str = "
     SELECT concat_ws('; ',
-               CASE WHEN c.relkind <> 'r' THEN 'events is no plain table' END,
+               CASE WHEN c.relkind <> 'r' THEN 'events is not a plain table' END,
                CASE WHEN EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhparent = c.oid)
                     THEN 'events has a child table or a partition' END,
                CASE WHEN EXISTS (SELECT FROM pg_inherits AS i WHERE i.inhrelid = c.oid)
                     THEN 'events is a child table or a partition of another' END,
-               CASE WHEN s.seqrelid IS NULL THEN 'the sequence events_position_seq is gone'
+               CASE WHEN s.seqrelid IS NULL THEN 'the sequence events_position_seq does not exist'
                     WHEN s.seqcache <> 1 OR s.seqincrement <> 1 OR s.seqcycle
                     THEN 'the sequence of positions has CACHE ' || s.seqcache::text || ', INCREMENT '
                          || s.seqincrement::text || CASE WHEN s.seqcycle THEN ', CYCLE' ELSE '' END END,
@@ -30,7 +32,7 @@ pub(super) const SHAPE: &str = "
                CASE WHEN t.attnum < p.attnum AND t.attgenerated = '' AND pg_get_expr(d.adbin, d.adrelid)
                          IN ('pg_current_xact_id()', 'pg_catalog.pg_current_xact_id()')
                     THEN NULL
-                    ELSE 'tx does not stand before position with the default pg_current_xact_id()' END),
+                    ELSE 'tx is not before position with the default pg_current_xact_id()' END),
            coalesce((SELECT string_agg(hidden.name, ', ' ORDER BY hidden.name)
                      FROM unnest(ARRAY['events', 'subscriptions', 'parked', 'leases']) AS hidden (name)
                      JOIN pg_class AS h ON h.oid = to_regclass('{schema}.' || hidden.name)

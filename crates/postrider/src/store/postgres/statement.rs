@@ -1,8 +1,8 @@
-//! Statements and their parameters, the same for a connection of our own and for one that is shared.
+//! Statements and their parameters, for private connections and for pooled ones.
 //!
-//! On a connection of our own a statement is prepared once under a name and planned once. Behind a pooler the
-//! next transaction may run on another server process, which does not know the name; there every statement
-//! goes out unnamed with the types of its parameters, in one message.
+//! On a private connection a statement is prepared under a name and planned once. Behind a pooler the next transaction
+//! may run in another server process, which does not know the name; there every statement is sent unnamed, with the
+//! types of its parameters, in one message.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -22,7 +22,7 @@ use crate::{Ident, Result};
 /// Parameters of a statement, in the order of `$1`, `$2`, ...
 pub(super) type Params<'a> = &'a [&'a dyn Param];
 
-/// A value that knows its type in SQL. A statement is parsed with these types however it is sent.
+/// A value with its SQL type. Statements are parsed with these types on every kind of connection.
 pub(super) trait Param: ToSql + Sync {
     fn sql_type(&self) -> Type;
     fn as_sql(&self) -> &(dyn ToSql + Sync);
@@ -38,7 +38,7 @@ impl<T: Typed + ToSql + Sync> Param for T {
     }
 }
 
-/// A Rust type with one type in SQL, and the type of an array of it.
+/// A Rust type with its SQL type, and the SQL type of an array of it.
 pub(super) trait Typed {
     const TYPE: Type;
     const ARRAY: Type;
@@ -78,10 +78,13 @@ impl<T: Typed> Typed for Vec<T> {
     const ARRAY: Type = T::ARRAY;
 }
 
+/// A parameter of a [`Named`] statement.
+pub(super) type NamedParam<'a> = (&'static str, &'a dyn Param);
+
 /// A statement whose parameters have names: `{floor}` in its text is the parameter `floor`.
 pub(super) struct Named {
     text: &'static str,
-    /// The text with `$1`, `$2`, ... in place of the names, made at first use.
+    /// The text with `$1`, `$2`, ... in place of the names, built at the first use.
     numbered: OnceLock<String>,
 }
 
@@ -90,12 +93,9 @@ impl Named {
         Self { text, numbered: OnceLock::new() }
     }
 
-    /// The text with numbers for the names, and the values in the order of the numbers. A statement has the same names in
-    /// the same order every time.
-    pub(super) fn with<'a, const N: usize>(
-        &'static self,
-        params: [(&'static str, &'a dyn Param); N],
-    ) -> (&'static str, [&'a dyn Param; N]) {
+    /// The text with numbers in place of the names, and the values in the order of the numbers. Every call must pass
+    /// the same names in the same order.
+    pub(super) fn with<'a>(&'static self, params: &[NamedParam<'a>]) -> (&'static str, Vec<&'a dyn Param>) {
         let numbered = self.numbered.get_or_init(|| {
             let mut text = self.text.to_owned();
             for (place, (name, _)) in params.iter().enumerate() {
@@ -103,25 +103,25 @@ impl Named {
             }
             text
         });
-        (numbered, params.map(|(_, value)| value))
+        (numbered, params.iter().map(|(_, value)| *value).collect())
     }
 }
 
-/// Statements of one connection, made ready when first used.
+/// The statements of one connection, prepared at their first use.
 pub(super) struct Statements {
     schema: Ident,
-    /// The table with a state per row, if that is what the store works on.
+    /// The table with a state per row, if that is the outbox.
     rows: Option<Arc<RowTable>>,
-    /// Whether they may be prepared under a name.
+    /// Whether statements may be prepared under a name.
     named: bool,
     received: RowsReceived,
     ready: Mutex<HashMap<&'static str, Ready>>,
 }
 
-/// How many rows have come over a connection: while the number grows, the server is not dead.
+/// The number of rows received over a connection: while it grows, the server is alive.
 pub(super) type RowsReceived = Arc<AtomicU64>;
 
-/// A statement that can be sent.
+/// A statement that is ready to be sent.
 #[derive(Clone)]
 pub(super) struct Ready {
     how: How,
@@ -144,12 +144,12 @@ impl Statements {
         Self { schema, rows, named, received, ready: Mutex::default() }
     }
 
-    /// The table is known better by now.
+    /// Replaces the table with one whose details were read from the database.
     pub(super) fn learn(&mut self, rows: RowTable) {
         self.rows = Some(Arc::new(rows));
     }
 
-    /// The statement with the schema's name put in. The first use costs a round trip where it gets a name.
+    /// The statement with the schema's name inserted. Preparing it under a name costs a round trip at the first use.
     pub(super) async fn get(
         &self,
         client: &Client,
@@ -175,7 +175,7 @@ impl Statements {
 }
 
 impl Ready {
-    /// Sends the statement when the future is first asked, and reads the whole answer.
+    /// Sends the statement when the future is first polled, and reads all rows.
     pub(super) async fn query(&self, client: &Client, params: Params<'_>) -> Result<Vec<Row>, SqlError> {
         let stream = match &self.how {
             How::Named(statement) => {
@@ -195,7 +195,7 @@ impl Ready {
         Ok(rows)
     }
 
-    /// The same for a statement without rows; answers how many it changed.
+    /// The same for a statement that returns no rows. Returns how many rows it changed.
     pub(super) async fn execute(&self, client: &Client, params: Params<'_>) -> Result<u64, SqlError> {
         match &self.how {
             How::Named(statement) => {
@@ -210,7 +210,7 @@ impl Ready {
     }
 }
 
-/// Runs a statement that is used once in the life of a connection. Works on every kind of connection.
+/// Runs a statement that a connection uses once. Works on every kind of connection.
 pub(super) async fn query_unnamed(
     client: &Client,
     text: &str,

@@ -8,10 +8,27 @@ use super::shape::{self, SHAPE};
 use super::{admin, lease, progress};
 use crate::ledger::Progress;
 use crate::store::connection::Reached;
+use crate::store::lease_tx::LeaseTx;
 use crate::store::subscription::SubscriptionRow;
 use crate::store::takeover::TakeoverTx;
 use crate::store::{Acquired, Epoch, LeaseRequest, Origin};
 use crate::{Position, Result};
+
+impl LeaseTx for Tx<'_> {
+    type Row = SubscriptionRow;
+
+    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+        lease::refusal(self, lease).await
+    }
+
+    async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
+        progress::lock(self, name).await
+    }
+
+    async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+        lease::take(self, lease, epoch).await
+    }
+}
 
 impl TakeoverTx for Tx<'_> {
     const HISTORY: &'static str = "the cluster and timeline";
@@ -24,19 +41,11 @@ impl TakeoverTx for Tx<'_> {
         is_later(known, now)
     }
 
-    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-        lease::refusal(self, lease).await
-    }
-
     async fn owner_reached(&mut self, name: &str) -> Result<Option<Reached>> {
         // Index: the primary key (name).
         let sql = "SELECT epoch, floor FROM {schema}.subscriptions WHERE name = $1";
         let Some(row) = self.query_opt(sql, &[&name]).await? else { return Ok(None) };
         Ok(Some(Reached { epoch: Epoch(get(&row, 0)?), floor: Position::new(get(&row, 1)?) }))
-    }
-
-    async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
-        progress::lock(self, name).await
     }
 
     async fn check_events(&mut self) -> Result<()> {
@@ -56,10 +65,6 @@ impl TakeoverTx for Tx<'_> {
 
     async fn set_halted(&mut self, name: &str, reason: &str) -> Result<()> {
         admin::set_halted(self, name, reason).await
-    }
-
-    async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-        lease::take(self, lease, epoch).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! Timestamps in PostgreSQL's own format, to the microsecond and without a detour.
+//! Timestamps in PostgreSQL's binary format, in microseconds.
 
 use std::error::Error;
 
@@ -10,12 +10,12 @@ use crate::Timestamp;
 /// PostgreSQL counts from 2000-01-01.
 const YEAR_2000_MICROS: i64 = 946_684_800_000_000;
 
-/// A `timestamptz`. `infinity` becomes the end of time, and the end of time `infinity`.
+/// A `timestamptz`. `infinity` is converted to the highest timestamp, and back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Time(pub(super) Timestamp);
 
 impl Time {
-    /// Whether it is the end of time: PostgreSQL's highest number.
+    /// Whether it is `infinity`, which is PostgreSQL's highest number.
     pub(super) fn is_infinity(&self) -> bool {
         self.0.as_micros() == i64::MAX
     }

@@ -1,4 +1,4 @@
-//! TLS that proves whom we talk to: the chain up to an authority we believe, and the name of the host.
+//! TLS with a verified server: its certificate chain up to a trusted root, and its host name.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +11,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::store::address::{Certificates, roots_missing};
 use crate::{Code, Error, Result};
 
-/// What encrypts a connection. Reads the files: a certificate that was renewed counts from the next
-/// connection on.
+/// The TLS connector. Reads the files for every connection, so that a renewed certificate is used from the next one on.
 pub(super) fn encryption(certificates: &Certificates) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -37,7 +36,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore> {
                 roots.add(certificate).map_err(|e| unreadable("root certificate", file, e))?;
             }
         }
-        // One that cannot be read is left out: systems carry odd ones, and the others are good.
+        // Certificates that cannot be parsed are skipped: some systems contain such, and the others are usable.
         None => _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs),
     }
     if roots.is_empty() { Err(roots_missing()) } else { Ok(roots) }

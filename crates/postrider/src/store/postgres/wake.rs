@@ -1,7 +1,7 @@
-//! Wake-ups by LISTEN: LISTEN on a connection of its own.
+//! Wake-ups by LISTEN, over a separate connection.
 //!
-//! The channel has the name of the schema. A `NOTIFY postrider` after a commit, from any language,
-//! wakes the relays that listen. A wake-up is only a hint: what is not heard is found by the next poll.
+//! The channel has the name of the schema. A `NOTIFY postrider` after a commit, from any language, wakes the relays
+//! that listen. A wake-up is only a hint: if one is lost, the next poll finds the events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::session::Sharing;
 use crate::store::Wakes;
 use crate::{BoxFuture, Result};
 
-/// First wait before a lost connection is made again; doubles with each failure.
+/// The first wait before a lost connection is opened again; doubles with each failure.
 const BACKOFF_MIN: Duration = Duration::from_millis(100);
 
-/// Longest wait before the next try.
+/// The longest wait before the next try.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
-/// Listens, and connects again when the connection is lost.
+/// Listens, and reconnects if the connection is lost.
 pub(super) struct Listener {
     config: PostgresConfig,
     wake: Arc<Notify>,
@@ -32,7 +32,7 @@ pub(super) struct Listener {
 enum State {
     Disconnected,
     Listening(Client),
-    /// A pooler stands between: nothing would ever be heard.
+    /// The connection goes through a pooler: no notification would ever arrive.
     Unsupported,
 }
 
@@ -68,14 +68,14 @@ impl Listener {
                     let wait = self.backoff;
                     tracing::info!(?wait, "the LISTEN connection was lost");
                     self.state = State::Disconnected;
-                    // Also when each new one ends at once: it must not spin.
+                    // Waits even if every new connection is lost immediately, so that this does not spin.
                     tokio::time::sleep(wait).await;
                     self.backoff = (wait * 2).min(BACKOFF_MAX);
                 }
                 State::Disconnected => match self.listen().await {
                     Ok(state) => {
                         self.state = state;
-                        // Whatever was said before could not be heard.
+                        // Notifications before this moment were lost.
                         return;
                     }
                     Err(error) => {

@@ -1,4 +1,4 @@
-//! Who may still commit an event at a position that was taken long ago.
+//! Which transactions may still commit an event at a position that was taken earlier.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use super::session::Tx;
 use crate::store::writer_watch::Writers;
 use crate::{Position, Result};
 
-/// Who has the outbox open for writing: every name its transaction goes by, as a prepared one may change the
-/// first. One look at the lock table, so that the names belong together. No index: shared memory.
-/// One more name is that of the server: the writers of another prove nothing.
+/// The transactions that have the outbox open for writing. Each is listed under all its names, because PREPARE
+/// TRANSACTION may change the first. The lock table is read once, so that the names are consistent. No index: shared
+/// memory. One more name identifies the server: the writers of another server prove nothing.
 ///
-/// Beside the name stands a word if the writer waits for its application. It is another one as soon as the writer
-/// has run anything: the time its state changed stands in it. A prepared transaction never runs anything again.
-/// Of the sessions of others only members of pg_read_all_stats may know; without it there is no word, and a
-/// transaction that stays open long keeps more holes alive. The activity of others is the same all through a
-/// transaction, so two lists in one transaction are equal.
+/// The second column is the idle token of a writer that waits for its application. It contains the time of the last
+/// state change, so it changes as soon as the writer runs anything. A prepared transaction never runs anything again.
+/// Only members of pg_read_all_stats see the sessions of other users; without it there is no token, and a transaction
+/// that stays open for long keeps more holes open. pg_stat_activity does not change within a transaction, so two lists
+/// in one transaction are equal.
 pub(super) const WRITERS: &str = concat!(
     "
     WITH locks AS MATERIALIZED (
@@ -55,26 +55,26 @@ pub(super) const WRITERS: &str = concat!(
     ", NULL"
 );
 
-/// The names and words of an answer.
+/// The names and idle tokens of an answer.
 pub(super) fn read(rows: &[Row]) -> Result<Writers> {
     rows.iter().map(|row| Ok((row::get(row, 0)?, row::get(row, 1)?))).collect()
 }
 
-/// Looks for writers to end, at most, and how long between two of them. Most transactions are shorter than that;
-/// a lease is longer.
-const LOOKS_MAX: usize = 20;
+/// How many times, and how often, [`decided_up_to`] checks whether the writers have ended. Most transactions are
+/// shorter than that, and a lease is longer.
+const CHECKS_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(25);
 
 /// A position up to which every transaction has ended: an event that a later snapshot does not show there was deleted
 /// or rolled back, and will never appear. Zero if some writer takes too long.
 ///
-/// The proof is that of the [book of holes](crate::store::holes). The sequence is read before the writers are
-/// listed, so a writer that took a position up to it is in the list, or has ended. The floors of other subscriptions
-/// are no such proof: one that began at a position of the operator's choice never looked at what is below.
+/// The proof is that of [holes](crate::store::holes). The sequence is read before the writers are listed, so a writer
+/// that took a position up to it is in the list, or has ended. The floors of other subscriptions are no proof: a
+/// subscription that began at a position of the operator's choice never examined the positions below.
 pub(super) async fn decided_up_to(tx: &Tx<'_>) -> Result<Position> {
     let last = last_position(tx).await?;
     let mut awaited = list(tx).await?;
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..CHECKS_MAX {
         if awaited.is_empty() {
             return Ok(last);
         }
@@ -85,7 +85,7 @@ pub(super) async fn decided_up_to(tx: &Tx<'_>) -> Result<Position> {
     Ok(Position::ZERO)
 }
 
-/// The names of all writers. Within a transaction the server is always the same, so its name says nothing.
+/// The names of all writers, without the server's: within a transaction the server cannot change.
 async fn list(tx: &Tx<'_>) -> Result<BTreeSet<String>> {
     let writers = read(&tx.query(WRITERS, &[]).await?)?;
     Ok(writers.into_keys().filter(|name| !name.starts_with("server ")).collect())

@@ -1,15 +1,15 @@
-//! Handing rows over to the layout `postrider` in the same database.
+//! Moves rows to the layout `postrider` in the same database.
 
 use std::sync::Arc;
 
 use super::dialect::{Role, RowConnection, RowCounts, RowDialect, RowTx, TxVerb};
 use super::plan::SettlePlan;
 use super::store::RowStateStore;
-use crate::adopt::{Counts, HandedOver, HandsOver, Parcel, taken};
+use crate::adopt::{AdoptSource, Batch, Counts, Moved, rows_changed};
 use crate::layout::RowTable;
 use crate::{BoxFuture, Result};
 
-impl<D: RowDialect> HandsOver for RowStateStore<D> {
+impl<D: RowDialect> AdoptSource for RowStateStore<D> {
     fn table(&self) -> Option<RowTable> {
         Some(RowTable::clone(self.0.dialect.table()))
     }
@@ -18,23 +18,23 @@ impl<D: RowDialect> HandsOver for RowStateStore<D> {
         Box::pin(async move { self.0.dialect.connection(Role::Reader).await?.read_snapshot(CountRows).await })
     }
 
-    fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
+    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(async move {
             let _handout = self.0.session.handout.lock().await;
             let mut connection = self.0.dialect.connection(Role::Settler).await?;
-            connection.check_lease(&parcel.settlement.subscription)?;
-            let Some(plan) = self.0.plan(&parcel.settlement) else { return Ok(HandedOver::Fenced) };
+            connection.leases().check_lease(&batch.settlement.subscription)?;
+            let Some(plan) = self.0.plan(&batch.settlement) else { return Ok(Moved::Fenced) };
             let plan = Arc::new(plan);
-            let handed_over = connection.write(HandOver { plan: plan.clone(), parcel }).await?;
-            if handed_over == HandedOver::Done {
-                self.0.session.with_rows(|known| Arc::unwrap_or_clone(plan).enter(known));
+            let moved = connection.write(MoveBatch { plan: plan.clone(), batch }).await?;
+            if moved == Moved::Done {
+                self.0.session.with_rows(|known| Arc::unwrap_or_clone(plan).apply(known));
             }
-            Ok(handed_over)
+            Ok(moved)
         })
     }
 }
 
-/// See [`HandsOver::counts`].
+/// See [`AdoptSource::counts`].
 struct CountRows;
 
 impl TxVerb for CountRows {
@@ -48,24 +48,24 @@ impl TxVerb for CountRows {
     }
 }
 
-/// See [`HandsOver::hand_over`].
-struct HandOver {
+/// See [`AdoptSource::move_batch`].
+struct MoveBatch {
     plan: Arc<SettlePlan>,
-    parcel: Parcel,
+    batch: Batch,
 }
 
-impl TxVerb for HandOver {
-    type Answer = HandedOver;
+impl TxVerb for MoveBatch {
+    type Answer = Moved;
 
-    async fn run<T: RowTx>(self, tx: &mut T) -> Result<HandedOver> {
-        let Self { plan, parcel } = self;
-        let Some(changed) = tx.record(&parcel.settlement, &plan).await? else {
-            return Ok(HandedOver::Fenced);
+    async fn run<T: RowTx>(self, tx: &mut T) -> Result<Moved> {
+        let Self { plan, batch } = self;
+        let Some(changed) = tx.record(&batch.settlement, &plan).await? else {
+            return Ok(Moved::Fenced);
         };
         if changed < plan.rows() {
-            return Err(taken(plan.rows() - changed));
+            return Err(rows_changed(plan.rows() - changed));
         }
-        tx.keep(&plan.done.ids).await?;
-        tx.write(parcel).await.map(|()| HandedOver::Done)
+        tx.exclude_from_retention(&plan.done.ids).await?;
+        tx.write(batch).await.map(|()| Moved::Done)
     }
 }

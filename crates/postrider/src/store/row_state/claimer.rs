@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::dialect::{Role, RowConnection, RowDialect};
+use super::dialect::{Owner, Role, RowConnection, RowDialect};
 use super::due_list::{DueList, ListRequest};
 use super::handout::hand_out;
-use super::lost;
+use super::lease_lost;
 use super::read::Which;
 use super::refused::MarkedRows;
 use super::store::Shared;
@@ -31,29 +31,33 @@ impl<D: RowDialect> RowClaimer<D> {
     async fn claim_next(&mut self, budget: Budget) -> Result<Page> {
         let store = self.store.clone();
         let mut connection = store.dialect.connection(Role::Claimer).await?;
-        connection.check_server()?;
+        connection.leases().check_server()?;
         self.check_session()?;
         if self.due.is_empty() {
             let request = store.session.with_rows(|known| ListRequest::of(known));
-            let ids = connection.list(request.most).await?;
-            store.session.with_rows(|known| self.due.take(ids.into_iter(), &request, known));
+            let ids = connection.list(request.rows_max).await?;
+            store.session.with_rows(|known| self.due.replace(ids.into_iter(), &request, known));
         }
-        let asked = self.due.next(budget.events_max);
-        if asked.is_empty() {
+        let requested = self.due.next(budget.events_max);
+        if requested.is_empty() {
             return Ok(Page { has_unread: self.due.has_more(), ..Page::default() });
         }
-        store.dialect.prepare_helper(asked.len()).await;
-        let read = connection.read(&asked, budget, Which::Due).await?;
-        let must_take = store.must_take();
-        let taken = match must_take {
-            true => connection.take_rows(&store.session.subscription(), self.epoch, read.due()).await?,
+        store.dialect.prepare_helper(requested.len()).await;
+        let read = connection.read(&requested, budget, Which::Due).await?;
+        let needs_mark = store.marks_or_locks();
+        let marked = match needs_mark {
+            true => {
+                let subscription = &store.session.subscription();
+                connection.mark_or_lock(Owner { subscription, epoch: self.epoch }, read.due()).await?
+            }
             false => MarkedRows::default(),
         };
         self.check_session()?;
-        let passed = self.due.pass(asked, read.left.as_ref());
-        let claims = must_take.then_some(&taken.claims);
-        let mut page = store.session.with_rows(|known| hand_out(known, passed, read, claims, &taken.refused));
-        drop(taken);
+        let listed = self.due.remove_read(requested, read.first_unread.as_ref());
+        let claims = needs_mark.then_some(&marked.claims);
+        let mut page =
+            store.session.with_rows(|known| hand_out(known, listed, read, claims, &marked.refused));
+        drop(marked);
         store.release_locks().await;
         page.more_at_once = self.due.has_more();
         page.has_unread = page.more_at_once;
@@ -62,7 +66,8 @@ impl<D: RowDialect> RowClaimer<D> {
 
     /// Returns an error if the session has ended.
     fn check_session(&self) -> Result<()> {
-        if self.store.session.with_rows(|known| known.epoch) == self.epoch { Ok(()) } else { Err(lost()) }
+        let epoch = self.store.session.with_rows(|known| known.epoch);
+        if epoch == self.epoch { Ok(()) } else { Err(lease_lost()) }
     }
 }
 
@@ -72,7 +77,7 @@ impl<D: RowDialect> Claimer for RowClaimer<D> {
             let claimed = self.claim_next(budget).await;
             if claimed.as_ref().is_err_and(|error| error.code() != Code::StoreBusy) {
                 // The rows may have been marked although the answer was lost, so the list is read again.
-                self.due.forget();
+                self.due.clear();
             }
             claimed.map(Claimed::Page)
         })

@@ -11,19 +11,20 @@
 //! SQLite blocks, so its transactions run on the thread that owns the connection. Its steps never wait, so one poll
 //! completes a [`TxVerb`]. See adr/0052-one-row-state-store.md.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::load::{NotedRow, SubscriptionRow, WaitingRow};
+use super::load::{LockedSubscription, NotedRow, ScheduledRow};
 use super::plan::SettlePlan;
 use super::read::{Read, Which};
-use super::refused::{MarkedRows, mark_in_pieces};
-use super::session_rows::{RowClaim, RowId};
-use crate::adopt::Parcel;
+use super::refused::{MarkedRows, Refused, mark_in_pieces};
+use super::session_rows::{Claims, RowClaim, RowId};
+use crate::adopt::Batch;
 use crate::layout::RowTable;
+use crate::store::lease_tx::LeaseTx;
 use crate::store::{
-    Acquired, Budget, Epoch, InboxPurge, InboxPurged, LeaseOverview, LeaseRequest, Purge, RelayOverview,
-    RelayReport, Renewed, Settled, Settlement, Wakes,
+    Budget, Epoch, InboxPurge, InboxPurged, LeaseOverview, LeaseRequest, Purge, RelayOverview, RelayReport,
+    Renewed, Settled, Settlement, Wakes,
 };
 use crate::{BoxFuture, Inbox, Result, Timestamp};
 
@@ -103,15 +104,10 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// One connection, for one caller at a time.
-pub(crate) trait RowConnection: Send {
-    /// Runs a verb in a transaction: all of it is committed, or none.
-    fn write<V: TxVerb>(&mut self, verb: V) -> impl Future<Output = Result<V::Answer>> + Send;
-
-    /// Runs a verb in a transaction that sees one snapshot and writes nothing.
-    fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> impl Future<Output = Result<V::Answer>> + Send;
-
-    /// Refuses a connection that leads to another server than the lease was taken on.
+/// What a connection remembers about the leases that were taken over it. The defaults are those of a file, which no other
+/// server can replace.
+pub(crate) trait LeaseMemory {
+    /// Refuses a connection that leads to another server than the one on which the lease was taken.
     fn check_server(&mut self) -> Result<()> {
         Ok(())
     }
@@ -126,33 +122,47 @@ pub(crate) trait RowConnection: Send {
         Ok(())
     }
 
-    /// Whether the lease was taken on the server behind this connection: only there it can be released.
+    /// Whether the lease was taken on the server behind this connection. A lease can only be released there.
     fn took_lease_here(&mut self, _subscription: &str) -> Result<bool> {
         Ok(true)
     }
+}
+
+/// The owner of a lease: its subscription, in one epoch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Owner<'a> {
+    pub(crate) subscription: &'a str,
+    pub(crate) epoch: Epoch,
+}
+
+/// A row that was read, and its count of attempts at that time.
+pub(crate) type SeenRow = (RowId, i64);
+
+/// One connection, for one caller at a time.
+pub(crate) trait RowConnection: Send {
+    /// Runs a verb in a transaction: all of it is committed, or none.
+    fn write<V: TxVerb>(&mut self, verb: V) -> impl Future<Output = Result<V::Answer>> + Send;
+
+    /// Runs a verb in a transaction that sees one snapshot and writes nothing.
+    fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> impl Future<Output = Result<V::Answer>> + Send;
+
+    /// What the connection remembers about leases.
+    fn leases(&mut self) -> &mut dyn LeaseMemory;
 
     /// See [`Store::renew`](crate::store::Store::renew).
     fn renew(&mut self, lease: LeaseRequest, epoch: Epoch) -> impl Future<Output = Result<Renewed>> + Send;
 
     /// See [`Store::release`](crate::store::Store::release).
-    fn release(
-        &mut self,
-        subscription: String,
-        epoch: Epoch,
-        clean: bool,
-    ) -> impl Future<Output = Result<()>> + Send;
+    fn release(&mut self, name: String, epoch: Epoch, clean: bool)
+    -> impl Future<Output = Result<()>> + Send;
 
     /// See [`Store::pause`](crate::store::Store::pause).
-    fn pause(
-        &mut self,
-        subscription: String,
-        reason: Option<String>,
-    ) -> impl Future<Output = Result<()>> + Send;
+    fn pause(&mut self, name: String, reason: Option<String>) -> impl Future<Output = Result<()>> + Send;
 
     /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
     fn pause_as_owner(
         &mut self,
-        subscription: String,
+        name: String,
         epoch: Epoch,
         reason: String,
     ) -> impl Future<Output = Result<Settled>> + Send;
@@ -160,7 +170,7 @@ pub(crate) trait RowConnection: Send {
     /// See [`Store::halt`](crate::store::Store::halt).
     fn halt(
         &mut self,
-        subscription: String,
+        name: String,
         epoch: Epoch,
         reason: String,
     ) -> impl Future<Output = Result<Settled>> + Send;
@@ -171,7 +181,7 @@ pub(crate) trait RowConnection: Send {
     /// Ids of due rows in their order, at most `rows_max`.
     fn list(&mut self, rows_max: usize) -> impl Future<Output = Result<Vec<RowId>>> + Send;
 
-    /// Rows by id, in the order asked, until the budget is used up; at least one.
+    /// Rows by id, in the requested order, until the budget is used up; at least one.
     fn read(
         &mut self,
         ids: &[RowId],
@@ -184,49 +194,52 @@ pub(crate) trait RowConnection: Send {
     ///
     /// # Errors
     /// [`RowRefused`](crate::Code::RowRefused) if the table refuses to mark one of them; then none is marked.
-    fn mark(
-        &mut self,
-        subscription: &str,
-        epoch: Epoch,
-        rows: &[(RowId, i64)],
-    ) -> impl Future<Output = Result<HashMap<RowId, RowClaim>>> + Send;
+    fn mark(&mut self, owner: Owner<'_>, rows: &[SeenRow]) -> impl Future<Output = Result<Claims>> + Send;
 
     /// Marks or locks rows, so that no other publisher takes them.
-    fn take_rows(
+    fn mark_or_lock(
         &mut self,
-        subscription: &str,
-        epoch: Epoch,
-        rows: Vec<(RowId, i64)>,
+        owner: Owner<'_>,
+        rows: Vec<SeenRow>,
     ) -> impl Future<Output = Result<MarkedRows>> + Send
     where
         Self: Sized,
     {
-        mark_in_pieces(self, subscription, epoch, rows)
+        mark_in_pieces(self, owner, rows)
     }
 
-    /// Records a plan in one transaction. If `is_noted`, and no other publisher has changed any of the rows, the
-    /// delivered rows are noted for retention. Returns how many rows were changed; `None` if the lease was lost, and
-    /// then none was.
+    /// Records a plan in one transaction. Returns how many rows were changed; `None` if the lease was lost, and then
+    /// none was.
     fn record(
         &mut self,
         settlement: &Settlement,
         plan: Arc<SettlePlan>,
-        is_noted: bool,
     ) -> impl Future<Output = Result<Option<usize>>> + Send;
 
-    /// The same for deliveries only, in parallel with a settlement. Nothing is noted.
+    /// The same, and notes the delivered rows for retention.
+    fn record_and_note(
+        &mut self,
+        settlement: &Settlement,
+        plan: Arc<SettlePlan>,
+    ) -> impl Future<Output = Result<Option<usize>>> + Send {
+        async move {
+            let changed = self.record(settlement, plan.clone()).await?;
+            self.note_delivered(plan.deliveries_to_note(changed)).await;
+            Ok(changed)
+        }
+    }
+
+    /// Records deliveries only, in parallel with a settlement. Returns as [`record`](Self::record) does.
     fn record_deliveries(
         &mut self,
         settlement: &Settlement,
         plan: Arc<SettlePlan>,
     ) -> impl Future<Output = Result<Option<usize>>> + Send {
-        self.record(settlement, plan, false)
+        self.record(settlement, plan)
     }
 
     /// Notes delivered rows for retention. A note that fails only keeps its row from being deleted.
-    fn note_delivered(&mut self, _ids: &[String]) -> impl Future<Output = ()> + Send {
-        std::future::ready(())
-    }
+    fn note_delivered(&mut self, ids: &[String]) -> impl Future<Output = ()> + Send;
 
     /// Deletes expired rows of the inbox, in a transaction for each table that serves as one.
     fn purge_inbox(&mut self, purge: InboxPurge) -> impl Future<Output = Result<InboxPurged>> + Send;
@@ -268,7 +281,7 @@ pub(crate) struct RowCounts {
 
 /// The backlog: rows that are not done and have no note.
 #[derive(Debug, Default)]
-pub(crate) struct WaitingRows {
+pub(crate) struct BacklogRows {
     /// How many, counted up to a limit.
     pub(crate) events: u64,
     /// What the first is ordered by.
@@ -278,7 +291,7 @@ pub(crate) struct WaitingRows {
 }
 
 /// One transaction.
-pub(crate) trait RowTx: Send {
+pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
     /// Creates the subscription if the table has none at all. Returns whether it did.
     fn create_subscription(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
@@ -289,29 +302,17 @@ pub(crate) trait RowTx: Send {
     /// subscription.
     fn accept_history(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Deletes the lease, no matter who holds it.
+    /// Deletes the lease, whichever relay holds it.
     fn delete_lease(&mut self, name: &str) -> impl Future<Output = Result<()>> + Send;
 
     /// Whether a row is due.
     fn has_due_row(&mut self) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Why the lease cannot be taken now: the subscription is halted, or another process holds it. `None` if it can.
-    fn refusal(&mut self, lease: &LeaseRequest) -> impl Future<Output = Result<Option<Acquired>>> + Send;
-
-    /// The row of the subscription, locked until the end of the transaction, and its epoch.
-    fn lock_subscription(
-        &mut self,
-        name: &str,
-    ) -> impl Future<Output = Result<Option<(Epoch, SubscriptionRow)>>> + Send;
-
-    /// Records the lease and raises the epoch, which fences the last owner.
-    fn take_lease(&mut self, lease: &LeaseRequest, epoch: Epoch) -> impl Future<Output = Result<()>> + Send;
-
-    /// Takes the marks off rows that are not settled, if the epoch is the subscription's. Returns how many rows.
+    /// Removes the marks from rows that are not settled, if the epoch is the subscription's. Returns how many rows.
     ///
     /// # Errors
     /// [`RowRefused`](crate::Code::RowRefused) if the table refuses that.
-    fn give_back(&mut self, name: &str, epoch: Epoch) -> impl Future<Output = Result<u64>> + Send;
+    fn remove_marks(&mut self, name: &str, epoch: Epoch) -> impl Future<Output = Result<u64>> + Send;
 
     /// Rows that carry a mark of an earlier owner.
     fn marked_rows(&mut self) -> impl Future<Output = Result<Vec<(String, RowClaim)>>> + Send;
@@ -320,14 +321,17 @@ pub(crate) trait RowTx: Send {
     /// marks.
     fn foreign_marks(&mut self) -> impl Future<Output = Result<Option<(i64, i64)>>> + Send;
 
-    /// All notes, each with the state of its row in the table.
+    /// All notes, each with the state of its row in the table, but not with what the table refused.
     fn notes(&mut self) -> impl Future<Output = Result<Vec<NotedRow>>> + Send;
 
-    /// Rows without a note that must wait according to the table.
-    fn waiting(&mut self) -> impl Future<Output = Result<Vec<WaitingRow>>> + Send;
+    /// The rows whose outcome the table refused to record.
+    fn refused_rows(&mut self) -> impl Future<Output = Result<Vec<(String, Refused)>>> + Send;
+
+    /// Rows without a note that the table schedules for later.
+    fn scheduled_rows(&mut self) -> impl Future<Output = Result<Vec<ScheduledRow>>> + Send;
 
     /// Deletes notes.
-    fn forget(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
+    fn delete_notes(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
 
     /// The database's clock.
     fn now(&mut self) -> impl Future<Output = Result<Timestamp>> + Send;
@@ -336,9 +340,9 @@ pub(crate) trait RowTx: Send {
     fn newest(&mut self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
     /// The backlog, counted up to `rows_max`.
-    fn backlog(&mut self, rows_max: u64) -> impl Future<Output = Result<WaitingRows>> + Send;
+    fn backlog(&mut self, rows_max: u64) -> impl Future<Output = Result<BacklogRows>> + Send;
 
-    /// Who has the lease.
+    /// The lease, expired or not.
     fn lease(&mut self, name: &str) -> impl Future<Output = Result<Option<LeaseOverview>>> + Send;
 
     /// The reports of relays about themselves.
@@ -353,7 +357,7 @@ pub(crate) trait RowTx: Send {
     /// Deletes old rows that were delivered, whichever program delivered them. Returns how many.
     fn delete_delivered(&mut self, purge: &Purge) -> impl Future<Output = Result<u64>> + Send;
 
-    /// Records deliveries of rows that go to another outbox in the same transaction. Returns as
+    /// Records deliveries of rows that move to another outbox in the same transaction. Returns as
     /// [`RowConnection::record`] does.
     fn record(
         &mut self,
@@ -361,9 +365,9 @@ pub(crate) trait RowTx: Send {
         plan: &SettlePlan,
     ) -> impl Future<Output = Result<Option<usize>>> + Send;
 
-    /// Excludes these rows from retention: they were handed over to another outbox.
-    fn keep(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
+    /// Excludes these rows from retention: they were moved to another outbox.
+    fn exclude_from_retention(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
 
     /// Writes the events to the other outbox.
-    fn write(&mut self, parcel: Parcel) -> impl Future<Output = Result<()>> + Send;
+    fn write(&mut self, batch: Batch) -> impl Future<Output = Result<()>> + Send;
 }

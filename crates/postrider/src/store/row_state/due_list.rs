@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::session_rows::{RowId, SessionRows};
 
-/// Due rows listed in one snapshot. What one snapshot shows may be worked off before the next is taken; see
+/// Due rows listed in one snapshot. They are handed out before the next snapshot is taken; see
 /// adr/0020-row-state-store.md.
 const LIST_ROWS_MAX: usize = 20_000;
 
@@ -13,45 +13,47 @@ const LIST_ROWS_MAX: usize = 20_000;
 pub(crate) struct DueList {
     /// Rows to be handed out.
     list: VecDeque<RowId>,
-    /// There were more than the list took.
-    is_cut: bool,
+    /// The table may have more due rows than the list.
+    is_partial: bool,
 }
 
-/// What a list is asked for with.
+/// A request for a list of due rows.
 #[derive(Debug)]
 pub(crate) struct ListRequest {
-    /// How many rows to list. Rows of the session may still be due in the table. They are added, so that they hide no other row.
-    pub(crate) most: usize,
-    /// Some of these may be settled while the list is made, and it shows them as due.
+    /// How many rows to list. Rows of the session may still be due in the table, so their number is added: they must not
+    /// displace other rows.
+    pub(crate) rows_max: usize,
+    /// Rows that are handed out before the list is read. They may be settled meanwhile, and the list still shows them as
+    /// due.
     handed_out: HashSet<RowId>,
 }
 
 impl ListRequest {
-    /// Made before the list is.
+    /// Must be created before the list is read.
     pub(crate) fn of(known: &SessionRows) -> Self {
-        Self { most: LIST_ROWS_MAX + known.len(), handed_out: known.handed_out() }
+        Self { rows_max: LIST_ROWS_MAX + known.len(), handed_out: known.handed_out() }
     }
 }
 
 impl DueList {
-    /// Begins with the rows that are kept for the first claim.
+    /// Begins with the rows that are reserved for the first claim.
     pub(crate) fn new(known: &SessionRows) -> Self {
-        Self { list: known.reserved().collect(), is_cut: true }
+        Self { list: known.reserved().collect(), is_partial: true }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Takes a new list of ids.
-    pub(crate) fn take(
+    /// Replaces the list.
+    pub(crate) fn replace(
         &mut self,
         ids: impl ExactSizeIterator<Item = RowId>,
-        asking: &ListRequest,
+        request: &ListRequest,
         known: &SessionRows,
     ) {
-        self.is_cut = ids.len() >= asking.most;
-        self.list = ids.filter(|id| !known.is_out(id) && !asking.handed_out.contains(id)).collect();
+        self.is_partial = ids.len() >= request.rows_max;
+        self.list = ids.filter(|id| !known.is_excluded(id) && !request.handed_out.contains(id)).collect();
     }
 
     /// The next rows to read.
@@ -59,21 +61,21 @@ impl DueList {
         self.list.iter().take(events_max.max(1)).cloned().collect()
     }
 
-    /// Everything up to the first that did not fit has been dealt with.
-    pub(crate) fn pass(&mut self, asked: Vec<RowId>, left: Option<&RowId>) -> Vec<RowId> {
-        let passed: Vec<RowId> = asked.into_iter().take_while(|id| Some(id) != left).collect();
-        self.list.drain(..passed.len());
-        passed
+    /// Removes the rows that were read: those before the first one that exceeded the budget. Returns them.
+    pub(crate) fn remove_read(&mut self, requested: Vec<RowId>, first_unread: Option<&RowId>) -> Vec<RowId> {
+        let read: Vec<RowId> = requested.into_iter().take_while(|id| Some(id) != first_unread).collect();
+        self.list.drain(..read.len());
+        read
     }
 
-    /// It is unknown what became of the rows that were asked for.
-    pub(crate) fn forget(&mut self) {
+    /// Discards the list, because the state of the requested rows is unknown.
+    pub(crate) fn clear(&mut self) {
         self.list.clear();
-        self.is_cut = true;
+        self.is_partial = true;
     }
 
-    /// The list is not at its end.
+    /// Whether there may be more due rows.
     pub(crate) fn has_more(&self) -> bool {
-        !self.list.is_empty() || self.is_cut
+        !self.list.is_empty() || self.is_partial
     }
 }

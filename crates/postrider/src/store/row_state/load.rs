@@ -1,4 +1,4 @@
-//! What the notes beside a table make of a new session.
+//! What a new owner loads: the parked rows, from Postrider's notes and from the table.
 
 use super::refused::Refused;
 use super::session_rows::{HandoutState, RowClaim, SessionRow, SessionRows};
@@ -7,7 +7,7 @@ use crate::ledger::{Intervals, ParkedRow, ParkedState, Progress, Trial};
 use crate::store::{Epoch, Loaded};
 use crate::{Code, Error, Position, Result, Timestamp};
 
-/// A note of ours beside what the table says of its row.
+/// A note about a row, together with the state of the row in the table.
 #[derive(Debug)]
 pub(crate) struct NotedRow {
     pub(crate) id: String,
@@ -17,18 +17,18 @@ pub(crate) struct NotedRow {
     pub(crate) attempts: u32,
     pub(crate) next_attempt_at: Option<Timestamp>,
     pub(crate) last_error: Option<String>,
-    /// When the row was made; `None` if it is gone.
+    /// When the row was created; `None` if it was deleted.
     pub(crate) created: Option<Timestamp>,
     pub(crate) is_done: bool,
     pub(crate) is_given_up: bool,
-    /// Tries after which the row is given up.
+    /// Attempts after which the row is given up.
     pub(crate) limit: Option<i64>,
     /// What the table refused to record.
     pub(crate) refused: Option<Refused>,
 }
 
 impl NotedRow {
-    /// The parked row that it is about.
+    /// The parked row that the note describes.
     pub(super) fn parked(self, position: Position, state: ParkedState) -> ParkedRow {
         ParkedRow {
             position,
@@ -42,9 +42,9 @@ impl NotedRow {
     }
 }
 
-/// A row without a note that another process has tried, and wants to be tried again later.
+/// A row without a note that another process has tried and scheduled for a later attempt.
 #[derive(Debug)]
-pub(crate) struct WaitingRow {
+pub(crate) struct ScheduledRow {
     pub(crate) id: String,
     pub(crate) key: Option<String>,
     pub(crate) attempts: i64,
@@ -52,9 +52,20 @@ pub(crate) struct WaitingRow {
     pub(crate) created: Timestamp,
 }
 
-/// A parked row, and its place in the order.
+/// The subscription at the moment of a takeover. Its row is locked.
 #[derive(Debug)]
-struct Noted {
+pub(crate) struct LockedSubscription {
+    pub(crate) epoch: Epoch,
+    pub(crate) clean: bool,
+    pub(crate) paused: Option<String>,
+    /// Ids of the rows that were on trial when the last owner died.
+    pub(crate) trial: Option<String>,
+    pub(crate) trial_deaths: u32,
+}
+
+/// A parked row, with what the order of parked rows and its [`SessionRow`] need.
+#[derive(Debug)]
+struct LoadedRow {
     id: String,
     created: Timestamp,
     limit: u32,
@@ -66,38 +77,27 @@ struct Noted {
 
 /// All parked rows that a new owner loads.
 #[derive(Debug, Default)]
-pub(crate) struct SetAside {
-    noted: Vec<Noted>,
-    /// Notes that are out of date: the row is gone, delivered, or was made due again.
-    pub(crate) stale: Vec<String>,
-    /// Rows that the last owner had marked, and whose mark the table refuses to take off: they are retried with that
-    /// mark.
-    claimed: Vec<(String, RowClaim)>,
+pub(crate) struct ParkedRows {
+    rows: Vec<LoadedRow>,
+    /// Ids of notes that no longer match their rows: the row was deleted, delivered, or made due again.
+    pub(crate) obsolete_notes: Vec<String>,
+    /// Rows that the last owner had marked, and whose mark the table refuses to remove. They are retried with that mark.
+    still_marked: Vec<(String, RowClaim)>,
 }
 
-/// The row of the subscription.
-#[derive(Debug)]
-pub(crate) struct SubscriptionRow {
-    pub(crate) clean: bool,
-    pub(crate) paused: Option<String>,
-    /// Ids of the rows that were being tried when the last owner died.
-    pub(crate) trial: Option<String>,
-    pub(crate) trial_deaths: u32,
-}
-
-impl SetAside {
+impl ParkedRows {
     /// # Errors
-    /// [`Code::RowDamaged`] if a note has a state that is none.
+    /// [`Code::RowDamaged`] if a note has an unknown state.
     pub(crate) fn of(
         notes: impl IntoIterator<Item = NotedRow>,
-        waiting: impl IntoIterator<Item = WaitingRow>,
+        scheduled: impl IntoIterator<Item = ScheduledRow>,
         table: &RowTable,
     ) -> Result<Self> {
-        let mut aside = Self::default();
+        let mut parked = Self::default();
         for note in notes {
-            aside.judge(note)?;
+            parked.add_note(note)?;
         }
-        aside.noted.extend(waiting.into_iter().map(|row| Noted {
+        parked.rows.extend(scheduled.into_iter().map(|row| LoadedRow {
             id: row.id,
             created: row.created,
             limit: table.max_attempts,
@@ -113,28 +113,27 @@ impl SetAside {
                 last_error: None,
             },
         }));
-        aside.noted.sort_by(|a, b| (a.created, number(&a.id), &a.id).cmp(&(b.created, number(&b.id), &b.id)));
-        Ok(aside)
+        parked.rows.sort_by(|a, b| (a.created, number(&a.id), &a.id).cmp(&(b.created, number(&b.id), &b.id)));
+        Ok(parked)
     }
 
-    /// The same, with rows that stay marked.
-    pub(crate) fn keeping(mut self, claimed: Vec<(String, RowClaim)>) -> Self {
-        self.claimed = claimed;
+    /// Adds rows that still carry the mark of the last owner.
+    pub(crate) fn with_marked(mut self, rows: Vec<(String, RowClaim)>) -> Self {
+        self.still_marked = rows;
         self
     }
 
-    fn judge(&mut self, note: NotedRow) -> Result<()> {
+    fn add_note(&mut self, note: NotedRow) -> Result<()> {
         let (id, word) = (note.id.clone(), &note.state);
         let state = ParkedState::from_word(word).ok_or_else(|| {
             Error::new(Code::RowDamaged, format!("the note of row {id} has state {word:?}"))
         })?;
-        // If another process took a row out of the state given up, it is to be retried. If another process gave a row
-        // up, it stays given up.
-        let ended = matches!(state, ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted);
-        // A table that refused to say so says nothing either way.
-        let is_so = ended == note.is_given_up || note.refused.is_some();
+        // The table decides: if another process gave a row up, it stays given up; if another process made it due again,
+        // it is retried. A table that refused the update cannot decide.
+        let is_final = matches!(state, ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted);
+        let matches_table = is_final == note.is_given_up || note.refused.is_some();
         match note.created {
-            Some(created) if !note.is_done && is_so => self.noted.push(Noted {
+            Some(created) if !note.is_done && matches_table => self.rows.push(LoadedRow {
                 id,
                 created,
                 limit: limit(note.limit),
@@ -142,7 +141,7 @@ impl SetAside {
                 refused: note.refused,
                 row: note.parked(Position::ZERO, state),
             }),
-            _ => self.stale.push(id),
+            _ => self.obsolete_notes.push(id),
         }
         Ok(())
     }
@@ -151,52 +150,44 @@ impl SetAside {
     pub(crate) fn load(
         self,
         epoch: Epoch,
-        owned: SubscriptionRow,
+        subscription: LockedSubscription,
         table: &RowTable,
     ) -> (Loaded, SessionRows) {
         let (mut known, mut parked, mut dead) = (SessionRows::new(epoch), Vec::new(), Vec::new());
-        for Noted { id, limit, is_noted, refused, mut row, .. } in self.noted {
-            let stage = match refused {
+        for LoadedRow { id, limit, is_noted, refused, mut row, .. } in self.rows {
+            let state = match refused {
                 Some(_) if row.state.is_final() => HandoutState::Refused,
-                _ if row.state.is_final() => HandoutState::Ended,
+                _ if row.state.is_final() => HandoutState::GivenUp,
                 _ => HandoutState::Parked,
             };
             let is_final = row.state.is_final() || row.state == ParkedState::Unrouted;
             let is_given_up = is_final && refused.is_none();
-            let entry = SessionRow {
-                id: id.into(),
-                stage,
-                is_noted,
-                tried_before: 0,
-                limit,
-                is_given_up,
-                claim: None,
-            };
-            row.position = known.enter(entry);
+            row.position =
+                known.insert(SessionRow { is_noted, is_given_up, ..SessionRow::new(id, state, limit) });
             match row.state {
-                // It was delivered: its key waits for nothing.
+                // It was delivered, so later rows with its key need not wait.
                 _ if refused == Some(Refused::Delivered) => {}
                 ParkedState::Dead => dead.push(row),
                 ParkedState::Expired => {}
                 _ => parked.push(row),
             }
         }
-        for (id, claim) in self.claimed {
+        for (id, claim) in self.still_marked {
             match known.position_of(&id) {
-                Some(at) => known.change(at, |row| row.claim = Some(claim)),
-                None => parked.push(keep_claimed(&mut known, id, claim, table)),
+                Some(position) => known.change(position, |row| row.claim = Some(claim)),
+                None => parked.push(retry_marked(&mut known, &id, claim, table)),
             }
         }
         let (done, parked_count) = (Intervals::up_to(known.last()), known.len() as u64);
-        let trial = owned.trial.map(|words| trial(&words, owned.trial_deaths, table, &mut known));
+        let trial = subscription.trial.map(|ids| trial(&ids, subscription.trial_deaths, table, &mut known));
         let loaded = Loaded {
             epoch,
             progress: Progress { done, highest: None, trial },
             parked_count,
             parked,
             dead,
-            clean: owned.clean,
-            paused: owned.paused,
+            clean: subscription.clean,
+            paused: subscription.paused,
             // Whether a row is due depends on its state alone, so the server does not matter.
             origin: None,
         };
@@ -204,17 +195,10 @@ impl SetAside {
     }
 }
 
-/// A row that carries the mark of the last owner is tried again under that mark.
-fn keep_claimed(known: &mut SessionRows, id: String, claim: RowClaim, table: &RowTable) -> ParkedRow {
-    let position = known.enter(SessionRow {
-        id: id.into(),
-        stage: HandoutState::Parked,
-        is_noted: false,
-        tried_before: 0,
-        limit: table.max_attempts,
-        is_given_up: false,
-        claim: Some(claim),
-    });
+/// Schedules a row that still carries the mark of the last owner for a retry under that mark.
+fn retry_marked(known: &mut SessionRows, id: &str, claim: RowClaim, table: &RowTable) -> ParkedRow {
+    let row = SessionRow::new(id, HandoutState::Parked, table.max_attempts);
+    let position = known.insert(SessionRow { claim: Some(claim), ..row });
     ParkedRow {
         position,
         key: None,
@@ -226,18 +210,20 @@ fn keep_claimed(known: &mut SessionRows, id: String, claim: RowClaim, table: &Ro
     }
 }
 
-/// Whether rows of the last owner are given back when the lease is taken, or kept, for their table refuses that.
+/// What a takeover does with the marks of the last owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StaleMarks {
-    GiveBack,
+    /// Removes them: the rows are due again.
+    Remove,
+    /// Keeps them, because the table refuses to remove them.
     Keep,
 }
 
 impl StaleMarks {
-    /// What to do after taking the lease has failed: once more without giving rows back, if that was refused.
+    /// What to do after a takeover failed: repeat it with the marks kept, if the table refused to remove them.
     ///
     /// # Errors
-    /// The error itself, if it is another one.
+    /// The error itself, if it has another cause.
     pub(crate) fn after(error: Error, subscription: &str) -> Result<Self> {
         if error.code() != Code::RowRefused {
             return Err(error);
@@ -252,7 +238,7 @@ impl StaleMarks {
     }
 }
 
-/// Ids that are numbers stand in the order of numbers.
+/// Numeric ids are ordered as numbers.
 fn number(id: &str) -> i64 {
     id.parse().unwrap_or(0)
 }
@@ -261,9 +247,35 @@ fn limit(limit: Option<i64>) -> u32 {
     limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(1).max(1)
 }
 
-/// The id that a word stands for: the reverse of [`trial_word`](super::plan::trial_word).
-fn id_of(word: &str) -> String {
-    let mut parts = word.split('%');
+/// The rows that were on trial when the last owner died, with positions of this session.
+fn trial(ids: &str, deaths: u32, table: &RowTable, known: &mut SessionRows) -> Trial {
+    let mut positions = Vec::new();
+    for encoded in ids.split_ascii_whitespace() {
+        let id = &*decode_id(encoded);
+        let position = known.position_of(id);
+        if position.and_then(|at| known.get(at)).is_some_and(|row| row.state == HandoutState::Refused) {
+            continue;
+        }
+        positions.push(position.unwrap_or_else(|| {
+            known.insert(SessionRow::new(id, HandoutState::Reserved, table.max_attempts))
+        }));
+    }
+    Trial { positions, deaths }
+}
+
+/// A row id as one word of a list separated by spaces.
+pub(super) fn encode_id(id: &str) -> String {
+    let must_escape = |c: char| c.is_ascii_whitespace() || c == '%';
+    let encoded: String = id
+        .chars()
+        .map(|c| if must_escape(c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() })
+        .collect();
+    if encoded.is_empty() { "%".to_owned() } else { encoded }
+}
+
+/// The reverse of [`encode_id`].
+fn decode_id(encoded: &str) -> String {
+    let mut parts = encoded.split('%');
     let mut id = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let code = part.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok());
@@ -273,31 +285,7 @@ fn id_of(word: &str) -> String {
     id
 }
 
-/// The rows that were being tried when the last owner died, under positions of this session.
-fn trial(words: &str, deaths: u32, table: &RowTable, known: &mut SessionRows) -> Trial {
-    let mut positions = Vec::new();
-    for word in words.split_ascii_whitespace() {
-        let id = &*id_of(word);
-        let position = known.position_of(id);
-        if position.and_then(|at| known.get(at)).is_some_and(|row| row.stage == HandoutState::Refused) {
-            continue;
-        }
-        positions.push(position.unwrap_or_else(|| {
-            known.enter(SessionRow {
-                id: id.into(),
-                stage: HandoutState::Reserved,
-                is_noted: false,
-                tried_before: 0,
-                limit: table.max_attempts,
-                is_given_up: false,
-                claim: None,
-            })
-        }));
-    }
-    Trial { positions, deaths }
-}
-
-/// Tells of rows of an owner that died and that were given back.
+/// Logs how many rows of a crashed owner are due again.
 pub(crate) fn log_recovered(subscription: &str, rows: u64) {
     if rows > 0 {
         tracing::warn!(
@@ -308,8 +296,9 @@ pub(crate) fn log_recovered(subscription: &str, rows: u64) {
     }
 }
 
-/// Refuses to start while another publisher works on the table, unless that is configured, and logs rows that it left
-/// marked. `recent` were marked in the last ten minutes. Postrider's own marks are taken off before this.
+/// Refuses to start while another publisher works on the table, unless the table is configured as shared. Logs rows that
+/// the publisher left marked. `recent` rows were marked in the last ten minutes. Postrider's own marks are removed before
+/// this check.
 pub(crate) fn refuse_foreign_publisher(table: &RowTable, recent: i64, all: i64) -> Result<()> {
     if recent > 0 && !table.is_shared {
         let what = format!(
@@ -325,4 +314,16 @@ pub(crate) fn refuse_foreign_publisher(table: &RowTable, recent: i64, all: i64) 
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoded_id_decodes_to_itself() {
+        for id in ["", "7", "a b", "100%", "%20", "line\nbreak", "ä\u{b}"] {
+            assert_eq!(decode_id(&encode_id(id)), id, "{id:?}");
+        }
+    }
 }

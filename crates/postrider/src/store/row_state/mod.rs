@@ -5,6 +5,10 @@
 
 mod adopt;
 mod claimer;
+pub(crate) mod columns;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) mod connections;
+pub(crate) mod custom_sql;
 pub(crate) mod dialect;
 mod due_list;
 mod handout;
@@ -25,15 +29,15 @@ pub use tables::{RowExtras, RowsMigrated};
 
 use crate::{Code, Error};
 
-/// The error of a mapped table whose rows cannot be searched on this database.
+/// The error for a search in a mapped table on a database that does not support it.
 #[cfg(any(feature = "mysql", feature = "sqlite"))]
-pub(crate) fn unlisted() -> Error {
+pub(crate) fn search_unsupported() -> Error {
     Error::new(Code::LayoutDiffers, "rows of a table of layout custom cannot be listed on this database yet")
         .with_hint("query the table directly; on PostgreSQL the command works")
 }
 
-/// The error of a caller whose lease is over.
-pub(crate) fn lost() -> Error {
+/// The error of a caller whose lease has ended.
+pub(crate) fn lease_lost() -> Error {
     Error::new(Code::StoreFailed, "the lease under which rows were read has expired")
         .with_hint("nothing to do: the subscription is loaded again")
 }

@@ -1,11 +1,11 @@
-//! Verbs of an operator: subscribe, and accept a new history.
+//! The commands of an operator: create a subscription, accept a new history.
 
 use std::sync::Arc;
 
 use super::dialect::{RowTx, TxVerb};
-use super::takeover::unknown;
 use crate::layout::RowTable;
 use crate::store::Start;
+use crate::store::subscription::unknown;
 use crate::{Code, Error, Result};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table: a row has one state.
@@ -24,13 +24,13 @@ impl TxVerb for Subscribe {
             return Ok(true);
         }
         match tx.subscriptions().await?.into_iter().find(|other| other.name != self.name) {
-            Some(other) => Err(second(&self.table, &other.name)),
+            Some(other) => Err(second_subscription(&self.table, &other.name)),
             None => Ok(false),
         }
     }
 }
 
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Nothing is read again that is not due.
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Rows that are not due are not read again.
 pub(super) struct AcceptHistory {
     pub(super) name: String,
     pub(super) table: Arc<RowTable>,
@@ -49,7 +49,7 @@ impl TxVerb for AcceptHistory {
     }
 }
 
-/// Refuses a start that would leave out rows that are due.
+/// Refuses a start that would skip due rows.
 async fn refuse_start<T: RowTx>(tx: &mut T, table: &RowTable, start: Start) -> Result<()> {
     if start == Start::Beginning {
         return Ok(());
@@ -70,7 +70,7 @@ async fn refuse_start<T: RowTx>(tx: &mut T, table: &RowTable, start: Start) -> R
 }
 
 /// The error of a second subscription: a row has one state.
-fn second(table: &RowTable, other: &str) -> Error {
+fn second_subscription(table: &RowTable, other: &str) -> Error {
     let what = format!(
         "{} already has the subscription {other:?}, and a table with a state per row supports only one",
         table.name

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::load::encode_id;
 use super::refused::Refused;
 use super::session_rows::{HandoutState, SessionRow, SessionRows};
 use crate::ledger::{ParkedRow, ParkedState, Trial};
@@ -14,23 +15,29 @@ pub(crate) struct OutcomeRows {
     pub(crate) positions: Vec<Position>,
     pub(crate) ids: Vec<String>,
     /// When they were marked as being published, if they were.
-    pub(crate) stamps: Vec<Option<Timestamp>>,
+    pub(crate) marked_at: Vec<Option<Timestamp>>,
     /// Their count of attempts when they were marked.
-    pub(crate) marked: Vec<Option<i64>>,
+    pub(crate) marked_attempts: Vec<Option<i64>>,
     /// Their new count of attempts.
     pub(crate) attempts: Vec<i64>,
-    pub(crate) next: Vec<Option<Timestamp>>,
+    pub(crate) next_attempt_at: Vec<Option<Timestamp>>,
 }
 
 impl OutcomeRows {
-    fn push(&mut self, position: Position, entry: &SessionRow, attempts: u32, next: Option<Timestamp>) {
+    pub(super) fn push(
+        &mut self,
+        position: Position,
+        entry: &SessionRow,
+        attempts: u32,
+        next_attempt_at: Option<Timestamp>,
+    ) {
         self.positions.push(position);
         self.ids.push(entry.id.to_string());
-        self.stamps.push(entry.claim.map(|claim| claim.at));
-        self.marked.push(entry.claim.map(|claim| claim.attempts));
+        self.marked_at.push(entry.claim.map(|claim| claim.at));
+        self.marked_attempts.push(entry.claim.map(|claim| claim.attempts));
         // The column is an `int`; a count at its maximum stays there.
         self.attempts.push(i64::from(attempts).min(i32::MAX.into()));
-        self.next.push(next);
+        self.next_attempt_at.push(next_attempt_at);
     }
 
     /// Splits off the second half.
@@ -46,10 +53,10 @@ impl OutcomeRows {
         Self {
             positions: self.positions.drain(..at).collect(),
             ids: self.ids.drain(..at).collect(),
-            stamps: self.stamps.drain(..at).collect(),
-            marked: self.marked.drain(..at).collect(),
+            marked_at: self.marked_at.drain(..at).collect(),
+            marked_attempts: self.marked_attempts.drain(..at).collect(),
             attempts: self.attempts.drain(..at).collect(),
-            next: self.next.drain(..at).collect(),
+            next_attempt_at: self.next_attempt_at.drain(..at).collect(),
         }
     }
 
@@ -77,8 +84,8 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// The note of a row that was delivered, if the table refused to record that. It prevents another delivery.
-    pub(super) fn refused_done(id: &str, last_error: String) -> Self {
+    /// The note of a delivered row whose table refused to record the delivery. It prevents another delivery.
+    pub(super) fn refused_delivery(id: &str, last_error: String) -> Self {
         Self {
             id: id.to_owned(),
             key: None,
@@ -110,22 +117,24 @@ impl Note {
 pub(crate) struct SettlePlan {
     pub(crate) done: OutcomeRows,
     pub(crate) retried: OutcomeRows,
-    pub(crate) ended: OutcomeRows,
+    pub(crate) given_up: OutcomeRows,
     /// Unrouted rows: given up in the table, but the relay still waits for a route.
     pub(super) unrouted: Vec<Position>,
-    /// Rows that wait, and whose mark is taken off meanwhile.
-    pub(crate) returned: OutcomeRows,
+    /// Rows that wait, and whose mark is removed until they are handed out again.
+    pub(crate) unmarked: OutcomeRows,
     /// Rows that wait, marked or not.
     pub(super) parked: Vec<Position>,
     /// Rows that wait and stay marked.
-    pub(super) kept: Vec<Position>,
+    pub(super) still_marked: Vec<Position>,
     /// Rows whose outcome the table refuses to record.
     pub(super) refused: Vec<Position>,
     /// Rows that another process settled.
     pub(super) taken: Vec<Position>,
     pub(crate) notes: Vec<Note>,
-    pub(crate) forgotten: Vec<String>,
-    pub(crate) claims_over: Vec<i64>,
+    /// Ids of rows whose notes are deleted.
+    pub(crate) obsolete_notes: Vec<String>,
+    /// Claims that have no row left.
+    pub(crate) finished_claims: Vec<i64>,
     /// Ids of the rows on trial.
     pub(crate) trial: Option<String>,
     pub(crate) trial_deaths: u32,
@@ -134,7 +143,7 @@ pub(crate) struct SettlePlan {
 impl SettlePlan {
     pub(crate) fn of(settlement: &Settlement, known: &SessionRows) -> Self {
         let mut plan = Self {
-            trial: settlement.trial.as_ref().map(|trial| words(trial, known)),
+            trial: settlement.trial.as_ref().map(|trial| trial_ids(trial, known)),
             trial_deaths: settlement.trial.as_ref().map_or(0, |trial| trial.deaths),
             ..Self::default()
         };
@@ -151,38 +160,42 @@ impl SettlePlan {
                 plan.finish(*position, entry);
             }
         }
-        for (position, entry) in known.out() {
+        for (position, entry) in known.in_flight() {
             if settlement.done.contains(position) && !park.contains_key(&position) {
                 plan.finish(position, entry);
             }
         }
-        plan.claims_over = known.claims_over(&plan.leaving());
+        plan.finished_claims = known.claims_finished_by(&plan.leaving());
         plan
+    }
+
+    /// The rows that the plan changes: done, retried, given up, unmarked.
+    pub(crate) fn outcomes(&self) -> [&OutcomeRows; 4] {
+        [&self.done, &self.retried, &self.given_up, &self.unmarked]
     }
 
     /// Rows that have no mark of this session once the plan is recorded.
     pub(super) fn leaving(&self) -> Vec<Position> {
-        let outcomes = [&self.done, &self.retried, &self.ended, &self.returned];
-        let changed = outcomes.iter().flat_map(|outcome| &outcome.positions);
+        let changed = self.outcomes().into_iter().flat_map(|outcome| &outcome.positions);
         changed.chain(&self.taken).chain(&self.refused).copied().collect()
     }
 
     fn finish(&mut self, position: Position, entry: &SessionRow) {
         if entry.is_noted {
-            self.forgotten.push(entry.id.to_string());
+            self.obsolete_notes.push(entry.id.to_string());
         }
-        match entry.stage {
+        match entry.state {
             HandoutState::Taken => self.taken.push(position),
             _ => self.done.push(position, entry, 0, None),
         }
     }
 
     fn park(&mut self, position: Position, entry: &SessionRow, row: &ParkedRow) {
-        if entry.stage == HandoutState::Taken {
+        if entry.state == HandoutState::Taken {
             self.taken.push(position);
             return;
         }
-        let tried = entry.tried_before.saturating_add(row.attempts);
+        let tried = entry.attempts_before.saturating_add(row.attempts);
         match row.state {
             ParkedState::Retry => {
                 // The table treats a row at its limit as given up.
@@ -191,11 +204,11 @@ impl SettlePlan {
                 self.notes.push(Note::of(entry, row, tried));
             }
             ParkedState::Dead | ParkedState::Expired => {
-                self.ended.push(position, entry, tried.max(entry.limit), None);
+                self.given_up.push(position, entry, tried.max(entry.limit), None);
                 self.notes.push(Note::of(entry, row, tried));
             }
             ParkedState::Unrouted => {
-                self.ended.push(position, entry, tried.max(entry.limit), None);
+                self.given_up.push(position, entry, tried.max(entry.limit), None);
                 self.unrouted.push(position);
                 self.notes.push(Note::of(entry, row, tried));
             }
@@ -209,10 +222,10 @@ impl SettlePlan {
                     return;
                 }
                 // A row that is handed out again by now keeps its mark.
-                if entry.stage != HandoutState::Recalled {
+                if entry.state != HandoutState::Refetched {
                     self.parked.push(position);
                     if entry.claim.is_some() {
-                        self.returned.push(position, entry, 0, None);
+                        self.unmarked.push(position, entry, 0, None);
                     }
                 }
             }
@@ -222,39 +235,45 @@ impl SettlePlan {
     /// Splits off half of the deliveries, if there are at least `from` and they need not be in one transaction with
     /// the rest: no delivered row has a mark or a note.
     pub(crate) fn halve(&mut self, from: usize) -> Option<OutcomeRows> {
-        let is_bare = self.forgotten.is_empty() && self.done.stamps.iter().all(Option::is_none);
-        (is_bare && self.done.ids.len() >= from).then(|| self.done.halve())
+        let is_unmarked = self.obsolete_notes.is_empty() && self.done.marked_at.iter().all(Option::is_none);
+        (is_unmarked && self.done.ids.len() >= from).then(|| self.done.halve())
     }
 
     /// How many rows the plan changes.
     pub(crate) fn rows(&self) -> usize {
-        [&self.done, &self.retried, &self.ended, &self.returned].iter().map(|outcome| outcome.ids.len()).sum()
+        self.outcomes().iter().map(|outcome| outcome.ids.len()).sum()
+    }
+
+    /// The delivered rows to note for retention, after `changed` rows were changed. None if that is fewer than planned:
+    /// then another publisher changed some of them, and it is not known which.
+    pub(crate) fn deliveries_to_note(&self, changed: Option<usize>) -> &[String] {
+        if changed == Some(self.rows()) { &self.done.ids } else { &[] }
     }
 
     /// Updates the session after the plan is recorded.
-    pub(crate) fn enter(self, known: &mut SessionRows) {
+    pub(crate) fn apply(self, known: &mut SessionRows) {
         let noted: Vec<Position> = self.notes.iter().filter_map(|note| known.position_of(&note.id)).collect();
         for position in noted {
             known.change(position, |row| row.is_noted = true);
         }
         self.done.positions.iter().chain(&self.taken).for_each(|position| known.remove(*position));
         for position in self.retried.positions.iter().chain(&self.parked).chain(&self.unrouted) {
-            known.change(*position, |row| (row.stage, row.claim) = (HandoutState::Parked, None));
+            known.change(*position, |row| (row.state, row.claim) = (HandoutState::Parked, None));
         }
         for position in &self.retried.positions {
             known.change(*position, |row| row.is_given_up = false);
         }
-        for position in &self.ended.positions {
+        for position in &self.given_up.positions {
             known.change(*position, |row| row.is_given_up = true);
         }
-        for position in &self.kept {
-            known.change(*position, |row| row.stage = HandoutState::Parked);
+        for position in &self.still_marked {
+            known.change(*position, |row| row.state = HandoutState::Parked);
         }
         for position in &self.refused {
-            known.change(*position, |row| (row.stage, row.claim) = (HandoutState::Refused, None));
+            known.change(*position, |row| (row.state, row.claim) = (HandoutState::Refused, None));
         }
-        for position in self.ended.positions.iter().filter(|position| !self.unrouted.contains(position)) {
-            known.change(*position, |row| (row.stage, row.claim) = (HandoutState::Ended, None));
+        for position in self.given_up.positions.iter().filter(|position| !self.unrouted.contains(position)) {
+            known.change(*position, |row| (row.state, row.claim) = (HandoutState::GivenUp, None));
         }
     }
 }
@@ -270,18 +289,8 @@ pub(crate) fn log_missed(subscription: &str, missed: usize) {
     }
 }
 
-/// A row id as one word of a list separated by spaces.
-pub(crate) fn trial_word(id: &str) -> String {
-    let escaped = |c: char| c.is_ascii_whitespace() || c == '%';
-    let word: String = id
-        .chars()
-        .map(|c| if escaped(c) { format!("%{:02X}", u32::from(c)) } else { c.to_string() })
-        .collect();
-    if word.is_empty() { "%".to_owned() } else { word }
-}
-
-/// The rows of a trial by their ids.
-fn words(trial: &Trial, known: &SessionRows) -> String {
+/// The ids of the rows on trial, separated by spaces.
+fn trial_ids(trial: &Trial, known: &SessionRows) -> String {
     let rows = trial.positions.iter().filter_map(|position| known.get(*position));
-    rows.map(|entry| trial_word(&entry.id)).collect::<Vec<_>>().join(" ")
+    rows.map(|entry| encode_id(&entry.id)).collect::<Vec<_>>().join(" ")
 }

@@ -6,43 +6,44 @@ use std::sync::Arc;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use super::refused::Unchanged;
+use super::dialect::SeenRow;
+use super::refused::UnchangedRows;
 use super::session_rows::RowId;
-use crate::event::columns;
-use crate::layout::derived_id;
+use crate::event::columns::headers_from_json;
+use crate::layout::derived_id::derived_id;
 use crate::store::Budget;
-use crate::store::page_builder::Widths;
+use crate::store::event_row::Widths;
 use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// The state of one row, without its event.
 #[derive(Debug, Clone)]
 pub(crate) struct RowState {
     pub(crate) id: RowId,
-    /// Failed tries so far.
+    /// Failed attempts so far.
     pub(crate) attempts: i64,
-    /// Tries after which it is given up.
+    /// Attempts after which it is given up.
     pub(crate) limit: u32,
-    /// It may be handed out by a claim.
+    /// A claim may hand it out.
     pub(crate) is_due: bool,
     /// It is not settled as delivered.
     pub(crate) is_open: bool,
-    /// Bytes of its payload, headers included.
+    /// Bytes of its payload and headers.
     pub(crate) bytes: usize,
-    /// The payload stayed behind.
-    pub(crate) is_bare: bool,
+    /// The payload is too large to be read with the row, and is read separately.
+    pub(crate) lacks_payload: bool,
 }
 
 impl RowState {
-    /// Failed tries as the relay counts them.
-    pub(crate) fn tried(&self) -> u32 {
+    /// Failed attempts so far, in the relay's type.
+    pub(crate) fn attempts_before(&self) -> u32 {
         u32::try_from(self.attempts.max(0)).unwrap_or(u32::MAX)
     }
 }
 
 /// The columns of a row that become an event.
 #[derive(Debug)]
-pub(crate) struct Body {
-    /// What the table has as its event's id, a UUID or not.
+pub(crate) struct EventColumns {
+    /// The id of the event; not always a UUID.
     pub(crate) event_key: Option<String>,
     pub(crate) event_type: String,
     pub(crate) aggregate: Option<Aggregate>,
@@ -50,37 +51,40 @@ pub(crate) struct Body {
     pub(crate) payload: Bytes,
     /// A JSON object, or `null`.
     pub(crate) headers: Option<String>,
-    /// When the row was made, if its table tells.
+    /// When the row was created, if the table has a column for it.
     pub(crate) created: Option<Timestamp>,
-    /// When it was read, if its table need not tell.
+    /// When the row was read, if the table may lack that column.
     pub(crate) read_at: Option<Timestamp>,
     pub(crate) topic: Option<String>,
     pub(crate) producer: Option<String>,
 }
 
-impl Body {
+impl EventColumns {
     fn widths(&self) -> Widths {
-        let long = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let about = self.aggregate.as_ref().map_or((0, 0), |about| (about.kind.len(), about.id.len()));
-        let texts = vec![
-            ("event id", long(&self.event_key)),
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let aggregate = self.aggregate.as_ref();
+        let aggregate = aggregate.map_or((0, 0), |aggregate| (aggregate.kind.len(), aggregate.id.len()));
+        let texts = [
+            ("event id", length(&self.event_key)),
             ("event type", self.event_type.len()),
-            ("aggregate type", about.0),
-            ("aggregate id", about.1),
-            ("key", long(&self.key)),
-            ("topic", long(&self.topic)),
-            ("producer", long(&self.producer)),
+            ("aggregate type", aggregate.0),
+            ("aggregate id", aggregate.1),
+            ("key", length(&self.key)),
+            ("topic", length(&self.topic)),
+            ("producer", length(&self.producer)),
         ];
-        Widths { texts, headers: long(&self.headers), action: 0 }
+        let mut widths = Widths::new(0, length(&self.headers), 0);
+        texts.into_iter().for_each(|(name, bytes)| widths.add_text(name, bytes));
+        widths
     }
 
-    /// The event of the row with this id; `max_attempts` is what is left of its tries.
+    /// The event of the row with this id; `max_attempts` are the attempts that it has left.
     fn event(self, row: &str, max_attempts: u32) -> Result<Event> {
         let Some(time) = self.created.or(self.read_at) else {
             return Err(Error::new(Code::RowDamaged, "it has no time"));
         };
         let mut headers = match self.headers.as_deref() {
-            Some(json) if json != "null" => columns::headers_from_json(json)?,
+            Some(json) if json != "null" => headers_from_json(json)?,
             _ => Headers::default(),
         };
         let key = self.event_key.as_deref().map(str::trim);
@@ -94,63 +98,57 @@ impl Body {
             }
         };
         Ok(Event {
-            id,
-            event_type: self.event_type,
+            aggregate: self.aggregate,
             key: self.key,
-            payload: self.payload,
             headers,
-            time,
             topic: self.topic,
             max_attempts: Some(max_attempts.max(1)),
-            expires_at: None,
-            action: None,
-            namespace: None,
             producer: self.producer,
-            aggregate: self.aggregate,
+            ..Event::bare(id, self.event_type, self.payload, time)
         })
     }
 }
 
-/// What an event is about, if its table tells.
-pub(crate) fn about(kind: Option<String>, id: Option<String>) -> Option<Aggregate> {
+/// The aggregate of an event, if the row has one.
+pub(crate) fn aggregate(kind: Option<String>, id: Option<String>) -> Option<Aggregate> {
     kind.zip(id).map(|(kind, id)| Aggregate { kind, id })
 }
 
-/// What was read of the ids asked for.
+/// The rows that were read.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
-    /// In the order asked.
+    /// In the requested order.
     pub(crate) rows: Vec<ReadRow>,
-    /// The first id that did not fit.
-    pub(crate) left: Option<RowId>,
-    /// Places of rows whose payload is still to come.
-    bare: Vec<usize>,
+    /// The first id that exceeded the budget.
+    pub(crate) first_unread: Option<RowId>,
+    /// Indexes of rows whose payload is not read yet.
+    lacking_payload: Vec<usize>,
 }
 
-/// One row and its event, unless none can be made of it.
+/// One row and its event, or the reason why it cannot be read.
 #[derive(Debug)]
 pub(crate) struct ReadRow {
     pub(crate) state: RowState,
     pub(crate) event: Result<Event>,
 }
 
-/// Which rows of those asked for are read.
+/// Which of the requested rows are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those that may be handed out by a claim; others cost nothing.
+    /// Those that a claim may hand out. Others do not count against the budget.
     Due,
     /// All.
     Any,
 }
 
 impl Read {
-    /// Takes rows until the budget is used up; at least one. `body` is asked of a row that fits.
+    /// Reads rows until the budget is used up; at least one. `columns` is called for rows within the budget only.
     pub(crate) fn of<R>(
         rows: impl IntoIterator<Item = R>,
         budget: Budget,
         which: Which,
         state: impl Fn(&R) -> Result<RowState>,
-        body: impl Fn(R) -> Result<Body>,
+        columns: impl Fn(R) -> Result<EventColumns>,
     ) -> Result<Self> {
         let (mut read, mut bytes) = (Self::default(), 0usize);
         for row in rows {
@@ -161,19 +159,19 @@ impl Read {
             }
             let full = bytes.saturating_add(state.bytes) > budget.bytes_max && bytes > 0;
             if full || read.rows.len() >= budget.events_max {
-                read.left = Some(state.id);
+                read.first_unread = Some(state.id);
                 break;
             }
             bytes = bytes.saturating_add(state.bytes.max(1));
-            if state.is_bare {
-                read.bare.push(read.rows.len());
+            if state.lacks_payload {
+                read.lacking_payload.push(read.rows.len());
             }
-            let left = state.limit.saturating_sub(state.tried()).max(1);
-            let event = body(row).and_then(|body| {
-                body.widths().refuse()?;
-                body.event(&state.id, left)
+            let attempts_left = state.limit.saturating_sub(state.attempts_before()).max(1);
+            let event = columns(row).and_then(|columns| {
+                columns.widths().refuse()?;
+                columns.event(&state.id, attempts_left)
             });
-            // The short texts count as well; they are known only now.
+            // The other columns count as well; their size is known only now.
             bytes = bytes
                 .saturating_add(event.as_ref().map_or(0, |event| event.size_bytes() - event.payload.len()));
             read.rows.push(ReadRow { event: event.map_err(|cause| damaged(&state.id, cause)), state });
@@ -181,18 +179,18 @@ impl Read {
         Ok(read)
     }
 
-    /// Rows whose payload stayed behind.
-    pub(crate) fn bare(&self) -> Vec<&str> {
-        self.bare.iter().map(|place| &*self.rows[*place].state.id).collect()
+    /// Ids of the rows whose payload is not read yet.
+    pub(crate) fn lacking_payload(&self) -> Vec<&str> {
+        self.lacking_payload.iter().map(|index| &*self.rows[*index].state.id).collect()
     }
 
-    /// Puts the payloads in that stayed behind.
+    /// Adds the payloads that were not read with their rows.
     ///
     /// # Errors
-    /// [`Code::StoreBusy`] if one was deleted meanwhile.
-    pub(crate) fn complete(&mut self, mut payloads: HashMap<String, Bytes>) -> Result<()> {
-        for place in &self.bare {
-            let ReadRow { state, event } = &mut self.rows[*place];
+    /// [`Code::StoreBusy`] if a row was deleted meanwhile.
+    pub(crate) fn add_payloads(&mut self, mut payloads: HashMap<String, Bytes>) -> Result<()> {
+        for index in &self.lacking_payload {
+            let ReadRow { state, event } = &mut self.rows[*index];
             let gone = || Error::new(Code::StoreBusy, "a row was deleted while it was read");
             let payload = payloads.remove(&*state.id).ok_or_else(gone)?;
             if let Ok(event) = event {
@@ -202,22 +200,22 @@ impl Read {
         Ok(())
     }
 
-    /// Rows that are as they were before their outcome was recorded: due, or, where rows are marked, not delivered.
-    pub(crate) fn unchanged(&self, is_marked: bool) -> Unchanged {
-        let is_so = |state: &RowState| if is_marked { state.is_open } else { state.is_due };
-        let ids =
-            self.rows.iter().filter(|row| is_so(&row.state)).map(|row| Arc::clone(&row.state.id)).collect();
-        Unchanged { ids, left: self.left.clone() }
+    /// The rows whose outcome was not recorded: rows that are still due or, in a table with marks, not delivered.
+    pub(crate) fn unchanged(&self, is_marked: bool) -> UnchangedRows {
+        let is_unchanged = |state: &RowState| if is_marked { state.is_open } else { state.is_due };
+        let rows = self.rows.iter().filter(|row| is_unchanged(&row.state));
+        let ids = rows.map(|row| Arc::clone(&row.state.id)).collect();
+        UnchangedRows { ids, first_unread: self.first_unread.clone() }
     }
 
-    /// Rows that a claim would mark, with the attempts they were seen with.
-    pub(crate) fn due(&self) -> Vec<(RowId, i64)> {
+    /// The due rows.
+    pub(crate) fn due(&self) -> Vec<SeenRow> {
         let due = self.rows.iter().filter(|row| row.state.is_due);
         due.map(|row| (Arc::clone(&row.state.id), row.state.attempts)).collect()
     }
 }
 
-/// Of a row that is passed by; it is not shown.
+/// The placeholder for a row that is skipped; it is never shown.
 fn not_due() -> Error {
     Error::new(Code::StoreBusy, "the row is not due")
 }
@@ -241,12 +239,12 @@ mod tests {
             is_due: true,
             is_open: true,
             bytes: 1,
-            is_bare: false,
+            lacks_payload: false,
         }
     }
 
-    fn body(key: usize, headers: usize) -> Body {
-        Body {
+    fn columns(key: usize, headers: usize) -> EventColumns {
+        EventColumns {
             event_key: None,
             event_type: "t".to_owned(),
             aggregate: None,
@@ -263,13 +261,13 @@ mod tests {
     fn read(rows: &[(usize, usize)], bytes_max: usize) -> Read {
         let budget = Budget { events_max: 100, bytes_max };
         let rows: Vec<(String, (usize, usize))> =
-            rows.iter().enumerate().map(|(place, row)| (place.to_string(), *row)).collect();
-        let body = |(_, (key, headers))| Ok(body(key, headers));
-        Read::of(rows, budget, Which::Any, |(id, _)| Ok(state(id)), body).unwrap()
+            rows.iter().enumerate().map(|(index, row)| (index.to_string(), *row)).collect();
+        let columns = |(_, (key, headers))| Ok(columns(key, headers));
+        Read::of(rows, budget, Which::Any, |(id, _)| Ok(state(id)), columns).unwrap()
     }
 
     #[test]
-    fn a_row_beyond_the_limits_is_damaged_and_stops_no_other() {
+    fn a_row_beyond_the_limits_is_damaged_and_other_rows_are_read() {
         let rows = [
             (1, 1),
             (Limits::READ_TEXT_BYTES_MAX + 1, 1),
@@ -287,6 +285,6 @@ mod tests {
     fn all_columns_count_against_the_bytes() {
         let read = read(&[(1, 1_000); 20], 5_000);
         assert!((4..=6).contains(&read.rows.len()), "{} rows", read.rows.len());
-        assert!(read.left.is_some());
+        assert!(read.first_unread.is_some());
     }
 }

@@ -1,32 +1,32 @@
-//! What the database refuses to record of a settlement, row by row; see adr/0050-rows-that-cannot-be-updated.md.
+//! Rows that a table refuses to update; see adr/0050-rows-that-cannot-be-updated.md.
 //!
-//! A settlement is one transaction. One row that cannot be updated (a CHECK, a trigger, a number at its end) would make
-//! all of it fail, forever. So a settlement that is refused is recorded again in halves, until what is refused is a
-//! single row. What became of that row is kept in our own tables, and it is not handed out again.
+//! A settlement is one transaction. One row that cannot be updated (because of a CHECK, a trigger, or a number at its
+//! maximum) would make all of it fail, every time. A refused settlement is therefore recorded in halves, until a single
+//! row is refused. Postrider keeps the outcome of that row in its own tables and does not hand the row out again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::dialect::RowConnection;
+use super::dialect::{Owner, RowConnection, SeenRow};
 use super::plan::{Note, OutcomeRows, SettlePlan, log_missed};
 use super::session::RowSession;
-use super::session_rows::{RowClaim, RowId, SessionRows};
-use crate::store::{Epoch, Settled};
+use super::session_rows::{Claims, RowId, SessionRows};
+use crate::store::Settled;
 use crate::{Code, Error, Position, Result};
 
-/// Rows refused in one session after which the subscription is loaded again, so that the relay counts them as parked.
+/// After this many refused rows in one session the subscription is loaded again, so that the relay counts them as parked.
 const SESSION_ROWS_MAX: usize = 1_000;
 
-/// Bytes of payloads that are read to learn whether rows are still due.
+/// The budget of a check whether rows are unchanged. The check reads their payloads, too.
 pub(crate) const PAYLOADS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What is kept of a reason. It comes from the database, and may quote what the owner of the table wrote.
+/// A reason is cut to this length. It comes from the database and may quote texts of any length.
 const REASON_CHARS_MAX: usize = 1_000;
 
 /// The reason for a row that an update left unchanged without an error.
 const UNCHANGED: &str = "an UPDATE or DELETE of the row has no effect; look for a trigger or a rule";
 
-/// What the table was to record of a row when it refused.
+/// The outcome that the table refused to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// That it was delivered.
@@ -36,7 +36,7 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// Its word in our own tables.
+    /// Its value in Postrider's tables.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Delivered => "delivered",
@@ -44,46 +44,45 @@ impl Refused {
         }
     }
 
-    /// What a word in our own tables stands for.
+    /// The outcome for a value in Postrider's tables.
     pub(crate) fn from_word(word: &str) -> Self {
         if word == Self::Delivered.as_str() { Self::Delivered } else { Self::GivenUp }
     }
 }
 
-/// A settlement in as many pieces as it takes.
+/// A settlement, in as many pieces as necessary.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     subscription: String,
-    /// What every piece says of the trial: its rows and its deaths.
+    /// The trial that every piece records: its rows and its deaths.
     trial: (Option<String>, u32),
-    /// The next one is the last.
+    /// Pieces to record, the next one last.
     todo: Vec<SettlePlan>,
-    /// Rows that stay marked as ours, for they could not be given back.
-    kept: HashSet<Position>,
-    /// Rows that were to be changed, of pieces of which not every row was.
-    unsure: Vec<Unsure>,
+    /// Rows that stay marked, because the table refused to remove the mark.
+    still_marked: HashSet<Position>,
+    /// Rows of pieces of which fewer rows were changed than planned.
+    unconfirmed: Vec<UnconfirmedRow>,
     /// How many rows were refused.
     refused: usize,
     planned: usize,
     changed: usize,
 }
 
-/// A row that may be as it was, though the database reported no error.
+/// A row that may be unchanged, although the database reported no error.
 #[derive(Debug)]
-struct Unsure {
+struct UnconfirmedRow {
     position: Position,
     id: RowId,
-    /// Of a row that was given up.
+    /// The note, if the row was given up; `None` if it was delivered.
     note: Option<Note>,
 }
 
 /// Which rows an update left unchanged.
 #[derive(Debug, Default)]
-pub(crate) struct Unchanged {
-    /// Rows that are as they were.
+pub(crate) struct UnchangedRows {
     pub(crate) ids: HashSet<RowId>,
-    /// The first row that was not looked at: nothing is known of it and of those after it.
-    pub(crate) left: Option<RowId>,
+    /// The first row that was not checked. Nothing is known about it and the rows after it.
+    pub(crate) first_unread: Option<RowId>,
 }
 
 /// How a store records a piece.
@@ -91,8 +90,8 @@ pub(crate) trait Recorder: Send {
     /// Records all of it or nothing. Returns how many rows were changed; `None` if the lease was lost.
     fn record(&mut self, plan: Arc<SettlePlan>) -> impl Future<Output = Result<Option<usize>>> + Send;
 
-    /// Which of these rows are as they were before they were to be changed. Looks at one at least, in their order.
-    fn unchanged(&mut self, ids: Vec<RowId>) -> impl Future<Output = Result<Unchanged>> + Send;
+    /// Which of these rows an update left unchanged. Checks them in their order; at least one.
+    fn unchanged(&mut self, ids: Vec<RowId>) -> impl Future<Output = Result<UnchangedRows>> + Send;
 }
 
 /// Records all pieces. If the process dies between two of them, what is not recorded is delivered again.
@@ -104,18 +103,18 @@ pub(crate) async fn settle<R: Recorder>(
     loop {
         while let Some(plan) = session.with_rows(|known| pieces.next(known)) {
             let plan = Arc::new(plan);
-            let answer = recorder.record(plan.clone()).await;
+            let recorded = recorder.record(plan.clone()).await;
             let plan = Arc::unwrap_or_clone(plan);
-            if session.with_rows(|known| pieces.apply_answer(plan, answer, known))? == Settled::Fenced {
+            if session.with_rows(|known| pieces.apply_result(plan, recorded, known))? == Settled::Fenced {
                 return Ok(Settled::Fenced);
             }
         }
-        if pieces.unsure.is_empty() {
+        if pieces.unconfirmed.is_empty() {
             break;
         }
-        let asked = pieces.unsure.iter().map(|row| row.id.clone()).collect();
-        let unchanged = recorder.unchanged(asked).await?;
-        session.with_rows(|known| pieces.sort_out(&unchanged, known));
+        let ids = pieces.unconfirmed.iter().map(|row| row.id.clone()).collect();
+        let unchanged = recorder.unchanged(ids).await?;
+        session.with_rows(|known| pieces.apply_check(&unchanged, known));
     }
     log_missed(&pieces.subscription, pieces.planned.saturating_sub(pieces.changed));
     session.with_rows(|known| pieces.finish(known)).map(|()| Settled::Done)
@@ -128,15 +127,15 @@ impl Pieces {
             trial: (plan.trial.clone(), plan.trial_deaths),
             planned: plan.rows(),
             todo: vec![plan],
-            kept: HashSet::new(),
-            unsure: Vec::new(),
+            still_marked: HashSet::new(),
+            unconfirmed: Vec::new(),
             refused: 0,
             changed: 0,
         }
     }
 
     /// A separate piece for deliveries that are recorded in parallel with the rest.
-    pub(crate) fn beside(&mut self, done: OutcomeRows) -> SettlePlan {
+    pub(crate) fn parallel_piece(&mut self, done: OutcomeRows) -> SettlePlan {
         let (trial, trial_deaths) = self.trial.clone();
         self.planned += done.ids.len();
         SettlePlan { done, trial, trial_deaths, ..SettlePlan::default() }
@@ -146,62 +145,62 @@ impl Pieces {
     pub(crate) fn next(&mut self, known: &SessionRows) -> Option<SettlePlan> {
         let mut plan = self.todo.pop()?;
         if self.refused > 0 {
-            plan.keep(&self.kept);
-            // A claim of which a row is left is not over.
-            let (left, over) = (known.claims(), known.claims_over(&plan.leaving()));
-            plan.claims_over.retain(|number| !left.contains(number) || over.contains(number));
+            plan.keep_marks(&self.still_marked);
+            // A claim with a row that stays marked is not finished.
+            let (open, finished) = (known.open_claims(), known.claims_finished_by(&plan.leaving()));
+            plan.finished_claims.retain(|number| !open.contains(number) || finished.contains(number));
         }
         Some(plan)
     }
 
-    /// What became of a piece. One that was refused is cut in two, or goes on without its only row.
+    /// Processes the result of recording a piece. A refused piece is split in two, or continues without its only row.
     ///
     /// # Errors
-    /// The error itself, if it is no refusal or no row is left to be refused.
-    pub(crate) fn apply_answer(
+    /// The error itself, if it is not a refusal, or the piece has no row that could have been refused.
+    pub(crate) fn apply_result(
         &mut self,
         mut plan: SettlePlan,
-        answer: Result<Option<usize>>,
+        recorded: Result<Option<usize>>,
         known: &mut SessionRows,
     ) -> Result<Settled> {
         let rows = plan.rows();
-        match answer {
+        match recorded {
             Ok(None) => return Ok(Settled::Fenced),
             Ok(Some(changed)) => {
                 self.changed += changed;
                 if changed < rows {
-                    self.unsure.extend(plan.unsure());
+                    self.unconfirmed.extend(plan.take_unconfirmed());
                 }
-                plan.enter(known);
+                plan.apply(known);
             }
             Err(error) if error.code() != Code::RowRefused || rows == 0 => return Err(error),
             Err(error) if rows == 1 => {
                 self.changed += 1;
                 self.refused += 1;
-                self.kept.extend(plan.refuse(&self.subscription, &reason(&error)));
+                self.still_marked.extend(plan.refuse(&self.subscription, &reason(&error)));
                 self.todo.push(plan);
             }
             Err(_) => {
-                let first = plan.cut(rows / 2);
+                let first = plan.split_off(rows / 2);
                 self.todo.extend([plan, first]);
             }
         }
         Ok(Settled::Done)
     }
 
-    /// Of the rows that may be as they were, some are; the others another process has settled. Those that were not
-    /// looked at stay unsure.
-    fn sort_out(&mut self, unchanged: &Unchanged, known: &mut SessionRows) {
+    /// Processes a check of unconfirmed rows: the table left some of them unchanged, and another process settled the
+    /// others. Rows that were not checked stay unconfirmed.
+    fn apply_check(&mut self, unchanged: &UnchangedRows, known: &mut SessionRows) {
         let (trial, trial_deaths) = self.trial.clone();
         let mut plan = SettlePlan { trial, trial_deaths, ..SettlePlan::default() };
-        let left =
-            unchanged.left.as_ref().and_then(|left| self.unsure.iter().position(|row| row.id == *left));
-        let unread = self.unsure.split_off(left.unwrap_or(self.unsure.len()));
-        for row in std::mem::replace(&mut self.unsure, unread) {
+        let first_unread = unchanged.first_unread.as_ref();
+        let checked = self.unconfirmed.iter().position(|row| Some(&row.id) == first_unread);
+        let unread = self.unconfirmed.split_off(checked.unwrap_or(self.unconfirmed.len()));
+        for row in std::mem::replace(&mut self.unconfirmed, unread) {
             let is_delivered = row.note.is_none();
             if unchanged.ids.contains(&row.id) {
                 log_refused(&self.subscription, &row.id, "unchanged", UNCHANGED);
-                plan.leave_unchanged(row);
+                plan.refuse_unchanged(row);
                 (self.changed, self.refused) = (self.changed + 1, self.refused + 1);
             } else if is_delivered {
                 known.remove(row.position);
@@ -213,7 +212,7 @@ impl Pieces {
     }
 
     /// # Errors
-    /// [`Code::RowRefused`] if so many rows were refused that the relay has to count them.
+    /// [`Code::RowRefused`] after [`SESSION_ROWS_MAX`] refused rows.
     fn finish(&self, known: &mut SessionRows) -> Result<()> {
         known.refused += self.refused;
         if known.refused < SESSION_ROWS_MAX || self.refused == 0 {
@@ -242,109 +241,106 @@ fn reason(error: &Error) -> String {
 }
 
 impl SettlePlan {
-    /// Takes the first rows out, with what is said of them alone.
-    fn cut(&mut self, rows: usize) -> Self {
+    /// Splits off the first rows, with their notes.
+    fn split_off(&mut self, rows: usize) -> Self {
         let mut first =
             Self { trial: self.trial.clone(), trial_deaths: self.trial_deaths, ..Self::default() };
         let mut left = rows;
         let outcomes = [
             (&mut self.done, &mut first.done),
             (&mut self.retried, &mut first.retried),
-            (&mut self.ended, &mut first.ended),
-            (&mut self.returned, &mut first.returned),
+            (&mut self.given_up, &mut first.given_up),
+            (&mut self.unmarked, &mut first.unmarked),
         ];
         for (from, to) in outcomes {
             *to = from.take(left);
             left -= to.ids.len();
         }
-        let ids: HashSet<String> = first.outcomes().flat_map(|outcome| outcome.ids.iter().cloned()).collect();
+        let ids: HashSet<String> =
+            first.outcomes().iter().flat_map(|outcome| outcome.ids.iter().cloned()).collect();
         let positions: HashSet<Position> = first.leaving().into_iter().collect();
         first.notes = self.notes.extract_if(.., |note| ids.contains(&note.id)).collect();
-        first.forgotten = self.forgotten.extract_if(.., |id| ids.contains(id)).collect();
+        first.obsolete_notes = self.obsolete_notes.extract_if(.., |id| ids.contains(id)).collect();
         first.unrouted = self.unrouted.extract_if(.., |position| positions.contains(position)).collect();
         first
     }
 
-    /// Takes out the only row, which the table refuses to change, and puts down what became of it. Answers its position
-    /// if it stays marked as ours.
+    /// Removes the only row, which the table refuses to change, and notes its outcome instead. Returns its position if it
+    /// stays marked.
     fn refuse(&mut self, subscription: &str, reason: &str) -> Option<Position> {
-        let [done, retried, ended, returned] = [
+        let [done, retried, given_up, unmarked] = [
             std::mem::take(&mut self.done),
             std::mem::take(&mut self.retried),
-            std::mem::take(&mut self.ended),
-            std::mem::take(&mut self.returned),
+            std::mem::take(&mut self.given_up),
+            std::mem::take(&mut self.unmarked),
         ];
         let log = |row: &str, outcome: &str| log_refused(subscription, row, outcome, reason);
         if let Some((position, id)) = done.only() {
             log(id, "delivered");
-            self.refuse_done(position, id, reason);
+            self.refuse_delivery(position, id, reason);
         }
         if let Some((position, id)) = retried.only() {
             log(id, "retry");
-            self.note_of(id, reason);
+            self.note_with_reason(id, reason);
             self.parked.push(position);
         }
-        if let Some((position, id)) = ended.only() {
+        if let Some((position, id)) = given_up.only() {
             log(id, "given up");
-            if let Some(note) = self.note_of(id, reason) {
+            if let Some(note) = self.note_with_reason(id, reason) {
                 note.refused = Some(Refused::GivenUp);
             }
             if !self.unrouted.contains(&position) {
                 self.refused.push(position);
             }
         }
-        let kept = returned.only()?;
-        log(kept.1, "given back");
-        Some(kept.0)
+        let (position, id) = unmarked.only()?;
+        log(id, "given back");
+        Some(position)
     }
 
-    /// A row that was delivered, and whose table does not say so.
-    fn refuse_done(&mut self, position: Position, id: &str, reason: &str) {
-        self.forgotten.retain(|forgotten| forgotten != id);
+    /// Notes that a row was delivered, because its table does not record that.
+    fn refuse_delivery(&mut self, position: Position, id: &str, reason: &str) {
+        self.obsolete_notes.retain(|obsolete| obsolete != id);
         self.refused.push(position);
-        let said = format!("row {id} was delivered, but its table rejects the update: {reason}");
-        self.notes.push(Note::refused_done(id, said));
+        let last_error = format!("row {id} was delivered, but its table rejects the update: {reason}");
+        self.notes.push(Note::refused_delivery(id, last_error));
     }
 
-    /// The note of a row, with the reason added.
-    fn note_of(&mut self, id: &str, reason: &str) -> Option<&mut Note> {
+    /// Adds the reason to the note of a row.
+    fn note_with_reason(&mut self, id: &str, reason: &str) -> Option<&mut Note> {
         let note = self.notes.iter_mut().find(|note| note.id == id)?;
         let before = note.last_error.take().map_or_else(String::new, |error| format!("{error}; "));
         note.last_error = Some(format!("{before}its table rejects the update: {reason}"));
         Some(note)
     }
 
-    /// Rows that stay marked as ours are not given back.
-    fn keep(&mut self, kept: &HashSet<Position>) {
-        self.kept.extend(self.parked.extract_if(.., |position| kept.contains(position)));
+    /// Keeps the marks of parked rows whose mark the table refused to remove.
+    fn keep_marks(&mut self, still_marked: &HashSet<Position>) {
+        self.still_marked.extend(self.parked.extract_if(.., |position| still_marked.contains(position)));
     }
 
-    fn outcomes(&self) -> impl Iterator<Item = &OutcomeRows> {
-        [&self.done, &self.retried, &self.ended, &self.returned].into_iter()
-    }
-
-    /// Rows that may be as they were, taken out of the piece: delivered ones, and those given up.
-    fn unsure(&mut self) -> Vec<Unsure> {
+    /// Removes the rows that may be unchanged: the delivered ones, and copies of those given up.
+    fn take_unconfirmed(&mut self) -> Vec<UnconfirmedRow> {
         let done = std::mem::take(&mut self.done);
         let done = done.positions.into_iter().zip(done.ids);
-        let done = done.map(|(position, id)| Unsure { position, id: id.into(), note: None });
+        let done = done.map(|(position, id)| UnconfirmedRow { position, id: id.into(), note: None });
         let is_final = |(position, _): &(&Position, &String)| !self.unrouted.contains(position);
-        let ended = self.ended.positions.iter().zip(&self.ended.ids).filter(is_final);
-        let ended = ended.filter_map(|(position, id)| {
+        let given_up = self.given_up.positions.iter().zip(&self.given_up.ids).filter(is_final);
+        let given_up = given_up.filter_map(|(position, id)| {
             let note = self.notes.iter().find(|note| note.id == *id)?.clone();
-            Some(Unsure { position: *position, id: id.as_str().into(), note: Some(note) })
+            Some(UnconfirmedRow { position: *position, id: id.as_str().into(), note: Some(note) })
         });
-        done.chain(ended).collect()
+        done.chain(given_up).collect()
     }
 
-    /// A row that its table left as it was, without an error.
-    fn leave_unchanged(&mut self, row: Unsure) {
-        let Unsure { position, id, note } = row;
+    /// Notes the outcome of a row that its table left unchanged without an error.
+    fn refuse_unchanged(&mut self, row: UnconfirmedRow) {
+        let UnconfirmedRow { position, id, note } = row;
         match note {
-            None => self.refuse_done(position, &id, UNCHANGED),
+            None => self.refuse_delivery(position, &id, UNCHANGED),
             Some(note) => {
                 self.notes.push(note);
-                if let Some(note) = self.note_of(&id, UNCHANGED) {
+                if let Some(note) = self.note_with_reason(&id, UNCHANGED) {
                     note.refused = Some(Refused::GivenUp);
                 }
                 self.refused.push(position);
@@ -353,73 +349,43 @@ impl SettlePlan {
     }
 }
 
-/// Marks rows as being published, without those that their table refuses to mark.
+/// Marks rows as being published, except those that their table refuses to mark. A refused piece is halved, until a
+/// single row is refused.
 pub(crate) async fn mark_in_pieces<C: RowConnection>(
     connection: &mut C,
-    subscription: &str,
-    epoch: Epoch,
-    rows: Vec<(RowId, i64)>,
+    owner: Owner<'_>,
+    rows: Vec<SeenRow>,
 ) -> Result<MarkedRows> {
-    let mut marking = Marking::of(rows);
-    while let Some(rows) = marking.next() {
-        let answer = connection.mark(subscription, epoch, &rows).await;
-        marking.apply_answer(rows, answer)?;
+    let mut marked = MarkedRows::default();
+    let mut todo = if rows.is_empty() { Vec::new() } else { vec![rows] };
+    while let Some(mut rows) = todo.pop() {
+        match connection.mark(owner, &rows).await {
+            Ok(claims) => marked.claims.extend(claims),
+            Err(error) if error.code() != Code::RowRefused => return Err(error),
+            Err(error) if rows.len() == 1 => {
+                let why = format!("its table rejects the mark as being published: {}", reason(&error));
+                marked.refused.extend(rows.into_iter().map(|(id, _)| (id, why.clone())));
+            }
+            Err(_) => {
+                let half = rows.split_off(rows.len() / 2);
+                todo.extend([half, rows]);
+            }
+        }
     }
-    Ok(marking.marked)
-}
-
-/// Rows to be marked as being published, in as many pieces as it takes.
-struct Marking {
-    todo: Vec<Vec<(RowId, i64)>>,
-    marked: MarkedRows,
+    Ok(marked)
 }
 
 /// Rows that were marked or locked, and those that their table refuses to mark, each with the reason.
 #[derive(Default)]
 pub(crate) struct MarkedRows {
-    pub(crate) claims: HashMap<RowId, RowClaim>,
+    pub(crate) claims: Claims,
     pub(crate) refused: HashMap<RowId, String>,
-    /// Keeps locks from being released until the rows are entered in the session.
-    pub(crate) _held: Option<Box<dyn Send>>,
+    /// Prevents the release of locks until the rows are part of the session.
+    pub(crate) _lock_guard: Option<Box<dyn Send>>,
 }
 
-impl Marking {
-    fn of(rows: Vec<(RowId, i64)>) -> Self {
-        let todo = if rows.is_empty() { Vec::new() } else { vec![rows] };
-        Self { todo, marked: MarkedRows::default() }
-    }
-
-    fn next(&mut self) -> Option<Vec<(RowId, i64)>> {
-        self.todo.pop()
-    }
-
-    /// What became of a piece.
-    ///
-    /// # Errors
-    /// The error itself, if it is no refusal.
-    fn apply_answer(
-        &mut self,
-        mut rows: Vec<(RowId, i64)>,
-        answer: Result<HashMap<RowId, RowClaim>>,
-    ) -> Result<()> {
-        match answer {
-            Ok(claims) => self.marked.claims.extend(claims),
-            Err(error) if error.code() != Code::RowRefused => return Err(error),
-            Err(error) if rows.len() == 1 => {
-                let why = format!("its table rejects the mark as being published: {}", reason(&error));
-                self.marked.refused.extend(rows.into_iter().map(|(id, _)| (id, why.clone())));
-            }
-            Err(_) => {
-                let half = rows.split_off(rows.len() / 2);
-                self.todo.extend([half, rows]);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What a row counts once it is marked. At its end a count stays there.
-pub(crate) const fn counted(attempts: i64) -> i64 {
+/// The attempts of a row after it was marked. A count at its maximum stays there.
+pub(crate) const fn attempts_after_mark(attempts: i64) -> i64 {
     if attempts < i32::MAX as i64 { attempts + 1 } else { attempts }
 }
 

@@ -1,30 +1,17 @@
-//! What the database refuses, one outcome at a time.
+//! Refused outcomes, one row at a time.
 
 use super::*;
 use crate::Timestamp;
 use crate::layout::{RowLayout, RowTable};
 use crate::store::Epoch;
-use crate::store::row_state::load::{NotedRow, SetAside};
+use crate::store::row_state::load::{NotedRow, ParkedRows};
 use crate::store::row_state::session_rows::{HandoutState, SessionRow};
 
 fn delivered(rows: usize) -> (SessionRows, SettlePlan) {
     let (mut known, mut plan) = (SessionRows::new(Epoch(1)), SettlePlan::default());
     for number in 0..rows {
-        let id: RowId = number.to_string().into();
-        plan.done.ids.push(id.to_string());
-        plan.done.positions.push(known.enter(SessionRow {
-            id,
-            stage: HandoutState::HandedOut,
-            is_noted: false,
-            tried_before: 0,
-            limit: 3,
-            is_given_up: false,
-            claim: None,
-        }));
-        plan.done.stamps.push(None);
-        plan.done.marked.push(None);
-        plan.done.attempts.push(0);
-        plan.done.next.push(None);
+        let row = SessionRow::new(number.to_string(), HandoutState::HandedOut, 3);
+        plan.done.push(known.insert(row.clone()), &row, 0, None);
     }
     (known, plan)
 }
@@ -37,61 +24,61 @@ fn one_refused_row_costs_about_two_statements_per_halving() {
     while let Some(plan) = pieces.next(&known) {
         statements += 1;
         let is_refused = plan.done.ids.iter().any(|id| id == "7");
-        let answer = match is_refused {
+        let recorded = match is_refused {
             true => Err(Error::new(Code::RowRefused, "frozen")),
             false => Ok(Some(plan.rows())),
         };
-        assert_eq!(pieces.apply_answer(plan, answer, &mut known).unwrap(), Settled::Done);
+        assert_eq!(pieces.apply_result(plan, recorded, &mut known).unwrap(), Settled::Done);
     }
     assert!(statements <= 22, "{statements}");
-    assert_eq!((known.len(), known.is_out("7")), (1, true), "it is known, and not handed out again");
+    assert_eq!((known.len(), known.is_excluded("7")), (1, true), "it is known, and not handed out again");
 }
 
-/// A table that changes nothing, without an error, and shows so many rows at a time. It tells which are noted as
-/// delivered.
-struct Silent {
+/// A table that changes no row and reports no error. A check reads `rows_max` rows at a time. `noted` collects the rows that
+/// are noted as delivered.
+struct UnchangingTable {
     rows_max: usize,
     noted: Vec<String>,
 }
 
-impl Recorder for Silent {
+impl Recorder for UnchangingTable {
     async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
         self.noted.extend(plan.notes.iter().map(|note| note.id.clone()));
         Ok(Some(0))
     }
 
-    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<Unchanged> {
-        let left = ids.get(self.rows_max).cloned();
-        Ok(Unchanged { ids: ids.into_iter().take(self.rows_max).collect(), left })
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<UnchangedRows> {
+        let first_unread = ids.get(self.rows_max).cloned();
+        Ok(UnchangedRows { ids: ids.into_iter().take(self.rows_max).collect(), first_unread })
     }
 }
 
 #[tokio::test]
-async fn rows_beyond_the_bytes_of_one_look_are_looked_at_in_the_next() {
+async fn rows_beyond_the_budget_of_one_check_are_part_of_the_next_check() {
     let (known, plan) = delivered(10);
     let session = RowSession::default();
     session.begin("mail".to_owned(), known);
-    let mut table = Silent { rows_max: 4, noted: Vec::new() };
+    let mut table = UnchangingTable { rows_max: 4, noted: Vec::new() };
     let settled = settle(&mut table, &session, Pieces::of("mail", plan)).await.unwrap();
     assert_eq!(settled, Settled::Done);
     table.noted.sort_unstable();
     assert_eq!(table.noted, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
-    let out = session.with_rows(|known| (0..10).filter(|id| known.is_out(&id.to_string())).count());
+    let out = session.with_rows(|known| (0..10).filter(|id| known.is_excluded(&id.to_string())).count());
     assert_eq!(out, 10, "none is handed out again");
 }
 
 #[test]
-fn an_error_that_is_no_refusal_stays_one() {
+fn an_error_that_is_not_a_refusal_is_returned() {
     let (mut known, plan) = delivered(2);
     let mut pieces = Pieces::of("mail", plan);
     let plan = pieces.next(&known).unwrap();
     let lost = Err(Error::new(Code::StoreFailed, "gone"));
-    assert_eq!(pieces.apply_answer(plan, lost, &mut known).unwrap_err().code(), Code::StoreFailed);
+    assert_eq!(pieces.apply_result(plan, lost, &mut known).unwrap_err().code(), Code::StoreFailed);
     assert_eq!(known.len(), 2);
 }
 
 #[test]
-fn what_was_refused_is_forgotten_once_its_row_says_that_it_is_delivered() {
+fn the_note_of_a_refused_row_is_deleted_once_the_table_shows_it_as_delivered() {
     let note = |is_done| NotedRow {
         id: "7".to_owned(),
         key: None,
@@ -107,6 +94,6 @@ fn what_was_refused_is_forgotten_once_its_row_says_that_it_is_delivered() {
         refused: Some(Refused::Delivered),
     };
     let table = RowTable::new(RowLayout::EventOutbox).unwrap();
-    let stale = |is_done| SetAside::of([note(is_done)], [], &table).unwrap().stale;
-    assert_eq!((stale(false), stale(true)), (vec![], vec!["7".to_owned()]));
+    let obsolete = |is_done| ParkedRows::of([note(is_done)], [], &table).unwrap().obsolete_notes;
+    assert_eq!((obsolete(false), obsolete(true)), (vec![], vec!["7".to_owned()]));
 }

@@ -1,4 +1,4 @@
-//! Retention by the rule of each layout, in short transactions. A delivered row says so itself, so there is no cursor.
+//! Retention by the rule of each layout, in short transactions. A delivered row is found by its state, so there is no cursor.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ impl TxVerb for DeleteDelivered {
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Purged> {
         let purge = &self.purge;
-        let (deleted, looked_at) = match scope(purge, &self.table) {
+        let (deleted, checked) = match scope(purge, &self.table) {
             RetentionScope::Own => tx.delete_own(purge).await?,
             RetentionScope::All => {
                 let deleted = tx.delete_delivered(purge).await?;
                 (deleted, deleted)
             }
         };
-        let more = looked_at >= purge.events_max as u64;
+        let more = checked >= purge.events_max as u64;
         Ok(Purged { deleted, reached: purge.after, more, held: None })
     }
 }
 
-/// Which rows retention deletes. Where a note is all that tells of a delivery, every delivery was made from here.
+/// Which rows retention deletes. In a table that cannot show deliveries, only Postrider's own are known.
 fn scope(purge: &Purge, table: &RowTable) -> RetentionScope {
     if table.only_notes_deliveries() { RetentionScope::Own } else { purge.scope }
 }

@@ -10,6 +10,9 @@ use crate::{Position, Timestamp};
 /// A row's id as text.
 pub(crate) type RowId = Arc<str>;
 
+/// The rows that were marked or locked, each with its mark.
+pub(crate) type Claims = HashMap<RowId, RowClaim>;
+
 /// All rows that a session knows. Positions are numbered from 1 in the order in which rows are handed out, and are
 /// valid only in this session.
 #[derive(Debug)]
@@ -28,16 +31,16 @@ pub(crate) struct SessionRows {
 #[derive(Debug, Clone)]
 pub(crate) struct SessionRow {
     pub(crate) id: RowId,
-    pub(crate) stage: HandoutState,
+    pub(crate) state: HandoutState,
     /// Postrider has a note about it.
     pub(crate) is_noted: bool,
     /// Failed attempts before this session, which the brain does not count.
-    pub(crate) tried_before: u32,
+    pub(crate) attempts_before: u32,
     /// Attempts after which the row is given up.
     pub(crate) limit: u32,
-    /// Its state in the table is given up. That is also the state of a row that waits for a route.
+    /// The table shows it as given up. A row that waits for a route is shown like that, too.
     pub(crate) is_given_up: bool,
-    /// The mark with which this session owns the row, while it has one.
+    /// The mark with which this session owns the row, if it has one.
     pub(crate) claim: Option<RowClaim>,
 }
 
@@ -61,13 +64,28 @@ pub(crate) enum HandoutState {
     /// Parked, and not handed out.
     Parked,
     /// Parked, and handed out again.
-    Recalled,
+    Refetched,
     /// Given up. If an operator makes it due again in the table, it is handed out again.
-    Ended,
+    GivenUp,
     /// Another process has settled it.
     Taken,
     /// Done, but the table refused the update that records it.
     Refused,
+}
+
+impl SessionRow {
+    /// A row without a note, a mark or an earlier attempt.
+    pub(crate) fn new(id: impl Into<RowId>, state: HandoutState, limit: u32) -> Self {
+        Self {
+            id: id.into(),
+            state,
+            is_noted: false,
+            attempts_before: 0,
+            limit,
+            is_given_up: false,
+            claim: None,
+        }
+    }
 }
 
 impl SessionRows {
@@ -100,32 +118,32 @@ impl SessionRows {
         self.by_id.get(id).copied()
     }
 
-    /// Whether a row is known and must not be handed out by a claim.
-    pub(crate) fn is_out(&self, id: &str) -> bool {
+    /// Whether a claim must not hand the row out.
+    pub(crate) fn is_excluded(&self, id: &str) -> bool {
         let entry = self.by_id.get(id).and_then(|position| self.rows.get(position));
-        entry.is_some_and(|entry| !matches!(entry.stage, HandoutState::Reserved | HandoutState::Ended))
+        entry.is_some_and(|entry| !matches!(entry.state, HandoutState::Reserved | HandoutState::GivenUp))
     }
 
     /// Rows that are handed out to the relay.
     pub(crate) fn handed_out(&self) -> HashSet<RowId> {
         let handed_out =
-            |entry: &&SessionRow| matches!(entry.stage, HandoutState::HandedOut | HandoutState::Recalled);
+            |entry: &&SessionRow| matches!(entry.state, HandoutState::HandedOut | HandoutState::Refetched);
         self.rows.values().filter(handed_out).map(|entry| entry.id.clone()).collect()
     }
 
     /// Rows reserved for the first claim, in their order.
     pub(crate) fn reserved(&self) -> impl Iterator<Item = RowId> {
-        self.rows.values().filter(|entry| entry.stage == HandoutState::Reserved).map(|entry| entry.id.clone())
+        self.rows.values().filter(|entry| entry.state == HandoutState::Reserved).map(|entry| entry.id.clone())
     }
 
-    /// Adds a row under its position, or under the next one if it has none. A row that was given up gets a new
-    /// position.
-    pub(crate) fn enter(&mut self, mut entry: SessionRow) -> Position {
+    /// Adds a row under the position it has, or under the next one if it has none. A row that was given up gets a new
+    /// position. Returns the position.
+    pub(crate) fn insert(&mut self, mut entry: SessionRow) -> Position {
         let known = self.position_of(&entry.id);
-        if let Some(ended) =
-            known.filter(|at| self.rows.get(at).is_some_and(|row| row.stage == HandoutState::Ended))
+        if let Some(given_up) =
+            known.filter(|at| self.rows.get(at).is_some_and(|row| row.state == HandoutState::GivenUp))
         {
-            self.remove(ended);
+            self.remove(given_up);
             entry.is_noted = true;
         }
         let position = self.position_of(&entry.id).unwrap_or_else(|| self.last.next());
@@ -160,15 +178,15 @@ impl SessionRows {
     }
 
     /// Rows that were handed out by a claim and are not parked.
-    pub(crate) fn out(&self) -> impl Iterator<Item = (Position, &SessionRow)> {
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (Position, &SessionRow)> {
         self.rows
             .iter()
-            .filter(|(_, entry)| entry.stage == HandoutState::HandedOut)
+            .filter(|(_, entry)| entry.state == HandoutState::HandedOut)
             .map(|(at, entry)| (*at, entry))
     }
 
-    /// The claims of these rows that have no other row left.
-    pub(crate) fn claims_over(&self, leaving: &[Position]) -> Vec<i64> {
+    /// The claims that have no row left once these rows have no mark any more.
+    pub(crate) fn claims_finished_by(&self, leaving: &[Position]) -> Vec<i64> {
         let mut count: HashMap<i64, usize> = HashMap::new();
         for claim in leaving.iter().filter_map(|at| self.rows.get(at)?.claim) {
             *count.entry(claim.number).or_default() += 1;
@@ -181,7 +199,7 @@ impl SessionRows {
     }
 
     /// Claims that still have rows.
-    pub(crate) fn claims(&self) -> HashSet<i64> {
+    pub(crate) fn open_claims(&self) -> HashSet<i64> {
         self.claims.keys().copied().collect()
     }
 
@@ -201,47 +219,40 @@ mod tests {
 
     fn entry(id: &str, claim: Option<i64>) -> SessionRow {
         let at = Timestamp::from_micros(7);
-        SessionRow {
-            id: id.into(),
-            stage: HandoutState::HandedOut,
-            is_noted: false,
-            tried_before: 0,
-            limit: 3,
-            is_given_up: false,
-            claim: claim.map(|number| RowClaim { at, number, attempts: 1 }),
-        }
+        let claim = claim.map(|number| RowClaim { at, number, attempts: 1 });
+        SessionRow { claim, ..SessionRow::new(id, HandoutState::HandedOut, 3) }
     }
 
     #[test]
     fn rows_get_growing_positions_and_keep_them() {
         let mut known = SessionRows::new(Epoch(1));
-        let first = known.enter(SessionRow { stage: HandoutState::Reserved, ..entry("b", None) });
-        assert!(!known.is_out("b"));
-        let second = known.enter(entry("a", None));
+        let first = known.insert(SessionRow { state: HandoutState::Reserved, ..entry("b", None) });
+        assert!(!known.is_excluded("b"));
+        let second = known.insert(entry("a", None));
         assert!(first < second);
-        assert_eq!(known.enter(entry("b", None)), first);
-        assert!(known.is_out("b") && known.len() == 2);
+        assert_eq!(known.insert(entry("b", None)), first);
+        assert!(known.is_excluded("b") && known.len() == 2);
         known.remove(first);
         assert_eq!((known.position_of("b"), known.last()), (None, second));
     }
 
     #[test]
-    fn a_row_that_was_given_up_and_is_due_again_gets_a_position_of_its_own() {
+    fn a_row_that_was_given_up_and_is_due_again_gets_a_new_position() {
         let mut known = SessionRows::new(Epoch(1));
-        let first = known.enter(SessionRow { stage: HandoutState::Ended, ..entry("a", None) });
-        assert!(!known.is_out("a"));
-        let again = known.enter(entry("a", None));
+        let first = known.insert(SessionRow { state: HandoutState::GivenUp, ..entry("a", None) });
+        assert!(!known.is_excluded("a"));
+        let again = known.insert(entry("a", None));
         assert!(again > first && known.get(again).unwrap().is_noted && known.get(first).is_none());
     }
 
     #[test]
-    fn a_claim_is_over_with_its_last_row() {
+    fn a_claim_is_finished_with_its_last_row() {
         let mut known = SessionRows::new(Epoch(1));
-        let rows: Vec<Position> = ["a", "b", "c"].map(|id| known.enter(entry(id, Some(5)))).to_vec();
-        assert!(known.claims_over(&rows[..2]).is_empty());
-        assert_eq!(known.claims_over(&rows), [5]);
+        let rows: Vec<Position> = ["a", "b", "c"].map(|id| known.insert(entry(id, Some(5)))).to_vec();
+        assert!(known.claims_finished_by(&rows[..2]).is_empty());
+        assert_eq!(known.claims_finished_by(&rows), [5]);
         known.remove(rows[0]);
         known.change(rows[1], |row| row.claim = None);
-        assert_eq!(known.claims_over(&rows[2..]), [5]);
+        assert_eq!(known.claims_finished_by(&rows[2..]), [5]);
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::claimer::RowClaimer;
+use super::dialect::Owner;
 use super::dialect::{Role, RowConnection, RowDialect};
 use super::handout::{Purpose, Refetch};
 use super::load::StaleMarks;
@@ -11,10 +12,11 @@ use super::operator::{AcceptHistory, Subscribe};
 use super::overview::ReadOverview;
 use super::plan::SettlePlan;
 use super::read::{Read, Which};
-use super::refused::{self, Pieces};
+use super::refused::{self, Pieces, UnchangedRows};
 use super::retention::DeleteDelivered;
 use super::session::RowSession;
-use super::takeover::{GiveBack, TakeOver};
+use super::session_rows::RowId;
+use super::takeover::{RemoveMarks, TakeOver};
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::store::{
@@ -63,14 +65,14 @@ impl<D: RowDialect> Shared<D> {
     }
 
     /// Whether rows must be marked or locked before they are handed out, because other publishers could take them too.
-    pub(super) fn must_take(&self) -> bool {
+    pub(super) fn marks_or_locks(&self) -> bool {
         self.dialect.marks_rows() || self.dialect.locks_rows()
     }
 
     /// Releases the locks of rows that are no longer in the session.
     pub(super) async fn release_locks(&self) {
         if self.dialect.locks_rows() {
-            self.dialect.release_locks(|| self.session.with_rows(|known| known.claims())).await;
+            self.dialect.release_locks(|| self.session.with_rows(|known| known.open_claims())).await;
         }
     }
 
@@ -78,7 +80,7 @@ impl<D: RowDialect> Shared<D> {
         let _handout = self.session.handout.lock().await;
         let mut connection = self.dialect.connection(Role::Settler).await?;
         let take_over = |stale_marks| TakeOver { lease: lease.clone(), table: self.table(), stale_marks };
-        let taken_over = match connection.write(take_over(StaleMarks::GiveBack)).await {
+        let taken_over = match connection.write(take_over(StaleMarks::Remove)).await {
             Err(error) => {
                 let stale_marks = StaleMarks::after(error, &lease.subscription)?;
                 connection.write(take_over(stale_marks)).await
@@ -88,7 +90,7 @@ impl<D: RowDialect> Shared<D> {
         let (acquired, known) = taken_over?;
         if let Some(known) = known {
             self.dialect.clear_locks().await;
-            connection.remember_lease(&lease.subscription)?;
+            connection.leases().remember_lease(&lease.subscription)?;
             self.session.begin(lease.subscription, known);
         }
         Ok(acquired)
@@ -97,12 +99,12 @@ impl<D: RowDialect> Shared<D> {
     async fn release(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
         let mut connection = self.dialect.connection(Role::Settler).await?;
         // A lease that was taken on another server cannot be released on this one.
-        if !connection.took_lease_here(name)? {
+        if !connection.leases().took_lease_here(name)? {
             return Ok(());
         }
-        let is_clean = match connection.write(GiveBack { name: name.to_owned(), epoch }).await {
+        let is_clean = match connection.write(RemoveMarks { name: name.to_owned(), epoch }).await {
             Ok(_) => clean,
-            // The table refused to take marks off; the next owner finds the rows marked and takes them over.
+            // The table refused to remove marks; the next owner finds the rows marked and takes them over.
             Err(error) if error.code() == Code::RowRefused => false,
             Err(error) => return Err(error),
         };
@@ -112,23 +114,26 @@ impl<D: RowDialect> Shared<D> {
     async fn fetch(&self, positions: Vec<Position>, bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
         let _handout = self.session.handout.lock().await;
         let mut connection = self.dialect.connection(Role::Reader).await?;
-        connection.check_server()?;
-        let (mut recall, epoch) =
+        connection.leases().check_server()?;
+        let (mut refetch, epoch) =
             self.session.with_rows(|known| (Refetch::of(known, &positions), known.epoch));
-        let ids = recall.ids();
+        let ids = refetch.ids();
         let budget = Budget { events_max: ids.len(), bytes_max };
         let read = match ids.is_empty() {
             true => Read::default(),
             false => connection.read(&ids, budget, Which::Any).await?,
         };
-        let unmarked = recall.cut(&read);
-        let taken = match purpose == Purpose::HandOut && self.must_take() {
-            true => Some(connection.take_rows(&self.session.subscription(), epoch, unmarked).await?),
+        let unmarked = refetch.drop_unread(&read);
+        let marked = match purpose == Purpose::HandOut && self.marks_or_locks() {
+            true => {
+                let subscription = &self.session.subscription();
+                Some(connection.mark_or_lock(Owner { subscription, epoch }, unmarked).await?)
+            }
             false => None,
         };
-        let claims = taken.as_ref().map(|taken| &taken.claims);
-        let fetched = self.session.with_rows(|known| recall.finish(known, read, claims, purpose));
-        drop(taken);
+        let claims = marked.as_ref().map(|marked| &marked.claims);
+        let fetched = self.session.with_rows(|known| refetch.finish(known, read, claims, purpose));
+        drop(marked);
         self.release_locks().await;
         Ok(fetched)
     }
@@ -136,7 +141,7 @@ impl<D: RowDialect> Shared<D> {
     async fn settle(&self, settlement: &Settlement) -> Result<Settled> {
         let _handout = self.session.handout.lock().await;
         let mut connection = self.dialect.connection(Role::Settler).await?;
-        connection.check_lease(&settlement.subscription)?;
+        connection.leases().check_lease(&settlement.subscription)?;
         let settled = self.record(&mut connection, settlement).await;
         // A renewal of the lease must not wait for the locks to be released.
         drop(connection);
@@ -151,23 +156,25 @@ impl<D: RowDialect> Shared<D> {
         if let Some((mut helper, half)) = half
             && let Some(plan) = self.session.with_rows(|known| pieces.next(known))
         {
-            let (plan, half) = (Arc::new(plan), Arc::new(pieces.beside(half)));
+            let (plan, half) = (Arc::new(plan), Arc::new(pieces.parallel_piece(half)));
             let (recorded, delivered) = tokio::join!(
-                connection.record(settlement, plan.clone(), false),
+                connection.record(settlement, plan.clone()),
                 helper.record_deliveries(settlement, half.clone())
             );
-            let changed = |answer: &Result<Option<usize>>| answer.as_ref().ok().copied().flatten();
-            let noted = [
-                self.session.noted(&plan, changed(&recorded)),
-                self.session.noted(&half, changed(&delivered)),
-            ];
-            connection.note_delivered(&noted.concat()).await;
-            // Each half is a transaction. One that is committed is entered, even if the other half failed.
-            let apply_answer = self.session.with_rows(|known| {
-                let apply_answer = pieces.apply_answer(Arc::unwrap_or_clone(plan), recorded, known);
-                [apply_answer, pieces.apply_answer(Arc::unwrap_or_clone(half), delivered, known)]
+            if self.session.notes_deliveries() {
+                let changed = |recorded: &Result<Option<usize>>| recorded.as_ref().ok().copied().flatten();
+                let deliveries = [
+                    plan.deliveries_to_note(changed(&recorded)),
+                    half.deliveries_to_note(changed(&delivered)),
+                ];
+                connection.note_delivered(&deliveries.concat()).await;
+            }
+            // Each half is a transaction. One that is committed is applied, even if the other half failed.
+            let results = self.session.with_rows(|known| {
+                let recorded = pieces.apply_result(Arc::unwrap_or_clone(plan), recorded, known);
+                [recorded, pieces.apply_result(Arc::unwrap_or_clone(half), delivered, known)]
             });
-            for settled in apply_answer {
+            for settled in results {
                 if settled? == Settled::Fenced {
                     return Ok(Settled::Fenced);
                 }
@@ -182,7 +189,7 @@ impl<D: RowDialect> Shared<D> {
         .await
     }
 
-    /// What a settlement means for the rows; `None` if its epoch is not the session's.
+    /// The changes that a settlement makes to the rows; `None` if its epoch is not the session's.
     pub(super) fn plan(&self, settlement: &Settlement) -> Option<SettlePlan> {
         self.session
             .with_rows(|known| (known.epoch == settlement.epoch).then(|| SettlePlan::of(settlement, known)))
@@ -200,10 +207,13 @@ struct Recording<'a, C> {
 
 impl<C: RowConnection> refused::Recorder for Recording<'_, C> {
     async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
-        self.connection.record(self.settlement, plan, self.session.notes_deliveries()).await
+        match self.session.notes_deliveries() {
+            true => self.connection.record_and_note(self.settlement, plan).await,
+            false => self.connection.record(self.settlement, plan).await,
+        }
     }
 
-    async fn unchanged(&mut self, ids: Vec<super::session_rows::RowId>) -> Result<refused::Unchanged> {
+    async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<UnchangedRows> {
         let budget = Budget { events_max: ids.len(), bytes_max: refused::PAYLOADS_BYTES_MAX };
         Ok(self.connection.read(&ids, budget, Which::Any).await?.unchanged(self.is_marked))
     }
@@ -222,7 +232,7 @@ impl<D: RowDialect> Store for RowStateStore<D> {
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>> {
         Box::pin(async move {
             let mut connection = self.0.dialect.connection(Role::Settler).await?;
-            connection.check_lease(&lease.subscription)?;
+            connection.leases().check_lease(&lease.subscription)?;
             connection.renew(lease, epoch).await
         })
     }
@@ -250,7 +260,7 @@ impl<D: RowDialect> Store for RowStateStore<D> {
     }
 
     fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
-        Box::pin(self.0.fetch(positions, bytes_max, Purpose::Look))
+        Box::pin(self.0.fetch(positions, bytes_max, Purpose::Peek))
     }
 
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>> {
@@ -307,7 +317,7 @@ impl<D: RowDialect> Store for RowStateStore<D> {
     }
 
     fn trace_deliveries(&self) {
-        self.0.session.trace(self.0.dialect.table());
+        self.0.session.note_deliveries(self.0.dialect.table());
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

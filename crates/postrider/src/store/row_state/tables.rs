@@ -1,31 +1,31 @@
-//! What making and comparing tables comes to, whatever the database.
+//! Creating and comparing tables: the part that does not depend on the database.
 
 use crate::layout::{Ability, Difference, RowLayout, RowTable, Shape};
 use crate::store::Migrated;
 use crate::{Code, Error, Ident, Result};
 
-/// What is made only when it is asked for.
+/// Optional parts of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RowExtras {
-    /// The index over aggregate type and id, of `outbox_events`.
+    /// The index over aggregate type and id of `outbox_events`.
     pub aggregate_index: bool,
-    /// The six views of `event_outbox` on a table that already exists; a new one has them.
+    /// The six views of `event_outbox`, for a table that already exists; a new table is created with them.
     pub views: bool,
 }
 
-/// What a migration of a table with a state per row did.
+/// The result of migrating a table with a state per row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowsMigrated {
-    /// Our own tables.
+    /// Postrider's own tables.
     pub ledger: Migrated,
-    /// Tables of the layout that were made.
+    /// Tables of the layout that were created.
     pub created: Vec<String>,
-    /// How tables that were there already differ from the layout. They were not altered.
+    /// How tables that already existed differ from the layout. They were not altered.
     pub differences: Vec<Difference>,
 }
 
 impl RowExtras {
-    /// Refuses what another layout has.
+    /// Refuses options that the layout does not have.
     pub(crate) fn check(self, layout: RowLayout) -> Result<()> {
         let what = match layout {
             _ if self.aggregate_index && !layout.has(Ability::AggregateIndex) => {
@@ -40,17 +40,17 @@ impl RowExtras {
     }
 }
 
-/// Refuses a table whose name leaves no room for the names of its indexes.
+/// Refuses a table whose name is too long for the names of its indexes.
 pub(crate) fn check_names(table: &RowTable, shapes: &[Shape]) -> Result<()> {
     for index in shapes.iter().flat_map(|shape| shape.indexes) {
-        // Of keys that have a name of the server's.
+        // `PRIMARY` is not a valid identifier in upper case.
         let name = index.name.replace("{name}", table.name.as_str());
         Ident::new(&name.to_lowercase())?;
     }
     Ok(())
 }
 
-/// The statements that make views, each with the name of its view.
+/// The statements that create views, each with the name of its view.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
     sql.split_inclusive(";\n").filter_map(|statement| {
@@ -59,17 +59,17 @@ pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The difference of a view that was there before, and is not the layout's view of this table.
+/// The difference for an existing view that is not the layout's view of this table.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn other_view(table: &RowTable, name: &str) -> Difference {
     let what = format!(
         "{name:?} already exists and is not the layout's view of {}; it was not replaced",
         table.name.as_str()
     );
-    Difference { what, is_harmful: false }
+    Difference::harmless(what)
 }
 
-/// A column that tells the layout's view of this name from another one.
+/// A column by which the layout's view of this name is recognised.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn column_of_view(name: &str) -> &'static str {
     match name {
@@ -82,14 +82,31 @@ pub(crate) fn column_of_view(name: &str) -> &'static str {
     }
 }
 
-/// The difference of a table that is not there.
+/// The difference for a table that does not exist.
 pub(crate) fn missing(table: &RowTable, shape: &Shape) -> Difference {
     let name = shape.table.replace("{name}", table.name.as_str());
-    // The relay works on the outbox alone.
+    // The relay needs only the outbox itself.
     Difference { what: format!("there is no table {name:?}"), is_harmful: shape.table == "{name}" }
 }
 
-/// Refuses a table that cannot be worked on.
+/// The difference for a mapped table that does not exist.
+pub(crate) fn missing_custom(table: &RowTable) -> Difference {
+    let name = table.name.as_str();
+    Difference::harmful(format!(
+        "there is no table {name:?}, and Postrider does not create tables of this layout"
+    ))
+}
+
+/// The difference for a mapped table whose id column is not a key.
+#[cfg(any(feature = "mysql", feature = "sqlite"))]
+pub(crate) fn id_is_no_key(table: &RowTable, column: &str) -> Difference {
+    Difference::harmful(format!(
+        "column {}.{column} is not a unique key: it needs a unique index over this column alone",
+        table.name.as_str()
+    ))
+}
+
+/// Refuses a table with harmful differences.
 pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Result<()> {
     let harmful: Vec<&str> = differences.iter().filter(|d| d.is_harmful).map(|d| d.what.as_str()).collect();
     if harmful.is_empty() {
@@ -105,9 +122,10 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
     })
 }
 
-/// Refuses a ledger in `place` that is about another table: it told layout, schema and name.
-pub(crate) fn check_about(place: &str, reported: Option<[String; 3]>, table: &RowTable) -> Result<()> {
-    let Some([layout, at, name]) = reported else {
+/// Refuses Postrider's tables in `place` if they belong to another table. `recorded` are layout, schema and name of the
+/// table they belong to.
+pub(crate) fn check_owner(place: &str, recorded: Option<[String; 3]>, table: &RowTable) -> Result<()> {
+    let Some([layout, at, name]) = recorded else {
         return Err(Error::new(
             Code::SchemaAltered,
             format!("{place} does not record the table it belongs to"),
@@ -123,15 +141,15 @@ pub(crate) fn check_about(place: &str, reported: Option<[String; 3]>, table: &Ro
         .with_hint("configure a separate `schema` for Postrider's tables of each outbox"))
 }
 
-/// The error of a place that holds the default layout.
+/// The error for a place that contains the default layout.
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) fn other_layout(place: &str) -> Error {
     Error::new(Code::LayoutDiffers, format!("{place} contains the tables of another outbox"))
         .with_hint("configure another `schema` for Postrider's own tables of this outbox")
 }
 
-/// With a pointer to the command that makes what is missing.
-pub(crate) fn hinted(error: Error, table: &RowTable) -> Error {
+/// Adds the command that creates what is missing.
+pub(crate) fn with_migrate_hint(error: Error, table: &RowTable) -> Error {
     match error.code() {
         Code::SchemaMissing if table.map.is_some() => {
             error.with_hint("run `postrider migrate up`, or the store's `migrate`")

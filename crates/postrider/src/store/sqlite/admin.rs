@@ -1,4 +1,4 @@
-//! Verbs of the operator: subscribe, pause, halt, accept a new history.
+//! The operator's commands: subscribe, pause, halt, accept a new history.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -7,7 +7,7 @@ use super::lease::{now, unknown};
 use super::ledger::Ledger;
 use super::log_tx::start_progress;
 use super::settle::record;
-use crate::Error;
+use crate::store::subscription::require_found;
 use crate::store::{Epoch, Settled, Start};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
@@ -37,7 +37,7 @@ pub(super) fn pause(
     // Index: the primary key (name).
     let sql = "UPDATE {subscriptions} SET paused = ?2, updated_at = ?3 WHERE name = ?1";
     let found = tx.prepare_cached(&ledger.put_into(sql))?.execute(params![subscription, reason, now(tx)?])?;
-    Ok(known(subscription, found)?)
+    Ok(require_found(subscription, found > 0)?)
 }
 
 /// See [`Store::pause_as_owner`](crate::store::Store::pause_as_owner).
@@ -72,7 +72,7 @@ pub(super) fn halt(
     Ok(Settled::Done)
 }
 
-/// The epoch that was given last.
+/// The current epoch of a subscription.
 fn current_epoch(tx: &Connection, ledger: Ledger, subscription: &str) -> Attempt<Epoch> {
     // Index: the primary key (name).
     let epoch = tx
@@ -83,8 +83,8 @@ fn current_epoch(tx: &Connection, ledger: Ledger, subscription: &str) -> Attempt
     Ok(Epoch(epoch))
 }
 
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and frees the
-/// lease: an owner that still believes in the old history can no longer settle over the new progress.
+/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that
+/// an owner that still uses the old history cannot overwrite the new progress.
 pub(super) fn accept_history(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<()> {
     // Index: the primary key (name), of both tables.
     let epoch = tx
@@ -101,7 +101,7 @@ pub(super) fn accept_history(tx: &mut Connection, subscription: &str, start: Sta
     let progress = start_progress(tx, start)?;
     tx.prepare_cached("DELETE FROM postrider_parked WHERE subscription = ?1 AND position > ?2")?
         .execute(params![subscription, progress.done.floor().get()])?;
-    // Another event has got the position: the one that was parked is gone. Indexes: the primary keys.
+    // Rows whose position now holds another event. Indexes: the primary keys.
     tx.prepare_cached(
         "DELETE FROM postrider_parked
          WHERE subscription = ?1
@@ -110,8 +110,4 @@ pub(super) fn accept_history(tx: &mut Connection, subscription: &str, start: Sta
     .execute([subscription])?;
     record(tx, subscription, Epoch(epoch), &progress)?;
     Ok(())
-}
-
-fn known(subscription: &str, rows: usize) -> Result<(), Error> {
-    if rows == 0 { Err(unknown(subscription)) } else { Ok(()) }
 }

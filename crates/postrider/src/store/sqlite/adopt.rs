@@ -1,58 +1,64 @@
-//! Handing events over to a table with a state per row in the same file.
+//! Moves events between the default layout and a table with a state per row in the same file.
 
 use rusqlite::{Connection, params};
 
-use super::failure::Attempt;
+use super::failure::{Attempt, Failure};
+use super::worker::poll_once;
 use super::{SqliteStore, log_tx, settle};
-use crate::adopt::{Counts, HandedOver, HandsOver, Parcel};
+use crate::adopt::{AdoptSource, Batch, BatchTx, Counts, Moved, write_batch};
 use crate::layout::RowTable;
 use crate::ledger::KnownRows;
 use crate::store::Settled;
-use crate::{BoxFuture, Result};
+use crate::{BoxFuture, Event, Outbox, Result, Written};
 
-impl HandsOver for SqliteStore {
-    fn table(&self) -> Option<RowTable> {
-        None
-    }
-
+impl AdoptSource for SqliteStore {
     fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>> {
         let name = subscription.to_owned();
         Box::pin(self.reader.read(move |snapshot| counts(snapshot, &name)))
     }
 
-    fn hand_over(&self, parcel: Parcel) -> BoxFuture<'_, Result<HandedOver>> {
+    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(self.writer.write(move |tx| {
-            let settlement = parcel.settlement.clone();
+            let settlement = batch.settlement.clone();
             match settle::settle(tx, settlement, &KnownRows::default())? {
-                Settled::Fenced => Ok(HandedOver::Fenced),
-                Settled::Done => write(tx, parcel).map(|()| HandedOver::Done),
+                Settled::Fenced => Ok(Moved::Fenced),
+                Settled::Done => write(tx, batch).map(|()| Moved::Done),
             }
         }))
     }
 }
 
 fn counts(snapshot: &mut Connection, name: &str) -> Attempt<Counts> {
-    // No index: a scan of the smallest there is.
+    // No index: a scan of the smallest one.
     let sql = "SELECT count(*) FROM postrider_events";
     let total: i64 = snapshot.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
     let overview = log_tx::overview(snapshot, Counts::BACKLOG_MAX)?;
     Ok(Counts::of(&overview, name, total.unsigned_abs())?)
 }
 
-/// Writes the events of a parcel, in the transaction that settles them.
-pub(super) fn write(tx: &Connection, mut parcel: Parcel) -> Attempt<()> {
-    let calls = parcel.calls();
-    let Parcel { to, attempts, .. } = parcel;
-    let mut written = Vec::with_capacity(attempts.len());
-    for call in calls {
-        written.extend(to.write_all(tx, call)?);
+/// Writes the events of a batch, in the transaction that settles them. No step waits, so one poll completes it.
+pub(super) fn write(tx: &mut Connection, batch: Batch) -> Attempt<()> {
+    poll_once(write_batch(&mut SqliteBatchTx(tx), batch))
+}
+
+struct SqliteBatchTx<'a>(&'a mut Connection);
+
+impl BatchTx for SqliteBatchTx<'_> {
+    async fn write_events(&mut self, to: &Outbox, events: Vec<Event>) -> Result<Vec<Written>> {
+        to.write_all(&*self.0, events)
     }
-    let Some(table) = to.table() else { return Ok(()) };
-    // Index: the primary key (id). Who has used up its tries has one left, or it would count as given up.
-    let sql = table.put_into_sqlite("UPDATE {table} SET attempt_count = min(?2, ?3) WHERE id = ?1");
-    for (written, attempts) in written.iter().zip(attempts).filter(|(_, attempts)| *attempts > 0) {
-        let most = table.max_attempts.saturating_sub(1);
-        tx.prepare_cached(&sql)?.execute(params![written.position.get(), attempts, most])?;
+
+    /// No layout on SQLite has a column for the event id.
+    async fn delete_returned(&mut self, _: &RowTable, _: Vec<String>) -> Result<()> {
+        Ok(())
     }
-    Ok(())
+
+    async fn set_attempts(&mut self, table: &RowTable, row: &Written, attempts: u32) -> Result<()> {
+        // Index: the primary key (id).
+        let sql = table.put_into_sqlite("UPDATE {table} SET attempt_count = min(?2, ?3) WHERE id = ?1");
+        let limit = table.max_attempts.saturating_sub(1);
+        let mut statement = self.0.prepare_cached(&sql).map_err(Failure::from)?;
+        statement.execute(params![row.position.get(), attempts, limit]).map_err(Failure::from)?;
+        Ok(())
+    }
 }

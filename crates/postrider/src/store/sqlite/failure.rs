@@ -1,17 +1,17 @@
-//! From rusqlite's errors to ours, so that `?` works on both inside a verb.
+//! Converts errors of rusqlite, so that `?` works on both kinds of errors.
 
 use crate::sqlite_error::{code_of, is_schema_missing};
 use crate::{Code, Error};
 
-/// Why a verb failed. Leaves this module only as [`Error`].
+/// The error of an operation. Callers outside this module get it as [`Error`].
 #[derive(Debug)]
 pub(super) struct Failure(Error);
 
-/// Result of what runs on a connection.
+/// The result of an operation on a connection.
 pub(super) type Attempt<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A COMMIT failed: unless SQLite was merely busy, it is unknown whether it happened.
+    /// The error of a failed COMMIT. Unless SQLite was busy, the outcome is unknown.
     pub(super) fn of_commit(error: rusqlite::Error) -> Self {
         let code = match error.sqlite_error().map(|failure| code_of(failure.extended_code)) {
             Some(Code::StoreBusy) => Code::StoreBusy,
@@ -20,7 +20,7 @@ impl Failure {
         Self(Error::new(code, "the commit to the SQLite file failed").with_source(error))
     }
 
-    /// The code it will be known by.
+    /// Its code.
     pub(super) fn code(&self) -> Code {
         self.0.code()
     }
@@ -32,7 +32,7 @@ impl From<rusqlite::Error> for Failure {
             rusqlite::Error::SqliteFailure(_, Some(message)) if is_schema_missing(message) => {
                 Code::SchemaMissing
             }
-            // TOOBIG, CONSTRAINT, MISMATCH: what the statement makes of a row, a trigger's RAISE included.
+            // TOOBIG, CONSTRAINT, MISMATCH: the row is refused, including by a trigger's RAISE.
             rusqlite::Error::SqliteFailure(failure, _) if matches!(failure.extended_code & 0xff, 18..=20) => {
                 Code::RowRefused
             }

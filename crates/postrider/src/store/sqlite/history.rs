@@ -1,4 +1,4 @@
-//! What a SQLite file tells of its history.
+//! The queries that show the history of a SQLite file.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -6,23 +6,18 @@ use super::failure::Attempt;
 use super::row;
 use crate::Position;
 use crate::ledger::Mark;
-use crate::store::history;
+use crate::store::history::Seen;
 
-/// What is different about this database, if anything is; see [`history::change`].
-pub(super) fn change(
-    snapshot: &Connection,
-    last: Position,
-    seen: Position,
-    highest: Option<Mark>,
-) -> Attempt<Option<String>> {
-    let found = match highest {
+/// See [`Seen::change`].
+pub(super) fn change(snapshot: &Connection, seen: &Seen, last: Position) -> Attempt<Option<String>> {
+    let found = match seen.highest() {
         Some(mark) => mark_at_or_below(snapshot, mark.position)?.filter(|at| at.position == mark.position),
         None => None,
     };
-    Ok(history::change(last, seen, highest, found.map(|mark| mark.id)))
+    Ok(seen.change(last, found.map(|mark| mark.id)))
 }
 
-/// The highest position ever committed, whether its event is still there or not.
+/// The highest position ever committed, whether or not its event still exists.
 pub(super) fn last_position(snapshot: &Connection) -> Attempt<Position> {
     // No index: one row per AUTOINCREMENT table.
     let position = snapshot

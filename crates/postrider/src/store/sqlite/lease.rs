@@ -1,4 +1,8 @@
-//! Leases: who works a subscription, and the load that comes with taking one.
+//! Leases: which relay owns a subscription.
+//!
+//! Taking one follows the [protocol](crate::store::lease_tx) of all stores. The checks of a server's
+//! [takeover](crate::store::takeover) do not apply: progress and events are in one file, so that they can only be
+//! replaced together, and each claim compares the history of the file with what it has seen.
 
 use std::time::Duration;
 
@@ -6,37 +10,72 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::failure::Attempt;
 use super::ledger::Ledger;
+use super::log_tx::SqliteTx;
+use super::worker::poll_once;
 use super::{park, progress};
-use crate::Timestamp;
 use crate::ledger::KnownRows;
+use crate::store::lease_tx::{LeaseTx, Locked, lock_if_free};
+use crate::store::subscription::SubscriptionRow;
 pub(super) use crate::store::subscription::unknown;
-use crate::store::{Acquired, Epoch, LeaseRequest, Renewed};
+use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Renewed};
+use crate::{Result, Timestamp};
 
-/// The database's clock, in microseconds. SQLite's own has milliseconds.
+/// The database's clock, in microseconds. SQLite's clock has a resolution of milliseconds.
 pub(super) fn now(connection: &Connection) -> Attempt<i64> {
     let sql = "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000";
     Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-/// See [`Store::acquire`](crate::store::Store::acquire). With the lease comes what its owner knows of the parked rows.
-pub(super) fn acquire(tx: &Connection, lease: &LeaseRequest) -> Attempt<(Acquired, Option<KnownRows>)> {
-    let name = &lease.subscription;
-    let row = progress::load(tx, Ledger::Log, name)?.ok_or_else(|| unknown(name))?;
-    if let Some(reason) = &row.halted {
-        return Ok((Acquired::Halted(reason.clone()), None));
-    }
-    let now = now(tx)?;
-    if let Some((holder, expires_at)) = other_holder(tx, Ledger::Log, lease, now)? {
-        let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
-        return Ok((Acquired::Held { holder, remaining }, None));
-    }
+/// See [`Store::acquire`](crate::store::Store::acquire). Also returns the parked rows, as the new owner knows them.
+pub(super) fn acquire(tx: &mut Connection, lease: &LeaseRequest) -> Attempt<(Acquired, Option<KnownRows>)> {
+    let row = match poll_once(lock_if_free(&mut SqliteTx(tx), lease))? {
+        Locked::Free(row) => row,
+        Locked::Refused(refused) => return Ok((refused, None)),
+    };
     let epoch = Epoch(row.epoch.0 + 1);
-    take(tx, Ledger::Log, lease, epoch, now)?;
-    let (loaded, known) = row.into_loaded(epoch, park::load(tx, name)?, None);
+    poll_once(SqliteTx(tx).take(lease, epoch))?;
+    let (loaded, known) = row.into_loaded(epoch, park::load(tx, &lease.subscription)?, None);
     Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 
-/// Another relay that has the lease now, and until when.
+impl LeaseTx for SqliteTx<'_> {
+    type Row = SubscriptionRow;
+
+    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+        let row = progress::load(self.0, Ledger::Log, &lease.subscription)?;
+        if let Some(reason) = row.and_then(|row| row.halted) {
+            return Ok(Some(Acquired::Halted(reason)));
+        }
+        let now = now(self.0)?;
+        let held = other_holder(self.0, Ledger::Log, lease, now)?.map(|(holder, expires_at)| {
+            let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
+            Acquired::Held { holder, remaining }
+        });
+        Ok(held)
+    }
+
+    /// The transaction is the file's only writer from its beginning, which is a lock on every row.
+    async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
+        Ok(progress::load(self.0, Ledger::Log, name)?)
+    }
+
+    async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+        Ok(take(self.0, Ledger::Log, lease, epoch, now(self.0)?)?)
+    }
+}
+
+/// The lease of a subscription, expired or not.
+pub(super) fn load(snapshot: &Connection, ledger: Ledger, name: &str) -> Attempt<Option<LeaseOverview>> {
+    // Index: the primary key (name).
+    let sql = "SELECT holder, expires_at FROM {leases} WHERE name = ?1";
+    let mut statement = snapshot.prepare_cached(&ledger.put_into(sql))?;
+    let lease = statement.query_row([name], |row| {
+        Ok(LeaseOverview { holder: row.get(0)?, expires_at: Timestamp::from_micros(row.get(1)?) })
+    });
+    Ok(lease.optional()?)
+}
+
+/// Another relay that holds the lease now, and until when.
 pub(super) fn other_holder(
     tx: &Connection,
     ledger: Ledger,
@@ -83,14 +122,14 @@ pub(super) fn take(
 /// See [`Store::renew`](crate::store::Store::renew).
 pub(super) fn renew(tx: &Connection, ledger: Ledger, lease: &LeaseRequest, epoch: Epoch) -> Attempt<Renewed> {
     // Index: the primary key (name), of both tables.
-    let prolonged = tx
+    let renewed = tx
         .prepare_cached(&ledger.put_into(
             "UPDATE {leases}
              SET expires_at = ?4
              WHERE name = ?1 AND holder = ?2 AND epoch = ?3",
         ))?
         .execute(params![lease.subscription, lease.holder, epoch.0, end(lease.duration, now(tx)?)])?;
-    if prolonged == 0 {
+    if renewed == 0 {
         return Ok(Renewed::Lost);
     }
     let paused = tx
@@ -112,8 +151,8 @@ pub(super) fn release(
         .prepare_cached(&ledger.put_into("DELETE FROM {leases} WHERE name = ?1 AND epoch = ?2"))?
         .execute(params![subscription, epoch.0])?;
     if freed > 0 {
-        let left = "UPDATE {subscriptions} SET clean = ?3 WHERE name = ?1 AND epoch = ?2";
-        tx.prepare_cached(&ledger.put_into(left))?.execute(params![subscription, epoch.0, clean])?;
+        let set_clean = "UPDATE {subscriptions} SET clean = ?3 WHERE name = ?1 AND epoch = ?2";
+        tx.prepare_cached(&ledger.put_into(set_clean))?.execute(params![subscription, epoch.0, clean])?;
     }
     Ok(())
 }

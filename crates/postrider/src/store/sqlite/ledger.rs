@@ -1,5 +1,5 @@
-//! Which tables hold subscriptions and leases. An outbox of the default layout and one with a state per row may share
-//! a file, as they do while one is copied into the other, so each has its own.
+//! The tables of subscriptions, leases and relays. An outbox of the default layout and a table with a state per row may
+//! be in the same file, for example while one is moved to the other, so each has separate tables.
 
 /// The tables of one outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) enum Ledger {
 }
 
 impl Ledger {
-    /// The statement with `{subscriptions}`, `{leases}` and `{relays}` put in.
+    /// The statement with `{subscriptions}`, `{leases}` and `{relays}` replaced.
     pub(super) fn put_into(self, statement: &str) -> String {
         let [subscriptions, leases, relays] = match self {
             Self::Log => ["postrider_subscriptions", "postrider_leases", "postrider_relays"],

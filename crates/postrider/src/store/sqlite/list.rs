@@ -1,4 +1,4 @@
-//! Looking for events of the default layout.
+//! Lists events of the default layout.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
@@ -9,7 +9,7 @@ use crate::Timestamp;
 use crate::store::search::{TimeSearch, passes, refuse_status, text};
 use crate::store::{EventFilter, ListedEvent};
 
-/// Index: the position itself, backwards.
+/// Index: the primary key (position), backwards.
 const LIST: &str = "
     SELECT position, id, type, aggregate_type, aggregate_id, time, NULL, NULL, payload
     FROM postrider_events
@@ -19,36 +19,36 @@ const LIST: &str = "
       AND (?6 IS NULL OR time >= ?6) AND (?7 IS NULL OR time <= ?7)
     ORDER BY position DESC";
 
-/// The first event at or behind a position, and its time. Index: the position itself.
+/// The first event at or after a position, and its time. Index: the primary key (position).
 const AT: &str = "SELECT position, time FROM postrider_events WHERE position >= ?1 ORDER BY position LIMIT 1";
 
-/// Index: the position itself, both ends.
+/// Index: the primary key (position), both ends.
 const ENDS: &str = "
     SELECT coalesce((SELECT min(position) FROM postrider_events), 1),
            min(coalesce((SELECT max(position) FROM postrider_events), 0), 9223372036854775806) + 1";
 
-/// The newest events that pass a filter, newest first.
+/// The newest events that match a filter, newest first.
 pub(super) fn list(snapshot: &Connection, filter: &EventFilter) -> Attempt<Vec<ListedEvent>> {
-    ask(snapshot, filter, |asked| first(snapshot, LIST, asked, filter, listed))
+    query(snapshot, filter, |params| first(snapshot, LIST, params, filter, listed))
 }
 
-/// How the database finds them.
+/// The query plan of [`list`].
 pub(super) fn plan(snapshot: &Connection, filter: &EventFilter) -> Attempt<Vec<String>> {
-    ask(snapshot, filter, |asked| explained(snapshot, LIST, asked))
+    query(snapshot, filter, |params| explained(snapshot, LIST, params))
 }
 
-/// Asks with the parameters of the statement.
-fn ask<T>(
+/// Runs a query with the parameters of [`LIST`].
+fn query<T>(
     snapshot: &Connection,
     filter: &EventFilter,
-    question: impl FnOnce(&[&dyn rusqlite::ToSql]) -> Attempt<T>,
+    run: impl FnOnce(&[&dyn rusqlite::ToSql]) -> Attempt<T>,
 ) -> Attempt<T> {
     refuse_status(filter)?;
     let (first, end) = snapshot.query_row(ENDS, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let lower = search(snapshot, TimeSearch::since(filter, (first, end)))?;
     let upper = search(snapshot, TimeSearch::until(filter, (lower, end)))?;
     let aggregate = filter.aggregate.as_ref();
-    question(params![
+    run(params![
         lower,
         upper,
         aggregate.map(|aggregate| &aggregate.kind),
@@ -59,16 +59,16 @@ fn ask<T>(
     ])
 }
 
-/// The first rows of an answer that pass. Rows are made one by one as they are read, so what comes after them costs nothing.
+/// The first rows of a query that match the filter. SQLite produces rows as they are read, so later rows cost nothing.
 pub(super) fn first(
     snapshot: &Connection,
     sql: &str,
-    asked: impl Params,
+    params: impl Params,
     filter: &EventFilter,
     listed: impl Fn(&Row<'_>) -> Attempt<Option<ListedEvent>>,
 ) -> Attempt<Vec<ListedEvent>> {
     let mut statement = snapshot.prepare(sql)?;
-    let mut rows = statement.query(asked)?;
+    let mut rows = statement.query(params)?;
     let mut found = Vec::new();
     while found.len() < filter.events_max {
         let Some(row) = rows.next()? else { break };
@@ -77,10 +77,10 @@ pub(super) fn first(
     Ok(found)
 }
 
-/// How the database would answer, in its own words.
-pub(super) fn explained(snapshot: &Connection, sql: &str, asked: impl Params) -> Attempt<Vec<String>> {
+/// The query plan of a statement.
+pub(super) fn explained(snapshot: &Connection, sql: &str, params: impl Params) -> Attempt<Vec<String>> {
     let mut statement = snapshot.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
-    let lines = statement.query_map(asked, |row| row.get(3))?.collect::<Result<_, _>>()?;
+    let lines = statement.query_map(params, |row| row.get(3))?.collect::<Result<_, _>>()?;
     Ok(lines)
 }
 
@@ -107,7 +107,7 @@ fn listed(row: &Row<'_>) -> Attempt<Option<ListedEvent>> {
     }))
 }
 
-/// For people.
+/// A payload of any type, for operators.
 pub(super) fn payload(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => text(bytes.to_vec()),

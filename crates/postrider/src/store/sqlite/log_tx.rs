@@ -1,12 +1,12 @@
-//! What the verbs ask a SQLite file in a transaction; see [`log_tx`](crate::store::log_tx). No answer waits: the verbs run on
-//! the thread that owns the connection, each polled once.
+//! The queries of a transaction on a SQLite file; see [`log_tx`](crate::store::log_tx). None of them waits: they run on
+//! the thread that owns the connection, and their futures are polled once.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::failure::Attempt;
 use super::ledger::Ledger;
-use super::worker::finished;
-use super::{history, lease, overview, park, progress, relays};
+use super::worker::poll_once;
+use super::{history, lease, park, progress, relays};
 use crate::ledger::{Intervals, Mark, ParkedRow, Progress};
 use crate::store::log_tx::{self, LogTx};
 use crate::store::subscription::SubscriptionRow;
@@ -15,21 +15,21 @@ use crate::{Position, Result, Timestamp};
 
 /// See [`Store::overview`](crate::store::Store::overview).
 pub(super) fn overview(snapshot: &mut Connection, backlog_max: u64) -> Attempt<Overview> {
-    finished(log_tx::overview(&mut SqliteTx(snapshot), backlog_max))
+    poll_once(log_tx::overview(&mut SqliteTx(snapshot), backlog_max))
 }
 
 /// See [`Store::purge`](crate::store::Store::purge).
 pub(super) fn purge(tx: &mut Connection, purge: &Purge) -> Attempt<Purged> {
-    finished(log_tx::purge(&mut SqliteTx(tx), purge))
+    poll_once(log_tx::purge(&mut SqliteTx(tx), purge))
 }
 
 /// See [`log_tx::start_progress`].
 pub(super) fn start_progress(tx: &mut Connection, start: Start) -> Attempt<Progress> {
-    finished(log_tx::start_progress(&mut SqliteTx(tx), start))
+    poll_once(log_tx::start_progress(&mut SqliteTx(tx), start))
 }
 
-/// An open transaction. The connection is borrowed as a whole, so that it may go to another thread with its verb.
-struct SqliteTx<'a>(&'a mut Connection);
+/// An open transaction. Borrows the connection mutably: then the transaction is `Send`, as its futures must be.
+pub(super) struct SqliteTx<'a>(pub(super) &'a mut Connection);
 
 impl SqliteTx<'_> {
     /// The values of the first row, if there is one.
@@ -70,7 +70,7 @@ impl LogTx for SqliteTx<'_> {
         Ok(history::last_position(self.0)?)
     }
 
-    /// There is one writer at a time: what is missing below the last position never comes.
+    /// There is one writer at a time: a missing position below the last one never gets an event.
     async fn visible(&mut self, until: Option<Timestamp>) -> Result<Intervals> {
         let end = history::last_position(self.0)?;
         let Some(until) = until else { return Ok(Intervals::up_to(end)) };
@@ -101,7 +101,7 @@ impl LogTx for SqliteTx<'_> {
         ranges: Vec<(Position, Position)>,
         limit: u64,
     ) -> Result<(u64, Option<Position>)> {
-        // Index: the primary key (position); one range each. No column is read, so payloads are not either.
+        // Index: the primary key (position); one range each. No other column is read.
         let sql = "SELECT count(*), min(position)
                    FROM (SELECT position FROM postrider_events
                          WHERE position BETWEEN ?1 AND ?2 ORDER BY position LIMIT ?3)";
@@ -135,14 +135,15 @@ impl LogTx for SqliteTx<'_> {
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
-        Ok(overview::lease(self.0, Ledger::Log, name)?)
+        Ok(lease::load(self.0, Ledger::Log, name)?)
     }
 
     async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {
         Ok(relays::load(self.0, Ledger::Log, name)?)
     }
 
-    /// The transaction is the file's one writer from its beginning: no subscription is created, moved or settled meanwhile.
+    /// The transaction is the file's only writer from its beginning: no subscription is created, moved or settled
+    /// meanwhile.
     async fn lock_retention(&mut self) -> Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Bringing a SQLite file to the schema this program knows, and telling whether it is there.
+//! Migrates a SQLite file to the schema of this program, and checks its version.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
@@ -8,46 +8,46 @@ use super::worker::in_transaction;
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error};
 
-/// Every migration, oldest first. Its number is its place, counted from 1. A released one never changes.
+/// Every migration, oldest first, numbered from 1. A released one never changes.
 const MIGRATIONS: &[&str] =
     &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_inbox.sql")];
 
-/// The book of migrations, made before the first.
-const BOOK: &str = "CREATE TABLE IF NOT EXISTS postrider_migrations (
+/// The table of applied migrations, created before the first one.
+const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS postrider_migrations (
     version    INTEGER PRIMARY KEY,
     applied_at INTEGER NOT NULL
 ) STRICT";
 
-/// The schema this program knows.
+/// The schema version of this program.
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
-/// What messages call the database.
+/// The name of the database in messages.
 const PLACE: &str = "the SQLite file";
 
-/// How often the switch to WAL is tried while other processes make the same switch.
+/// How many times the switch to WAL is tried while other processes do the same.
 const WAL_TRIES_MAX: u32 = 100;
 
-/// The schema of a file, or of none, beside that of this program.
+/// The schema version of a file, if it exists, and that of this program.
 pub(super) fn schema(connection: Option<&Connection>) -> Attempt<Schema> {
     Ok(Schema { found: connection.map_or(Ok(0), found)?, needed: LATEST })
 }
 
-/// Every step, as a user would run it.
+/// Every migration, as a user would run it.
 pub(super) fn all() -> impl Iterator<Item = Migration> {
     (1..).zip(MIGRATIONS).map(|(version, sql)| {
-        let book = if version == 1 { format!("{BOOK};\n\n") } else { String::new() };
+        let table = if version == 1 { format!("{MIGRATIONS_TABLE};\n\n") } else { String::new() };
         let entry = format!(
             "INSERT INTO postrider_migrations (version, applied_at)\nVALUES ({version}, CAST(strftime('%s', 'now') AS INTEGER) * 1000000);"
         );
-        Migration { version, sql: format!("{book}{}\n\n{entry}\n", sql.trim_end()) }
+        Migration { version, sql: format!("{table}{}\n\n{entry}\n", sql.trim_end()) }
     })
 }
 
-/// Applies what is missing, all of it or none. Several processes may do so at once: the first does the
-/// work, the others wait and find it done.
+/// Applies the missing migrations, all of them or none. Several processes may do so at once: one of them applies the
+/// migrations, and the others wait for it.
 pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
     let migrated = in_transaction(connection, TransactionBehavior::Immediate, |tx| {
-        tx.execute_batch(BOOK)?;
+        tx.execute_batch(MIGRATIONS_TABLE)?;
         let from = version(tx)?;
         schema::refuse_newer(PLACE, from, LATEST)?;
         if from > 0 {
@@ -66,8 +66,8 @@ pub(super) fn migrate(connection: &mut Connection) -> Attempt<Migrated> {
     Ok(migrated)
 }
 
-/// Refuses a file whose schema this program does not know, or whose tables are none: a view or a virtual table of
-/// that name would run what another program wrote.
+/// Refuses a file with another schema version, or with a view or virtual table in place of a table: that could run code
+/// of another program.
 pub(super) fn check(connection: &Connection) -> Attempt<()> {
     schema::check(PLACE, found(connection)?, LATEST)?;
     let sql = "SELECT name FROM sqlite_schema
@@ -82,7 +82,7 @@ pub(super) fn check(connection: &Connection) -> Attempt<()> {
     }
 }
 
-/// Refuses a file whose tables were dropped after they were made.
+/// Refuses a file some of whose tables were dropped.
 fn refuse_missing(connection: &Connection) -> Attempt<()> {
     let sql = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
     let mut missing = Vec::new();
@@ -94,7 +94,7 @@ fn refuse_missing(connection: &Connection) -> Attempt<()> {
     Ok(schema::refuse_missing(PLACE, &missing)?)
 }
 
-/// The triggers on our tables.
+/// The triggers on Postrider's tables.
 pub(super) fn triggers(connection: &Connection) -> Attempt<Vec<String>> {
     let sql = "SELECT name || ' on ' || tbl_name FROM sqlite_schema
                WHERE type = 'trigger' AND tbl_name LIKE 'postrider\\_%' ESCAPE '\\' ORDER BY 1";
@@ -103,7 +103,7 @@ pub(super) fn triggers(connection: &Connection) -> Attempt<Vec<String>> {
     Ok(names.collect::<std::result::Result<_, _>>()?)
 }
 
-/// The version of a file that may have none.
+/// The version of a file; 0 if it has none.
 fn found(connection: &Connection) -> Attempt<i64> {
     let known = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'postrider_migrations'";
     match connection.query_row(known, [], |_| Ok(())).optional()? {
@@ -117,8 +117,8 @@ fn version(connection: &Connection) -> Attempt<i64> {
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }
 
-/// Makes readers and the writer independent of each other; the file remembers it. SQLite does not wait
-/// for others on this switch, so a refused try waits for the write lock and tries again.
+/// Switches the file to WAL mode, in which readers and the writer do not block each other; the file keeps the mode.
+/// SQLite does not wait for other processes here, so after a failed try this waits for the write lock and tries again.
 pub(super) fn use_wal(connection: &mut Connection) -> Attempt<()> {
     for _ in 1..WAL_TRIES_MAX {
         match switch_to_wal(connection) {

@@ -1,14 +1,13 @@
 //! The store on a SQLite file.
 //!
-//! Two connections, each with a thread of its own: one reads ahead, the other settles, and in WAL mode
-//! neither waits for the other. Applications may write to the file beside them with any driver.
+//! There are two connections, each with a separate thread: one reads ahead, the other settles. In WAL mode neither
+//! waits for the other. Applications may write to the file with any driver meanwhile.
 //!
-//! The settling connection runs with `synchronous = FULL`: what it committed survives a power failure. An
-//! epoch that was handed out must never be handed out again, and a parked row must not be forgotten. How
-//! durable the events are is decided by the connection that writes them; with `synchronous = NORMAL` a
-//! power failure may take back an event that was already published.
+//! The settling connection uses `synchronous = FULL`: its commits survive a power failure, because an epoch must never
+//! be assigned twice, and a parked row must not be lost. The durability of an event depends on the connection that
+//! writes it: with `synchronous = NORMAL`, a power failure may remove an event that was already published.
 //!
-//! The file must be on a local disk. Its clock is this machine's, in milliseconds.
+//! The file must be on a local disk. Its clock is this machine's, with a resolution of milliseconds.
 
 mod admin;
 mod adopt;
@@ -21,14 +20,13 @@ mod ledger;
 mod list;
 mod log_tx;
 mod migrate;
-mod overview;
 mod park;
 mod progress;
 mod relays;
 mod row;
 mod row_state;
 mod settle;
-mod tally;
+mod event_counts;
 mod worker;
 mod views;
 
@@ -48,22 +46,25 @@ use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::worker::{Worker, in_transaction};
 use super::{
-    Acquired, AsyncStore, Claimer, Epoch, EventFilter, Fetched, InboxPurge, InboxPurged, LeaseRequest,
-    ListedEvent, Overview, Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start, Tally, TallyBy,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
+    InboxPurged, LeaseRequest, ListedEvent, Overview, Purge, Purged, RelayReport, Renewed, Settled,
+    Settlement, Start,
 };
 use crate::ledger::{Change, KnownRows, Progress};
 use crate::{Code, Error, Position, Result};
 
-/// How often a statement looks whether another process's transaction is over before it is
-/// [`Code::StoreBusy`]: for about five seconds.
-const BUSY_LOOKS_MAX: i32 = 5_000;
+/// How many times a statement tries to get the lock before it fails with [`Code::StoreBusy`]: for about five seconds.
+const LOCK_TRIES_MAX: i32 = 5_000;
 
-/// Waits a moment for the lock. SQLite's own waiting grows to 100 ms, and a caller that tries so rarely finds a
-/// file with busy writers always locked: then a lease runs out while its holder waits to renew it.
-#[allow(clippy::disallowed_methods, reason = "SQLite gives no signal; this is its thread to block")]
-fn wait_for_lock(looks: i32) -> bool {
-    std::thread::sleep(Duration::from_micros(if looks < 100 { 200 } else { 1_000 }));
-    looks < BUSY_LOOKS_MAX
+/// Waits a moment for the lock. SQLite's own wait grows to 100 ms; a caller that tries so rarely may find a file with
+/// busy writers always locked, and then a lease expires while its holder waits to renew it.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "SQLite has no signal for this, and the thread belongs to the connection"
+)]
+fn wait_for_lock(tries: i32) -> bool {
+    std::thread::sleep(Duration::from_micros(if tries < 100 { 200 } else { 1_000 }));
+    tries < LOCK_TRIES_MAX
 }
 
 /// An outbox in a SQLite file. Clones share its connections.
@@ -75,7 +76,7 @@ pub struct SqliteStore {
     known: Known,
 }
 
-/// What owners know of their parked rows. Used by the writing thread alone, within its transactions.
+/// The parked rows as their owners know them. Used only by the writing thread, within its transactions.
 #[derive(Debug, Clone, Default)]
 struct Known(Arc<Mutex<HashMap<String, KnownRows>>>);
 
@@ -95,8 +96,8 @@ impl Known {
 }
 
 impl SqliteStore {
-    /// Creates the file if there is none and brings its tables to the schema of this program. Safe to run
-    /// again, and in several processes at once; all of it happens or none. Blocks the calling thread.
+    /// Creates the file if it does not exist, and applies the migrations that it lacks, all of them or none. Safe to
+    /// run again, and in several processes at once. Blocks the calling thread.
     ///
     /// # Errors
     /// [`Code::SchemaNewer`] if a newer Postrider has migrated the file; then nothing was changed.
@@ -105,30 +106,30 @@ impl SqliteStore {
         Ok(migrate::migrate(&mut connection)?)
     }
 
-    /// Makes the views over a file that was migrated, or replaces them: `postrider_vw_outbox`, and beside it `_due`,
-    /// `_metrics`, `_throughput_hourly` and `_backlog`. All of them or none. Blocks the calling thread.
+    /// Creates or replaces the views in a migrated file: `postrider_vw_outbox`, and the same with `_due`, `_metrics`,
+    /// `_throughput_hourly` and `_backlog`. All of them or none. Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
-    pub fn make_views(path: impl AsRef<Path>) -> Result<()> {
-        Ok(views::make(&mut Self::connect(path)?)?)
+    pub fn create_views(path: impl AsRef<Path>) -> Result<()> {
+        Ok(views::create(&mut Self::connect(path)?)?)
     }
 
-    /// Events counted by type, hour or producer, per subscription: `groups_max` groups at most. Reads every event, and
-    /// changes nothing. Blocks the calling thread.
+    /// Events counted by type, hour or producer, per subscription, in at most `groups_max` groups. Reads every event
+    /// and changes nothing. Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
-    pub fn tally(path: impl AsRef<Path>, by: TallyBy, groups_max: usize) -> Result<Tally> {
+    pub fn count_events(path: impl AsRef<Path>, by: CountBy, groups_max: usize) -> Result<EventCounts> {
         let connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
-        Ok(tally::tally(&connection, by, groups_max, &views::events())?)
+        Ok(event_counts::count_events(&connection, by, groups_max, &views::events())?)
     }
 
-    /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.
+    /// Opens a migrated file. Blocks the calling thread while it opens two connections.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`] if there is no file or its schema is older than this program's,
+    /// [`Code::SchemaMissing`] if the file does not exist or its schema is older than this program's,
     /// [`Code::SchemaNewer`] if it is newer. Nothing was changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let writer = Self::connect(&path)?;
@@ -140,8 +141,8 @@ impl SqliteStore {
         })
     }
 
-    /// A connection of the caller's own to a file that was migrated, to write events with: it waits for locks
-    /// as the store does and keeps what it committed through a power failure.
+    /// A connection for the caller to a migrated file, to write events: it waits for locks as the store does, and its
+    /// commits survive a power failure.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -155,7 +156,7 @@ impl SqliteStore {
     /// The schema a file has and the one this program needs. Creates and changes nothing.
     ///
     /// # Errors
-    /// What the database says. A file that is not there has schema 0.
+    /// The database's error. A file that does not exist has schema 0.
     pub fn schema(path: impl AsRef<Path>) -> Result<Schema> {
         let connection = path.as_ref().exists().then(|| Self::connect_read_only(path)).transpose()?;
         Ok(migrate::schema(connection.as_ref())?)
@@ -164,7 +165,7 @@ impl SqliteStore {
     /// The triggers on the tables of the outbox. Blocks the calling thread.
     ///
     /// # Errors
-    /// What the database says.
+    /// The database's error.
     pub fn triggers(path: impl AsRef<Path>) -> Result<Vec<String>> {
         Ok(migrate::triggers(&Self::connect_read_only(path)?)?)
     }
@@ -174,21 +175,21 @@ impl SqliteStore {
         migrate::all()
     }
 
-    /// A connection that writes nothing, to a file with or without our tables. It works beside writers, and on a
-    /// disk one can only read. Beside a file at rest it leaves nothing behind.
+    /// A connection that only reads, to a file with or without Postrider's tables. Writers may use the file meanwhile,
+    /// and the disk may be read-only. If no other process uses the file, the connection leaves no files next to it.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`] if there is no file, or what the database says.
+    /// [`Code::SchemaMissing`] if the file does not exist, or the database's error.
     pub fn connect_read_only(path: impl AsRef<Path>) -> Result<Connection> {
         let path = path.as_ref();
         refuse_missing(path)?;
-        // It asks for the right to write all the same: who may only read cannot take the WAL away when it
-        // leaves. Where there is no such right, SQLite reads.
+        // Opened for writing nevertheless: a connection that can only read cannot remove the WAL when it is closed. If
+        // the file cannot be written, SQLite opens it for reading.
         let connection = connect(path, OpenFlags::empty()).or_else(|refused| {
             let mut wal = path.as_os_str().to_owned();
             wal.push("-wal");
-            // Not even the shared memory of the WAL could be made beside the file. If there is no WAL no process is
-            // writing, nor can on such a disk: then it is read as a file that does not change.
+            // The shared memory of the WAL cannot be created next to the file. If there is no WAL, no process is
+            // writing, and none can on such a disk: the file is then read as immutable.
             match refused.code() {
                 Code::StoreFailed | Code::StoreReadOnly if !Path::new(&wal).exists() => {
                     connect_immutable(path).map_err(|_| refused)
@@ -200,8 +201,8 @@ impl SqliteStore {
         Ok(connection)
     }
 
-    /// As [`Store::overview`](super::Store::overview), from a file that may be on a disk one can only read. Blocks
-    /// the calling thread.
+    /// As [`Store::overview`](super::Store::overview), from a file that may be on a read-only disk. Blocks the calling
+    /// thread.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -214,11 +215,11 @@ impl SqliteStore {
         Ok(overview?)
     }
 
-    /// The newest events that pass a filter, newest first, from a file that may be on a disk one can only read.
-    /// Blocks the calling thread.
+    /// The newest events that match a filter, newest first, from a file that may be on a read-only disk. Blocks the
+    /// calling thread.
     ///
     /// # Errors
-    /// As [`SqliteStore::open`], and [`Code::LayoutDiffers`] if a state is asked for.
+    /// As [`SqliteStore::open`], and [`Code::LayoutDiffers`] if the filter has a state.
     pub fn list(path: impl AsRef<Path>, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
         let mut connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
@@ -228,7 +229,7 @@ impl SqliteStore {
         Ok(found?)
     }
 
-    /// How the database finds those events, in its own words.
+    /// The database's query plan for [`list`](Self::list).
     ///
     /// # Errors
     /// As [`SqliteStore::list`].
@@ -253,7 +254,7 @@ fn connect_immutable(path: &Path) -> Result<Connection> {
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
     let open = || -> Attempt<Connection> {
         let connection = Connection::open_with_flags(url, flags)?;
-        distrust(&connection)?;
+        harden(&connection)?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
@@ -265,7 +266,7 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | extra;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_handler(Some(wait_for_lock))?;
-        distrust(&connection)?;
+        harden(&connection)?;
         set(&connection, "synchronous", "FULL")?;
         Ok(connection)
     };
@@ -278,21 +279,21 @@ fn connect(path: &Path, extra: OpenFlags) -> Result<Connection> {
     })
 }
 
-/// Creates the file if there is none, for its owner alone: events may hold anything. SQLite gives the files beside it
-/// the same permissions.
+/// Creates the file if it does not exist, with access only for its owner: events may contain anything. SQLite gives its
+/// other files the same permissions.
 fn connect_or_create(path: &Path) -> Result<Connection> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // What goes wrong here goes wrong below, with a better reason.
+        // If this fails, the call below fails with a better error.
         let _ = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     }
     connect(path, OpenFlags::SQLITE_OPEN_CREATE)
 }
 
-/// A user that may write the file may put views, triggers and virtual tables into it. None of them runs a function
-/// that does more than compute, and no statement can damage the file itself.
-fn distrust(connection: &Connection) -> Attempt<()> {
+/// Hardens a connection against the content of the file: a user who can write to it can add views, triggers and virtual
+/// tables. They cannot call functions with side effects, and no statement can corrupt the file.
+fn harden(connection: &Connection) -> Attempt<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     Ok(())
@@ -309,24 +310,24 @@ impl AsyncStore for SqliteStore {
 
     async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
         let known = self.known.clone();
-        let verb = move |tx: &mut Connection| {
+        let operation = move |tx: &mut Connection| {
             let (acquired, rows) = lease::acquire(tx, &lease)?;
             rows.into_iter().for_each(|rows| known.set(&lease.subscription, rows));
             Ok(acquired)
         };
-        self.writer.write(verb).await
+        self.writer.write(operation).await
     }
 
     async fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
         let known = self.known.clone();
-        let verb = move |tx: &mut Connection| {
+        let operation = move |tx: &mut Connection| {
             let known = known.of(&lease.subscription);
             let renewed = lease::renew(tx, Ledger::Log, &lease, epoch)?;
             let Renewed::Held { paused, .. } = renewed else { return Ok(renewed) };
             let found = park::seals(tx, &lease.subscription, known.count() + 1)?;
             Ok(Renewed::Held { paused, parked_changed: known.differ(epoch, &found) })
         };
-        self.writer.write(verb).await
+        self.writer.write(operation).await
     }
 
     async fn release(&self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
@@ -345,7 +346,7 @@ impl AsyncStore for SqliteStore {
         let (known, name) = (self.known.clone(), settlement.subscription.clone());
         let before = Known::default();
         let undo = before.clone();
-        let verb = move |tx: &mut Connection| {
+        let operation = move |tx: &mut Connection| {
             let (mut rows, change) = (known.of(&settlement.subscription), Change::of(&settlement));
             let name = settlement.subscription.clone();
             let settled = settle::settle(tx, settlement, &rows)?;
@@ -356,9 +357,9 @@ impl AsyncStore for SqliteStore {
             }
             Ok(settled)
         };
-        let settled = self.writer.write(verb).await;
+        let settled = self.writer.write(operation).await;
         if settled.is_err() {
-            // It was not committed.
+            // The settle was not committed.
             before.take(&name).into_iter().for_each(|rows| self.known.set(&name, rows));
         }
         settled
@@ -396,7 +397,7 @@ impl AsyncStore for SqliteStore {
         self.reader.read(move |snapshot| log_tx::overview(snapshot, backlog_max)).await
     }
 
-    /// Leaves a file at rest behind, if no other process uses it: the WAL is emptied and removed.
+    /// If no other process uses the file, the WAL is checkpointed and removed.
     async fn close(&self) {
         self.reader.close().await;
         self.writer.close().await;

@@ -7,14 +7,14 @@ use crate::ledger::{ANY, ParkedRow};
 use crate::store::subscription::parked_state;
 use crate::{Position, Timestamp};
 
-/// What of a row decides about its event; see [`seal`](crate::ledger::seal).
+/// The [seal](crate::ledger::seal) of a row.
 macro_rules! seal {
     () => {
         "state || ' ' || attempts || ' ' || coalesce(next_attempt_at, '-')"
     };
 }
 
-/// Writes rows, replacing those of the same position that are as they are known; when a row was first parked stays.
+/// Writes rows. An existing row of the position is replaced if its seal is the known one; its `parked_at` stays.
 pub(super) fn put<'k>(
     tx: &Connection,
     subscription: &str,
@@ -62,7 +62,7 @@ pub(super) fn put<'k>(
     Ok(())
 }
 
-/// Removes rows that are as they are known; one that is not there is no error.
+/// Removes rows whose seal is the known one. A row that does not exist is not an error.
 pub(super) fn remove<'k>(
     tx: &Connection,
     subscription: &str,
@@ -81,7 +81,7 @@ pub(super) fn remove<'k>(
     Ok(())
 }
 
-/// The seals of all rows of a subscription, or of as many as may be.
+/// The seals of the parked rows of a subscription, up to `rows_max` of them.
 pub(super) fn seals(
     tx: &Connection,
     subscription: &str,

@@ -1,4 +1,4 @@
-//! What relays say of themselves.
+//! The reports of relays about themselves.
 
 use rusqlite::{Connection, params};
 
@@ -41,7 +41,7 @@ pub(super) fn record(tx: &Connection, ledger: Ledger, report: &RelayReport) -> A
     Ok(())
 }
 
-/// Those whose report still holds.
+/// The relays whose report is still valid.
 pub(super) fn load(snapshot: &Connection, ledger: Ledger, subscription: &str) -> Attempt<Vec<RelayOverview>> {
     // Index: the primary key (subscription, relay).
     let sql = "SELECT relay, leads, seen_at, expires_at, down FROM {relays}

@@ -1,8 +1,8 @@
 //! From a row of `postrider_events` to an [`Event`].
 //!
-//! The table refuses most of what could not be read here: STRICT types and CHECKs keep ids, headers and
-//! payloads in shape. A row that is damaged all the same is [`Code::RowDamaged`]; the claim names it, and the
-//! relay parks it as dead, so that it is seen and no other event waits for it.
+//! The table's STRICT types and CHECKs exclude most rows that are not readable. A row that is damaged nevertheless is
+//! [`Code::RowDamaged`]: the claim reports it, and the relay parks it as dead, so that operators see it and no other
+//! event waits for it.
 
 use std::sync::Arc;
 
@@ -12,88 +12,60 @@ use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
 use super::failure::Attempt;
-use crate::event::columns;
-use crate::store::page_builder::Widths;
-use crate::{Aggregate, Code, Error, Event, Position, StoredEvent, Timestamp};
+use crate::store::event_row::{EventValues, Widths, text_columns, text_list, unreadable_event};
+use crate::{Code, Error, Event, Position, StoredEvent, Timestamp};
 
-/// The columns of a SELECT that [`event`] reads, in its order.
-macro_rules! event_columns {
-    () => {
-        "position, id, type, aggregate_type, aggregate_id, key, payload, headers, time, topic,
-         max_attempts, expires_at, action, namespace, producer"
-    };
+/// Place of the first [text column](text_columns) in the SELECT.
+const FIRST_TEXT: usize = 8;
+
+/// A SELECT with its `{columns}` put in: those that [`event`] reads.
+pub(super) fn with_columns(select: &str) -> String {
+    let columns = format!(
+        "position, id, payload, headers, action, time, max_attempts, expires_at, {}",
+        text_list(str::to_owned)
+    );
+    select.replace("{columns}", &columns)
 }
-pub(super) use event_columns;
 
-/// Where the row stands.
+/// The position of the row.
 pub(super) fn position(row: &Row<'_>) -> Attempt<Position> {
     Ok(Position::new(row.get(0)?))
 }
 
-/// Bytes of all its columns.
-pub(super) fn size_bytes(row: &Row<'_>) -> Attempt<usize> {
-    let widths = widths(row)?;
-    let texts: usize = widths.texts.iter().map(|(_, bytes)| bytes).sum();
-    Ok(length(row, 6)? + widths.headers + widths.action + texts)
-}
-
-fn length(row: &Row<'_>, column: usize) -> Attempt<usize> {
-    match row.get_ref(column)? {
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(bytes.len()),
-        _ => Ok(0),
-    }
-}
-
-fn widths(row: &Row<'_>) -> Attempt<Widths> {
-    let texts = [
-        ("type", 2),
-        ("aggregate_type", 3),
-        ("aggregate_id", 4),
-        ("key", 5),
-        ("topic", 9),
-        ("namespace", 13),
-        ("producer", 14),
-    ];
-    let texts = texts.into_iter().map(|(name, column)| Ok((name, length(row, column)?)));
-    let texts = texts.collect::<Attempt<_>>()?;
-    Ok(Widths { texts, headers: length(row, 7)?, action: length(row, 12)? })
-}
-
-/// The event of the row.
-pub(super) fn event(row: &Row<'_>) -> Attempt<StoredEvent> {
-    let position = position(row)?;
-    match read(row) {
-        Ok(event) => Ok(StoredEvent { position, event: Arc::new(event) }),
-        Err(cause) => {
-            Err(Error::new(Code::RowDamaged, format!("the event at position {position} is not readable"))
-                .with_hint("repair or delete the row in postrider_events; the subscription then continues")
-                .with_source(Error::from(cause))
-                .into())
+/// The sizes of all columns.
+pub(super) fn widths(row: &Row<'_>) -> Attempt<Widths> {
+    let length = |column| -> Attempt<usize> {
+        match row.get_ref(column)? {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(bytes.len()),
+            _ => Ok(0),
         }
+    };
+    let mut widths = Widths::new(length(2)?, length(3)?, length(4)?);
+    for (column, name) in (FIRST_TEXT..).zip(text_columns()) {
+        widths.add_text(name, length(column)?);
     }
+    Ok(widths)
 }
 
-fn read(row: &Row<'_>) -> Attempt<Event> {
-    widths(row)?.refuse()?;
-    let aggregate = match (row.get(3)?, row.get(4)?) {
-        (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
-        _ => None,
-    };
-    Ok(Event {
+/// The event of the row. No column is deferred: the file is local.
+pub(super) fn event(row: &Row<'_>, widths: &Widths) -> Attempt<(StoredEvent, bool)> {
+    let position = position(row)?;
+    let (event, is_deferred) = read(row, widths)
+        .map_err(|cause| unreadable_event(position, "postrider_events", Error::from(cause)))?;
+    Ok((StoredEvent { position, event: Arc::new(event) }, is_deferred))
+}
+
+fn read(row: &Row<'_>, widths: &Widths) -> Attempt<(Event, bool)> {
+    let columns = EventValues {
         id: uuid(row.get_ref(1)?)?,
-        event_type: row.get(2)?,
-        aggregate,
-        key: row.get(5)?,
-        payload: bytes(row.get_ref(6)?)?,
-        headers: text(row, 7)?.map(columns::headers_from_json).transpose()?.unwrap_or_default(),
-        time: Timestamp::from_micros(row.get(8)?),
-        topic: row.get(9)?,
-        max_attempts: row.get(10)?,
-        expires_at: row.get::<_, Option<i64>>(11)?.map(Timestamp::from_micros),
-        action: text(row, 12)?.map(columns::action_from_json).transpose()?,
-        namespace: row.get(13)?,
-        producer: row.get(14)?,
-    })
+        payload: Some(bytes(row.get_ref(2)?)?),
+        headers: text(row, 3)?,
+        action: text(row, 4)?,
+        time: Timestamp::from_micros(row.get(5)?),
+        max_attempts: row.get(6)?,
+        expires_at: row.get::<_, Option<i64>>(7)?.map(Timestamp::from_micros),
+    };
+    columns.into_event(widths, |text| Ok(row.get(FIRST_TEXT + text)?))
 }
 
 /// A text or NULL, borrowed.

@@ -18,7 +18,7 @@ pub(super) fn settle(tx: &Connection, settlement: Settlement, known: &KnownRows)
         return Ok(Settled::Fenced);
     }
     let known = |position| known.expected(epoch, position);
-    // What is written stays, whether it is also to be removed or not.
+    // If a row is both removed and written, it is written.
     let written: HashSet<Position> = park.iter().map(|row| row.position).collect();
     let removed: Vec<Position> = unpark.into_iter().filter(|position| !written.contains(position)).collect();
     park::remove(tx, &subscription, &removed, known)?;
@@ -26,7 +26,7 @@ pub(super) fn settle(tx: &Connection, settlement: Settlement, known: &KnownRows)
     Ok(Settled::Done)
 }
 
-/// Replaces the progress if the epoch is still the subscription's; answers whether it was.
+/// Replaces the progress if the epoch is still current. Returns whether it was.
 pub(super) fn record(tx: &Connection, name: &str, epoch: Epoch, progress: &Progress) -> Attempt<bool> {
     let Progress { done, highest, trial } = progress;
     // Index: the primary key (name).

@@ -1,28 +1,25 @@
-//! Views over the default layout, for operators with their own tools. Made on request.
+//! Views over the default layout, for operators who use other tools. Created on request.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::failure::Attempt;
 use super::migrate;
 use super::worker::in_transaction;
+use crate::store::event_counts::log_events;
 
 /// Every event with its state.
 const STATE: &str = include_str!("views/state.sql");
 
-/// What the views are made of.
+/// The views; `{state}` is [`STATE`].
 const VIEWS: &str = include_str!("views/views.sql");
 
-/// Every event with its state, as a tally reads it.
+/// Every event with its state, for a [count](crate::store::event_counts).
 pub(super) fn events() -> String {
-    format!(
-        "SELECT subscription, type AS event_type, producer, time AS created_at, NULL AS delivered_at, state, is_due,
-                attempts
-         FROM ({STATE}) AS o"
-    )
+    log_events(STATE, "NULL")
 }
 
-/// Makes the views, or replaces them, all of them or none.
-pub(super) fn make(connection: &mut Connection) -> Attempt<()> {
+/// Creates or replaces the views, all of them or none.
+pub(super) fn create(connection: &mut Connection) -> Attempt<()> {
     migrate::check(connection)?;
     in_transaction(connection, TransactionBehavior::Immediate, |tx| {
         Ok(tx.execute_batch(&VIEWS.replace("{state}", STATE.trim_end()))?)

@@ -1,4 +1,4 @@
-//! A thread that owns a connection: rusqlite blocks, the relay must not.
+//! A thread that owns a connection: rusqlite blocks, and the relay must not.
 
 use std::task::{Context, Poll, Waker};
 
@@ -16,19 +16,19 @@ enum Command {
     Close,
 }
 
-/// Jobs that may wait for the connection. A caller beyond them waits before it queues its own; each relay
-/// has only a few calls open, so this is never reached by one alone.
+/// Jobs that may wait for the connection; a further caller waits until there is room. A single relay has only a few
+/// calls open and does not reach this.
 const JOBS_MAX: usize = 64;
 
-/// Statements kept prepared, more than all verbs together have.
+/// Prepared statements that are cached: more than all operations together use.
 const STATEMENTS_MAX: usize = 64;
 
-/// Runs closures on one connection, one after the other. The thread ends, and the connection closes, when
-/// the last clone is dropped or one is closed.
+/// Runs closures on one connection, one after another. When the last clone is dropped or any clone is closed, the
+/// connection is closed and the thread ends.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
     commands: mpsc::Sender<Command>,
-    /// Nothing is ever sent here; the other end goes away with the connection.
+    /// Nothing is ever sent here; the sender is dropped after the connection is closed.
     ended: watch::Receiver<()>,
 }
 
@@ -36,7 +36,7 @@ impl Worker {
     /// Hands the connection to a new thread.
     ///
     /// # Errors
-    /// [`Code::StoreFailed`] if the machine has no thread to give.
+    /// [`Code::StoreFailed`] if the system cannot start a thread.
     pub(super) fn start(name: &str, mut connection: Connection) -> Result<Self> {
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let (commands, mut queue) = mpsc::channel(JOBS_MAX);
@@ -57,42 +57,42 @@ impl Worker {
         }
     }
 
-    /// Runs a verb in a transaction that sees one snapshot and writes nothing.
-    pub(super) async fn read<T, F>(&self, verb: F) -> Result<T>
+    /// Runs an operation in a transaction that sees one snapshot and writes nothing.
+    pub(super) async fn read<T, F>(&self, operation: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
-        self.run(TransactionBehavior::Deferred, verb).await
+        self.run(TransactionBehavior::Deferred, operation).await
     }
 
-    /// Runs a verb as the database's one writer: all of it is committed, or none.
-    pub(super) async fn write<T, F>(&self, verb: F) -> Result<T>
+    /// Runs an operation in a transaction that is the file's only writer: all of it is committed, or nothing.
+    pub(super) async fn write<T, F>(&self, operation: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
-        self.run(TransactionBehavior::Immediate, verb).await
+        self.run(TransactionBehavior::Immediate, operation).await
     }
 
-    /// Waits for the jobs that are queued, closes the connection and ends the thread, for all clones.
+    /// Waits for the queued jobs, then closes the connection and ends the thread, for all clones.
     pub(super) async fn close(&self) {
-        // If it takes no commands any more, it has ended or is about to.
+        // If this fails, the thread has ended or is about to.
         let _ = self.commands.send(Command::Close).await;
         let mut ended = self.ended.clone();
         while ended.changed().await.is_ok() {}
     }
 
-    /// Dropping the future once the job is queued does not stop the job: it happens, unheard.
-    async fn run<T, F>(&self, behavior: TransactionBehavior, verb: F) -> Result<T>
+    /// If the future is dropped after the job is queued, the job still runs, and its result is discarded.
+    async fn run<T, F>(&self, behavior: TransactionBehavior, operation: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let job = move |connection: &mut Connection| {
-            // The caller has stopped waiting: not an error of the job.
-            let _ = reply.send(in_transaction(connection, behavior, verb));
+            // Fails if the caller has stopped waiting, which is not an error of the job.
+            let _ = reply.send(in_transaction(connection, behavior, operation));
         };
         let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file has stopped");
         self.commands.send(Command::Run(Box::new(job))).await.map_err(|_| gone())?;
@@ -100,32 +100,31 @@ impl Worker {
     }
 }
 
-/// Runs a verb in a transaction of its own: committed if it succeeds, rolled back if it does not.
+/// Runs an operation in a transaction: committed if it succeeds, else rolled back.
 pub(super) fn in_transaction<T>(
     connection: &mut Connection,
     behavior: TransactionBehavior,
-    verb: impl FnOnce(&mut Connection) -> Attempt<T>,
+    operation: impl FnOnce(&mut Connection) -> Attempt<T>,
 ) -> Attempt<T> {
     connection.execute_batch(match behavior {
         TransactionBehavior::Immediate => "BEGIN IMMEDIATE",
         _ => "BEGIN DEFERRED",
     })?;
-    let answer = verb(connection).and_then(|answer| {
+    let answer = operation(connection).and_then(|answer| {
         connection.execute_batch("COMMIT").map_err(Failure::of_commit)?;
         Ok(answer)
     });
-    // Also a COMMIT may fail and leave its transaction open.
+    // A failed COMMIT may leave the transaction open, too.
     if answer.is_err() && !connection.is_autocommit() {
         connection.execute_batch("ROLLBACK")?;
     }
     answer
 }
 
-/// The answer of a verb that asks nothing except this connection: none of its steps waits, so it is done when it was polled
-/// once.
-pub(super) fn finished<T>(answer: impl Future<Output = Result<T>>) -> Attempt<T> {
+/// Runs a future that uses only this connection. Its calls block instead of waiting, so one poll completes it.
+pub(super) fn poll_once<T>(answer: impl Future<Output = Result<T>>) -> Attempt<T> {
     match std::pin::pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Ok(answer?),
-        Poll::Pending => Err(Error::new(Code::StoreFailed, "a step on SQLite waits").into()),
+        Poll::Pending => Err(Error::new(Code::StoreFailed, "a call on SQLite has not completed").into()),
     }
 }

@@ -17,7 +17,7 @@ pub(crate) async fn undelivered_events_move_in_order_and_a_relay_delivers_each_o
     let (counts, adopted) = adopt(&*stage.log().await?, stage.to_rows(), all()).await?;
     assert_eq!((counts.pending, counts.delivered, counts.undelivered()), (30, 10, 30));
     assert!(counts.oldest.is_some() && counts.oldest <= counts.newest, "{counts:?}");
-    assert_eq!((adopted.copied, adopted.strangers, adopted.counts.undelivered()), (30, 0, 0));
+    assert_eq!((adopted.copied, adopted.delivered_elsewhere, adopted.counts.undelivered()), (30, 0, 0));
     assert_eq!((states(stage).await?, in_log(stage).await?), ((30, 0), 40));
     in_order(&delivered(stage.rows().await?, 30).await?, 2..8);
     assert_eq!(log.counts("other").await?.undelivered(), 40, "another subscription is not touched");

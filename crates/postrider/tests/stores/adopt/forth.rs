@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::adopt::Copying;
+use postrider::adopt::AdoptionRun;
 use postrider::layout::RowLayout;
 use postrider::store::{Purge, Start};
 use postrider::{Result, Timestamp};
@@ -18,7 +18,7 @@ pub(crate) async fn undelivered_rows_move_in_order_and_a_relay_delivers_each_onc
     let (counts, adopted) = adopt(&*stage.rows().await?, stage.to_log(), all()).await?;
     assert_eq!((counts.pending, counts.delivered, counts.undelivered()), (30, 10, 30));
     assert!(counts.oldest.is_some() && counts.oldest <= counts.newest, "{counts:?}");
-    assert_eq!((adopted.copied, adopted.strangers), (30, 0));
+    assert_eq!((adopted.copied, adopted.delivered_elsewhere), (30, 0));
     assert_eq!((adopted.counts.undelivered(), adopted.counts.oldest), (0, None));
     assert_eq!((states(stage).await?, in_log(stage).await?), ((0, 40), 30));
     in_order(&delivered(stage.log().await?, 30).await?, 2..8);
@@ -63,7 +63,7 @@ pub(crate) async fn a_row_that_is_committed_late_moves_too(stage: &impl Stage) -
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..4)).await?;
     let source = stage.rows().await?;
     let counts = source.counts(NAME).await?;
-    let mut copying = Copying::begin(&*source, stage.to_log(), all(), &counts).await?;
+    let mut copying = AdoptionRun::begin(&*source, stage.to_log(), all(), &counts).await?;
     assert_eq!(copying.next_batch().await?, Some(7));
     late.await?;
     while copying.next_batch().await?.is_some() {}

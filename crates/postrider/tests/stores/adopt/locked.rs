@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::adopt::Copying;
+use postrider::adopt::AdoptionRun;
 use postrider::layout::RowLayout;
 use postrider::{Code, Result};
 use tokio_postgres::Client;
@@ -27,7 +27,7 @@ async fn is_left_to_the_poller(layout: RowLayout) -> Result<()> {
     write_each(&stage, &stage.to_rows(), events(layout, 0..1)).await?;
     let source = stage.rows().await?;
     let counts = source.counts(NAME).await?;
-    let mut copying = Copying::begin(&*source, stage.to_log(), all(), &counts).await?;
+    let mut copying = AdoptionRun::begin(&*source, stage.to_log(), all(), &counts).await?;
     let poller = stage.another().await?;
     let Words { pending, done, .. } = words(layout);
     let table = stage.sql("{t}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
@@ -85,11 +85,11 @@ impl<W: Which> Stage for Server<W> {
         self.table.layout()
     }
 
-    async fn rows(&self) -> Result<Arc<dyn HandsOver>> {
+    async fn rows(&self) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(MySqlRowStore::connect(&self.config("_ledger")?, &self.table).await?))
     }
 
-    async fn log(&self) -> Result<Arc<dyn HandsOver>> {
+    async fn log(&self) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(MySqlStore::connect(&self.config("_log")?).await?))
     }
 
@@ -133,11 +133,11 @@ impl<W: Which> OnServer for Server<W> {
         port(self.url)
     }
 
-    async fn rows_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+    async fn rows_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(MySqlRowStore::connect(&self.config_at(port, "_ledger")?, &self.table).await?))
     }
 
-    async fn log_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+    async fn log_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(MySqlStore::connect(&self.config_at(port, "_log")?).await?))
     }
 }

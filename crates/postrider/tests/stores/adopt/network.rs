@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postrider::Result;
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::RowLayout;
 use postrider::store::Start;
 use postrider_testkit::proxy::{Fault, Proxy, Side};
@@ -20,10 +20,10 @@ pub(crate) trait OnServer: Stage {
     fn port(&self) -> u16;
 
     /// The store of the table.
-    async fn rows_at(&self, port: u16) -> Result<Arc<dyn HandsOver>>;
+    async fn rows_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>>;
 
     /// The store of the other outbox.
-    async fn log_at(&self, port: u16) -> Result<Arc<dyn HandsOver>>;
+    async fn log_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>>;
 }
 
 /// What became of one batch.
@@ -57,7 +57,7 @@ async fn round(
     assert_eq!(parcel.events.len(), KEYS);
     let before = proxy.seen();
     proxy.set(bytes.map_or(Fault::None, |bytes| Fault::CutAfter(Side::Server, bytes)));
-    let handed_over = source.hand_over(parcel).await;
+    let handed_over = source.move_batch(parcel).await;
     let answered = proxy.seen().to_client - before.to_client;
     proxy.set(Fault::None);
     assert_eq!(handed_over.is_err(), proxy.seen().broken > before.broken, "{handed_over:?}");

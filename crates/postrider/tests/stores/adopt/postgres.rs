@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, PostgresStore, RowExtras};
 use postrider::{Event, Ident, Outbox, Result};
@@ -68,11 +68,11 @@ impl Stage for Postgres {
         self.table.layout()
     }
 
-    async fn rows(&self) -> Result<Arc<dyn HandsOver>> {
+    async fn rows(&self) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(PostgresRowStore::connect(&self.config("_ledger")?, &self.table).await?))
     }
 
-    async fn log(&self) -> Result<Arc<dyn HandsOver>> {
+    async fn log(&self) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(PostgresStore::connect(&self.config("_log")?).await?))
     }
 
@@ -115,11 +115,11 @@ impl OnServer for Postgres {
         port(self.url)
     }
 
-    async fn rows_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+    async fn rows_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(PostgresRowStore::connect(&self.config_at(port, "_ledger")?, &self.table).await?))
     }
 
-    async fn log_at(&self, port: u16) -> Result<Arc<dyn HandsOver>> {
+    async fn log_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(PostgresStore::connect(&self.config_at(port, "_log")?).await?))
     }
 }

@@ -1,6 +1,6 @@
 //! When nothing moves.
 
-use postrider::adopt::{Adoption, Copying, Field, HandsOver, Parcel};
+use postrider::adopt::{AdoptSource, Adoption, AdoptionRun, Batch, Field};
 use postrider::ledger::Intervals;
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Loaded, Settlement, Start};
 use postrider::{Code, Error, Event, Outbox, Result};
@@ -8,7 +8,7 @@ use postrider::{Code, Error, Event, Outbox, Result};
 use crate::adopt::stage::*;
 use crate::taker::{LONG, Taker};
 
-async fn refusal(source: &dyn HandsOver, to: Outbox, adoption: Adoption) -> Error {
+async fn refusal(source: &dyn AdoptSource, to: Outbox, adoption: Adoption) -> Error {
     adopt(source, to, adoption).await.expect_err("it is refused")
 }
 
@@ -111,7 +111,7 @@ pub(crate) async fn a_publisher_of_others_that_delivers_after_the_count_is_notic
     let counts = source.counts(NAME).await?;
     stage.run(&format!("UPDATE {{t}} SET status = '{}'", words(stage.layout()).done)).await?;
     stage.write(&stage.to_rows(), events(stage.layout(), 1..2)).await?;
-    let error = Copying::begin(&*source, stage.to_log(), all(), &counts).await.err().expect("refused");
+    let error = AdoptionRun::begin(&*source, stage.to_log(), all(), &counts).await.err().expect("refused");
     assert_eq!(error.code(), Code::ForeignPublisher);
     assert!(error.report().contains("nothing was copied"), "{error}");
     assert_eq!((states(stage).await?, in_log(stage).await?), ((5, 5), 0));
@@ -124,7 +124,7 @@ pub(crate) async fn a_publisher_of_others_that_delivers_between_batches_is_notic
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..4)).await?;
     let source = stage.rows().await?;
     let counts = source.counts(NAME).await?;
-    let mut copying = Copying::begin(&*source, stage.to_log(), all(), &counts).await?;
+    let mut copying = AdoptionRun::begin(&*source, stage.to_log(), all(), &counts).await?;
     assert_eq!(copying.next_batch().await?, Some(7));
     let Words { done, pending, .. } = words(stage.layout());
     stage.run(&format!("UPDATE {{t}} SET status = '{done}' WHERE status = '{pending}'")).await?;
@@ -136,7 +136,7 @@ pub(crate) async fn a_publisher_of_others_that_delivers_between_batches_is_notic
 }
 
 /// Takes the lease as an adoption does.
-pub(crate) async fn acquired(source: &dyn HandsOver, holder: &str) -> Result<Loaded> {
+pub(crate) async fn acquired(source: &dyn AdoptSource, holder: &str) -> Result<Loaded> {
     let lease = LeaseRequest { subscription: NAME.to_owned(), holder: holder.to_owned(), duration: LONG };
     match source.acquire(lease).await? {
         Acquired::Granted(loaded) => Ok(*loaded),
@@ -145,7 +145,7 @@ pub(crate) async fn acquired(source: &dyn HandsOver, holder: &str) -> Result<Loa
 }
 
 /// Everything that a store has, read and packed.
-pub(crate) async fn packed(source: &dyn HandsOver, loaded: &Loaded, to: Outbox) -> Result<Parcel> {
+pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<Batch> {
     let budget = Budget { events_max: 100, bytes_max: 1_000_000 };
     let Claimed::Page(page) = source.claimer_of(NAME, loaded).claim(budget).await? else { panic!("no page") };
     let mut done: Intervals = loaded.progress.done.clone();
@@ -161,27 +161,23 @@ pub(crate) async fn packed(source: &dyn HandsOver, loaded: &Loaded, to: Outbox) 
         park: Vec::new(),
         unpark: Vec::new(),
     };
-    Ok(Parcel { settlement, to, attempts: vec![0; events.len()], events })
+    Ok(Batch { settlement, to, attempts: vec![0; events.len()], events })
 }
 
 pub(crate) async fn a_row_that_others_take_after_it_was_read_takes_its_batch_back(
     stage: &impl Stage,
 ) -> Result<()> {
-    write_each(stage, &stage.to_rows(), events(stage.layout(), 0..1)).await?;
+    let mut written = events(stage.layout(), 0..1);
+    written[3].event_type = "order.paid".to_owned();
+    write_each(stage, &stage.to_rows(), written).await?;
     let source = stage.rows().await?;
     source.subscribe(NAME, Start::Beginning).await?;
     let loaded = acquired(&*source, "me").await?;
     let parcel = packed(&*source, &loaded, stage.to_log()).await?;
     assert_eq!(parcel.events.len(), KEYS);
-    let one = match stage.layout() {
-        postrider::layout::RowLayout::EventOutbox => "entity_pk = 'key3'",
-        postrider::layout::RowLayout::Outbox => "partition_key = 'key3'",
-        postrider::layout::RowLayout::OutboxEvents | postrider::layout::RowLayout::Custom => {
-            "aggregate_id = 'key3'"
-        }
-    };
-    stage.run(&format!("UPDATE {{t}} SET status = '{}' WHERE {one}", words(stage.layout()).done)).await?;
-    let error = source.hand_over(parcel).await.expect_err("one is gone");
+    let done = words(stage.layout()).done;
+    stage.run(&format!("UPDATE {{t}} SET status = '{done}' WHERE event_type = 'order.paid'")).await?;
+    let error = source.move_batch(parcel).await.expect_err("one is gone");
     assert_eq!(error.code(), Code::ForeignPublisher);
     assert_eq!((states(stage).await?, in_log(stage).await?), ((4, 1), 0));
     Ok(())

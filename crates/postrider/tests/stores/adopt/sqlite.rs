@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
@@ -52,11 +52,11 @@ impl Stage for Sqlite {
         self.table.layout()
     }
 
-    async fn rows(&self) -> Result<Arc<dyn HandsOver>> {
+    async fn rows(&self) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(SqliteRowStore::open(&self.path, &self.table)?))
     }
 
-    async fn log(&self) -> Result<Arc<dyn HandsOver>> {
+    async fn log(&self) -> Result<Arc<dyn AdoptSource>> {
         Ok(Arc::new(SqliteStore::open(&self.path)?))
     }
 

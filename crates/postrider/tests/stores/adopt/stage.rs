@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::adopt::{Adopted, Adoption, Copying, Counts, HandsOver};
-use postrider::layout::RowLayout;
+use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts};
+use postrider::layout::{Ability, RowLayout};
 use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::{Start, Store};
@@ -30,10 +30,10 @@ pub(crate) trait Stage: Sized {
     fn layout(&self) -> RowLayout;
 
     /// The store of the table.
-    async fn rows(&self) -> Result<Arc<dyn HandsOver>>;
+    async fn rows(&self) -> Result<Arc<dyn AdoptSource>>;
 
     /// The store of the other outbox.
-    async fn log(&self) -> Result<Arc<dyn HandsOver>>;
+    async fn log(&self) -> Result<Arc<dyn AdoptSource>>;
 
     fn to_rows(&self) -> Outbox;
 
@@ -59,56 +59,39 @@ pub(crate) trait Stage: Sized {
 /// What ends a transaction.
 pub(crate) type Late = postrider::BoxFuture<'static, Result<()>>;
 
-/// Words and columns of a layout.
+/// States and columns of a layout.
 pub(crate) struct Words {
     pub(crate) pending: &'static str,
     pub(crate) done: &'static str,
     pub(crate) failed: &'static str,
     pub(crate) attempts: &'static str,
-    /// What makes a row given up, beside its state.
-    pub(crate) given_up: &'static str,
+    /// The assignment that gives a failed row up.
+    pub(crate) given_up: String,
 }
 
 pub(crate) fn words(layout: RowLayout) -> Words {
-    match layout {
-        RowLayout::EventOutbox => Words {
-            pending: "pending",
-            done: "sent",
-            failed: "failed",
-            attempts: "attempts",
-            given_up: "next_attempt_at = '9999-12-31 00:00:00'",
-        },
-        RowLayout::Outbox => Words {
-            pending: "pending",
-            done: "published",
-            failed: "failed",
-            attempts: "retry_count",
-            given_up: "retry_count = max_retries",
-        },
-        RowLayout::OutboxEvents | RowLayout::Custom => Words {
-            pending: "PENDING",
-            done: "PUBLISHED",
-            failed: "FAILED",
-            attempts: "attempt_count",
-            given_up: "attempt_count = 100",
-        },
-    }
+    let spec = layout.spec();
+    let [pending, .., done, failed] = spec.states else { panic!("{} has too few states", spec.name) };
+    let is_scheduled = layout.shapes()[0].columns.iter().any(|column| column.name == "next_attempt_at");
+    let given_up = match is_scheduled {
+        true => "next_attempt_at = '9999-12-31 00:00:00'".to_owned(),
+        false => format!("{} = 100", spec.attempts),
+    };
+    Words { pending, done, failed, attempts: spec.attempts, given_up }
 }
 
-/// An event of a key that every layout can hold, and its number.
+/// An event of a key that the layout can store, and its number.
 pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
     let payload = format!("{{\"n\": {number}}}");
     let event = Event::new("order.placed", payload);
-    match layout {
-        RowLayout::Outbox => event
-            .with_aggregate("Order", Uuid::from_u128(key as u128).to_string())
-            .with_topic("orders")
-            .with_header("shop", "north")
-            .with_key(format!("key{key}")),
-        RowLayout::EventOutbox | RowLayout::OutboxEvents | RowLayout::Custom => {
-            event.with_aggregate("Order", format!("key{key}"))
-        }
+    if !layout.has(Ability::Uuids) {
+        return event.with_aggregate("Order", format!("key{key}"));
     }
+    event
+        .with_aggregate("Order", Uuid::from_u128(key as u128).to_string())
+        .with_topic("orders")
+        .with_header("shop", "north")
+        .with_key(format!("key{key}"))
 }
 
 /// Events of all keys, interleaved.
@@ -131,47 +114,43 @@ pub(crate) fn all() -> Adoption {
 
 /// Counts, copies to the end and counts again.
 pub(crate) async fn adopt(
-    source: &dyn HandsOver,
+    source: &dyn AdoptSource,
     to: Outbox,
     adoption: Adoption,
 ) -> Result<(Counts, Adopted)> {
     let counts = source.counts(NAME).await?;
-    let mut copying = Copying::begin(source, to, adoption, &counts).await?;
+    let mut copying = AdoptionRun::begin(source, to, adoption, &counts).await?;
     while copying.next_batch().await?.is_some() {}
     Ok((counts, copying.finish().await?))
 }
 
 /// A relay on a store, that sends to a sink from the beginning.
-pub(crate) async fn relay(store: Arc<dyn HandsOver>, sink: &Taker) -> Result<Relay> {
-    let policy = Policy {
-        lease: Duration::from_secs(1),
-        backoff_min: Duration::from_millis(5),
-        backoff_max: Duration::from_millis(20),
-        ..Policy::default()
-    };
+pub(crate) async fn relay(store: Arc<dyn AdoptSource>, sink: &Taker) -> Result<Relay> {
+    let policy = Policy::default()
+        .lease(Duration::from_secs(1))
+        .backoff_min(Duration::from_millis(5))
+        .backoff_max(Duration::from_millis(20));
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await
+    Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
 }
 
 /// A relay delivers three events of each key, but fails the first of `key1`, which it will try again in an hour: it and the
 /// two behind it stay.
 pub(crate) async fn fail_one_key(
     stage: &impl Stage,
-    store: Arc<dyn HandsOver>,
+    store: Arc<dyn AdoptSource>,
     to: &Outbox,
     parked: &str,
 ) -> Result<()> {
     stage.write(to, events(stage.layout(), 0..3)).await?;
     let sink = Taker::new(|key, _| key.ends_with("key1").then(|| Outcome::Failed(Failure::new("not today"))));
-    let policy = Policy {
-        backoff_min: Duration::from_secs(3_600),
-        backoff_max: Duration::from_secs(3_600),
-        ..Policy::default()
-    };
+    let policy =
+        Policy::default().backoff_min(Duration::from_secs(3_600)).backoff_max(Duration::from_secs(3_600));
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    let relay = Relay::builder().outbox_keeping(store, [subscription], Retention::FOREVER).spawn().await?;
+    let relay =
+        Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await?;
     sink.wait_for(3 * (KEYS - 1)).await;
     let waits = format!("SELECT count(*) FROM {parked} WHERE state = 'retry' AND attempts = 1");
     let waiting = async {
@@ -184,7 +163,7 @@ pub(crate) async fn fail_one_key(
 }
 
 /// What a relay delivers from a store, which is so many.
-pub(crate) async fn delivered(store: Arc<dyn HandsOver>, messages: usize) -> Result<Taker> {
+pub(crate) async fn delivered(store: Arc<dyn AdoptSource>, messages: usize) -> Result<Taker> {
     let sink = Taker::new(|_, _| None);
     let relay = relay(store, &sink).await?;
     sink.wait_for(messages).await;

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use postrider::adopt::{Copying, HandedOver, HandsOver};
+use postrider::adopt::{AdoptSource, AdoptionRun, Moved};
 use postrider::store::Start;
 use postrider::{Code, Outbox, Result};
 
@@ -19,9 +19,9 @@ pub(crate) async fn run_out(stage: &impl Stage, leases: &str) -> Result<()> {
 pub(crate) const OF_ROWS: &str = "{leases of rows}";
 pub(crate) const OF_LOG: &str = "{leases of log}";
 
-async fn goes_on(stage: &impl Stage, source: Arc<dyn HandsOver>, to: Outbox, leases: &str) -> Result<()> {
+async fn goes_on(stage: &impl Stage, source: Arc<dyn AdoptSource>, to: Outbox, leases: &str) -> Result<()> {
     let counts = source.counts(NAME).await?;
-    let mut copying = Copying::begin(&*source, to.clone(), all(), &counts).await?;
+    let mut copying = AdoptionRun::begin(&*source, to.clone(), all(), &counts).await?;
     assert_eq!(copying.next_batch().await?, Some(7));
     assert_eq!(copying.next_batch().await?, Some(7));
     drop(copying);
@@ -75,7 +75,7 @@ async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
     for polls in 1..14 {
         let source = if is_forth { stage.rows().await? } else { stage.log().await? };
         let counts = source.counts(NAME).await?;
-        let mut copying = Copying::begin(&*source, to.clone(), all(), &counts).await?;
+        let mut copying = AdoptionRun::begin(&*source, to.clone(), all(), &counts).await?;
         let whole = async { while copying.next_batch().await.expect("nobody hinders it").is_some() {} };
         Cut { inner: Box::pin(whole), polls }.await;
         drop(copying);
@@ -112,7 +112,7 @@ pub(crate) async fn a_batch_that_fails_is_neither_copied_nor_settled(stage: &imp
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..4)).await?;
     let source = stage.rows().await?;
     let counts = source.counts(NAME).await?;
-    let mut copying = Copying::begin(&*source, stage.to_log(), all(), &counts).await?;
+    let mut copying = AdoptionRun::begin(&*source, stage.to_log(), all(), &counts).await?;
     assert_eq!(copying.next_batch().await?, Some(7));
     stage.hide_log(true).await?;
     let error = copying.next_batch().await.expect_err("there is no table to write to");
@@ -130,7 +130,7 @@ pub(crate) async fn who_lost_the_lease_moves_nothing(stage: &impl Stage) -> Resu
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..2)).await?;
     let source = stage.rows().await?;
     let counts = source.counts(NAME).await?;
-    let mut copying = Copying::begin(&*source, stage.to_log(), all(), &counts).await?;
+    let mut copying = AdoptionRun::begin(&*source, stage.to_log(), all(), &counts).await?;
     run_out(stage, OF_ROWS).await?;
     let other = stage.rows().await?;
     let loaded = acquired(&*other, "other").await?;
@@ -140,7 +140,7 @@ pub(crate) async fn who_lost_the_lease_moves_nothing(stage: &impl Stage) -> Resu
     // The other loses it in turn, with its batch read already.
     run_out(stage, OF_ROWS).await?;
     acquired(&*source, "third").await?;
-    assert_eq!(other.hand_over(parcel).await?, HandedOver::Fenced);
+    assert_eq!(other.move_batch(parcel).await?, Moved::Fenced);
     assert_eq!((states(stage).await?, in_log(stage).await?), ((10, 0), 0));
     Ok(())
 }

@@ -34,8 +34,9 @@ async fn groups_after(retention: Retention, expected: &str) {
     let (_folder, path) = filled();
     let store = SqliteStore::open(&path).unwrap();
     let subscription = Subscription::new("orders", Taker::new(|_, _| None));
-    let retention = Retention { rest: Duration::from_millis(5), ..retention };
-    let relay = Relay::builder().outbox_keeping(store, [subscription], retention).spawn().await.unwrap();
+    let retention = retention.interval(Duration::from_millis(5));
+    let relay =
+        Relay::builder().outbox_with_retention(store, [subscription], retention).spawn().await.unwrap();
     let groups = "SELECT group_concat(consumer_group, ' ') FROM
                   (SELECT consumer_group FROM postrider_inbox ORDER BY consumer_group)";
     let connection = Connection::open(&path).unwrap();
@@ -62,9 +63,9 @@ async fn an_inbox_row_stays_as_long_as_the_outbox_keeps_its_events() {
 async fn a_relay_whose_inbox_would_forget_what_its_outbox_keeps_does_not_start() {
     let (_folder, path) = filled();
     let subscription = Subscription::new("orders", Taker::new(|_, _| None));
-    let retention = Retention { inbox_keep: Some(Duration::from_secs(86_400)), ..Retention::default() };
+    let retention = Retention::default().inbox_keep_for(Duration::from_secs(86_400));
     let store = SqliteStore::open(&path).unwrap();
     let refused =
-        Relay::builder().outbox_keeping(store, [subscription], retention).spawn().await.unwrap_err();
+        Relay::builder().outbox_with_retention(store, [subscription], retention).spawn().await.unwrap_err();
     assert_eq!(refused.code(), Code::PolicyInvalid);
 }

@@ -41,7 +41,7 @@ async fn halts_after<W: TestServer>(taken_back: Change) -> Result<()> {
     server.change(taken_back).await?;
     let reason = halted(&server).await;
     assert!(reason.contains("position 10"), "{reason}");
-    eventually("the relay has stopped", async || first.status()[0].brain.leading.is_none()).await;
+    eventually("the relay has stopped", async || first.status()[0].state.leading.is_none()).await;
     write(&server, 3).await?;
     // Another relay sees the same.
     let second = relay(&server, &sink).await?;

@@ -215,7 +215,7 @@ pub(crate) async fn halted<W: TestServer>(server: &W) -> String {
 }
 
 pub(crate) fn policy() -> Policy {
-    Policy { lease: Duration::from_secs(2), ..Policy::default() }
+    Policy::default().lease(Duration::from_secs(2))
 }
 
 pub(crate) fn subscription(sink: &Recorder) -> Subscription {
@@ -241,7 +241,7 @@ pub(crate) async fn trouble(relay: &Relay) -> String {
 pub(crate) async fn trouble_with(relay: &Relay, words: &str) -> String {
     let mut trouble = None;
     eventually(&format!("the relay is in trouble: {words}"), async || {
-        trouble = relay.status()[0].trouble.clone();
+        trouble = relay.status()[0].error.clone();
         trouble.as_deref().is_some_and(|said| said.contains(words))
     })
     .await;
@@ -250,5 +250,5 @@ pub(crate) async fn trouble_with(relay: &Relay, words: &str) -> String {
 
 /// Waits until the relay has no trouble any more.
 pub(crate) async fn at_ease(relay: &Relay) {
-    eventually("the database answers again", async || relay.status()[0].trouble.is_none()).await;
+    eventually("the database answers again", async || relay.status()[0].error.is_none()).await;
 }

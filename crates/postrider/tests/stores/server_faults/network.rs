@@ -101,7 +101,7 @@ async fn moves_on<W: TestServer>(fault: Fault) -> Result<()> {
     proxy.set(fault);
     let second = relay(&server, &successor).await?;
     eventually("the lease moves", async || overview(&server).await.is_ok_and(|o| o.epoch > epoch)).await;
-    eventually("the first gives up", async || first.status()[0].brain.leading.is_none()).await;
+    eventually("the first gives up", async || first.status()[0].state.leading.is_none()).await;
     write(&server, 20).await?;
     eventually("the second delivers", async || successor.delivered().len() >= 20).await;
     settled(&server, 40).await;

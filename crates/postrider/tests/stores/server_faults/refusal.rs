@@ -53,7 +53,7 @@ pub(crate) async fn a_server_full_of_others_is_waited_for_at_the_start_and_later
     eventually("the relay has no connection", async || {
         server.change(Change::RelayCut).await.is_ok() && {
             others.extend(server.take_all_connections().await);
-            relay.status()[0].trouble.as_deref().is_some_and(|said| said.contains(W::NO_CONNECTION[1]))
+            relay.status()[0].error.as_deref().is_some_and(|said| said.contains(W::NO_CONNECTION[1]))
         }
     })
     .await;

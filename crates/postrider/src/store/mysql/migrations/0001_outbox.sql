@@ -66,26 +66,6 @@ CREATE TABLE IF NOT EXISTS {schema}.parked (
     PRIMARY KEY (subscription, position)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Who works which subscription until when, on the database's clock.
-CREATE TABLE IF NOT EXISTS {schema}.leases (
-    name        VARCHAR(255) NOT NULL PRIMARY KEY,
-    holder      VARCHAR(255) NOT NULL,
-    epoch       BIGINT NOT NULL,
-    acquired_at DATETIME(6) NOT NULL,
-    expires_at  DATETIME(6) NOT NULL
-) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-
--- What relays say of themselves, for `postrider status`: nothing is decided by it.
-CREATE TABLE IF NOT EXISTS {schema}.relays (
-    subscription VARCHAR(255) NOT NULL,
-    relay        VARCHAR(255) NOT NULL,
-    leads        BOOLEAN NOT NULL,                     -- else it stands by
-    down         MEDIUMTEXT,                           -- destinations that are down, as JSON
-    seen_at      DATETIME(6) NOT NULL,
-    expires_at   DATETIME(6) NOT NULL,
-    PRIMARY KEY (subscription, relay)
-) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
-
 -- The outbox for people: ids as text, the payload as text where it is JSON, else in hex.
 CREATE OR REPLACE VIEW {schema}.events_json AS
 SELECT position,

@@ -1,20 +1,21 @@
-//! The connections of one outbox, and the verbs that are a transaction each.
+//! The connections of one outbox, and the operations that are one transaction each.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::super::connect::MySqlConfig;
-use super::super::connection::{Guard, SharedConnection};
 use super::super::session::{Access, Params};
 use super::super::{admin as operator, inbox, lease, relays};
 use super::sql::{Marks, Sql};
 use super::tx::MySqlRowTx;
 use super::{migrate, read, retention, settle};
 use crate::layout::RowTable;
-use crate::store::row_state::dialect::{Role, RowConnection, RowDialect, TxVerb};
+use crate::store::row_state::connections::{RowConnections, RowGuard};
+use crate::store::row_state::dialect::{
+    LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
+};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
-use crate::store::row_state::session_rows::{RowClaim, RowId};
+use crate::store::row_state::session_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
 };
@@ -26,29 +27,22 @@ pub struct MySqlRows {
     /// The database of Postrider's own tables.
     schema: Ident,
     pub(super) sql: Sql,
-    /// How rows are marked before they are published, if they are.
+    /// The statements that mark rows as being published, if rows are marked.
     marks: Option<Marks>,
-    pub(super) settler: SharedConnection,
-    reader: SharedConnection,
-    claimer: SharedConnection,
-    cleaner: SharedConnection,
+    pub(super) connections: RowConnections<MySqlConfig>,
 }
 
 impl MySqlRows {
     pub(super) fn new(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
-        let sql = Sql::of(table.layout).ok_or_else(|| migrate::not_here(table.layout))?;
+        let sql = Sql::of(table.layout).ok_or_else(|| migrate::layout_unsupported(table.layout))?;
         if table.is_shared && sql.marks.is_none() {
             let what = format!("a table of layout {} cannot be shared yet", table.layout.name());
             return Err(Error::new(Code::ForeignPublisher, what)
                 .with_hint("stop the other publisher; only outbox_events has a state for rows in progress"));
         }
         let config = config.with_rows(table.clone());
-        let connection = || SharedConnection::new(config.clone());
         Ok(Self {
-            settler: connection(),
-            reader: connection(),
-            claimer: connection(),
-            cleaner: connection(),
+            connections: RowConnections::new(&config),
             table: Arc::new(table.clone()),
             schema: config.schema_name().clone(),
             marks: sql.marks.filter(|_| table.marks_rows()),
@@ -60,7 +54,8 @@ impl MySqlRows {
 impl RowDialect for MySqlRows {
     type Connection<'a> = MySqlRowConnection<'a>;
 
-    /// The driver cannot take a half-read answer back, so a cut connection takes the request or its answer with it.
+    /// The driver cannot recover from a partly read answer: if a caller stops waiting, the connection is closed, and the
+    /// request or its answer is lost with it.
     const RELEASES_AGAIN: bool = true;
 
     fn table(&self) -> &Arc<RowTable> {
@@ -76,26 +71,17 @@ impl RowDialect for MySqlRows {
     }
 
     async fn connection(&self, role: Role) -> Result<MySqlRowConnection<'_>> {
-        let connection = match role {
-            Role::Settler => &self.settler,
-            Role::Claimer => &self.claimer,
-            Role::Reader => &self.reader,
-            Role::Cleaner => &self.cleaner,
-        };
-        Ok(MySqlRowConnection { conn: connection.lock().await?, rows: self })
+        Ok(MySqlRowConnection { conn: self.connections.lock(role).await?, rows: self })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let Self { settler, reader, claimer, cleaner, .. } = self;
-            _ = tokio::join!(settler.close(), reader.close(), claimer.close(), cleaner.close());
-        })
+        Box::pin(self.connections.close())
     }
 }
 
-/// The right to use one connection.
+/// Exclusive use of one connection.
 pub(crate) struct MySqlRowConnection<'a> {
-    conn: Guard<'a>,
+    conn: RowGuard<'a, MySqlConfig>,
     rows: &'a MySqlRows,
 }
 
@@ -114,56 +100,35 @@ impl RowConnection for MySqlRowConnection<'_> {
         tx.tx.finish(answer).await
     }
 
-    fn check_server(&mut self) -> Result<()> {
-        let here = self.conn.server()?;
-        if self.rows.settler.server().is_some_and(|server| server != here) {
-            return Err(self.conn.give_up());
-        }
-        Ok(())
-    }
-
-    fn remember_lease(&mut self, subscription: &str) -> Result<()> {
-        self.conn.remember_lease(subscription)
-    }
-
-    fn check_lease(&mut self, subscription: &str) -> Result<()> {
-        self.conn.check_lease(subscription)
-    }
-
-    fn took_lease_here(&mut self, subscription: &str) -> Result<bool> {
-        Ok(self.conn.lease_taken_on(subscription) == Some(self.conn.server()?))
+    fn leases(&mut self) -> &mut dyn LeaseMemory {
+        &mut self.conn
     }
 
     async fn renew(&mut self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
         lease::renew(&mut self.conn, &lease, epoch).await
     }
 
-    async fn release(&mut self, subscription: String, epoch: Epoch, clean: bool) -> Result<()> {
+    async fn release(&mut self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
         let mut tx = self.conn.begin().await?;
-        let released = lease::release(&mut tx, &subscription, epoch, clean).await;
+        let released = lease::release(&mut tx, &name, epoch, clean).await;
         tx.finish(released).await
     }
 
-    async fn pause(&mut self, subscription: String, reason: Option<String>) -> Result<()> {
+    async fn pause(&mut self, name: String, reason: Option<String>) -> Result<()> {
         let mut tx = self.conn.begin().await?;
-        let paused = operator::pause(&mut tx, &subscription, reason.as_deref()).await;
+        let paused = operator::pause(&mut tx, &name, reason.as_deref()).await;
         tx.finish(paused).await
     }
 
-    async fn pause_as_owner(
-        &mut self,
-        subscription: String,
-        epoch: Epoch,
-        reason: String,
-    ) -> Result<Settled> {
+    async fn pause_as_owner(&mut self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
         let mut tx = self.conn.begin().await?;
-        let paused = operator::pause_as_owner(&mut tx, &subscription, epoch, &reason).await;
+        let paused = operator::pause_as_owner(&mut tx, &name, epoch, &reason).await;
         tx.finish(paused).await
     }
 
-    async fn halt(&mut self, subscription: String, epoch: Epoch, reason: String) -> Result<Settled> {
+    async fn halt(&mut self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
         let mut tx = self.conn.begin().await?;
-        let halted = operator::halt(&mut tx, &subscription, epoch, &reason).await;
+        let halted = operator::halt(&mut tx, &name, epoch, &reason).await;
         tx.finish(halted).await
     }
 
@@ -172,7 +137,7 @@ impl RowConnection for MySqlRowConnection<'_> {
     }
 
     async fn list(&mut self, rows_max: usize) -> Result<Vec<RowId>> {
-        let list = self.rows.sql.list.replace("{most}", &rows_max.to_string());
+        let list = self.rows.sql.list.replace("{rows_max}", &rows_max.to_string());
         let found = self.conn.session()?.autocommit(Access::Reads, &list, Params::new()).await?;
         found.iter().map(read::id).collect()
     }
@@ -181,29 +146,22 @@ impl RowConnection for MySqlRowConnection<'_> {
         read::read(self.conn.session()?, &self.rows.sql, ids, budget, which).await
     }
 
-    async fn mark(
-        &mut self,
-        subscription: &str,
-        epoch: Epoch,
-        rows: &[(RowId, i64)],
-    ) -> Result<HashMap<RowId, RowClaim>> {
+    async fn mark(&mut self, owner: Owner<'_>, rows: &[SeenRow]) -> Result<Claims> {
         match &self.rows.marks {
-            Some(marks) => read::mark(self.conn.session()?, marks, subscription, epoch, rows).await,
-            None => Ok(HashMap::new()),
+            Some(marks) => read::mark(self.conn.session()?, marks, owner, rows).await,
+            None => Ok(Claims::new()),
         }
     }
 
-    async fn record(
-        &mut self,
-        settlement: &Settlement,
-        plan: Arc<SettlePlan>,
-        is_noted: bool,
-    ) -> Result<Option<usize>> {
-        let changed = settle::record(&self.rows.sql, self.conn.session()?, settlement, &plan).await?;
-        if is_noted && changed == Some(plan.rows()) {
-            retention::note(self.conn.session()?, &self.rows.sql, &plan.done.ids).await;
+    async fn record(&mut self, settlement: &Settlement, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
+        settle::record(&self.rows.sql, self.conn.session()?, settlement, &plan).await
+    }
+
+    async fn note_delivered(&mut self, ids: &[String]) {
+        // The rows are settled already, so a lost connection is not an error here.
+        if let Ok(session) = self.conn.session() {
+            retention::note(session, &self.rows.sql, ids).await;
         }
-        Ok(changed)
     }
     async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {
         inbox::purge(&mut self.conn, &purge).await

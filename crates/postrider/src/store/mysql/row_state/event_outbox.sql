@@ -1,4 +1,4 @@
--- Seed 002: domain events waiting to be published downstream. Times are UTC.
+-- Layout event_outbox: domain events that wait to be published. Times are UTC.
 CREATE TABLE {table} (
     id              BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     event_key       CHAR(36) NOT NULL,

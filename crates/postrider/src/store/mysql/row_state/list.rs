@@ -1,7 +1,7 @@
-//! Looking for rows, each question on the index its layout has for it.
+//! Searching rows, with the indexes of each layout.
 //!
-//! Only what is asked for stands in the statement: a condition that is always true would keep these servers from their
-//! indexes. Texts are compared as the table's collation has it.
+//! A statement contains only the requested conditions: with a condition that is always true, these servers would not use
+//! their indexes. Texts are compared by the table's collation.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};
@@ -10,15 +10,15 @@ use super::super::failure::failed;
 use super::super::list::{Conditions, EXPLAIN, moment, plan_line};
 use super::super::row::{self, get, get_opt};
 use super::super::session::Params;
-use super::migrate::not_here;
+use super::migrate::layout_unsupported;
 use super::sql::{ByState, Search, Sql};
 use crate::layout::RowTable;
-use crate::store::row_state::unlisted;
+use crate::store::row_state::search_unsupported;
 use crate::store::search::text;
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Result, Timestamp};
 
-/// A row that holds no JSON, in a column that allows it, has nothing in it.
+/// A payload that is not JSON never matches.
 const CONTAINS: &str = "CASE WHEN JSON_VALID(t.payload) THEN JSON_CONTAINS(t.payload, ?) ELSE FALSE END";
 
 /// A statement and its parameters.
@@ -33,7 +33,7 @@ fn statement(search: &Search, filter: &EventFilter) -> Statement {
     }
 }
 
-/// The newest of each state, and of these the newest.
+/// The newest rows of each state, merged.
 fn of_every_state(search: &Search, by_state: ByState, filter: &EventFilter) -> Statement {
     let (texts, mut values): (Vec<_>, Vec<_>) =
         by_state.states.iter().map(|state| one(search, filter, Some(state))).unzip();
@@ -44,7 +44,7 @@ fn of_every_state(search: &Search, by_state: ByState, filter: &EventFilter) -> S
 
 fn one(search: &Search, filter: &EventFilter, status: Option<&str>) -> Statement {
     let aggregate = filter.aggregate.as_ref();
-    let mut asked = Conditions::default()
+    let mut conditions = Conditions::default()
         .when(search.aggregate[0], aggregate.map(|aggregate| &aggregate.kind))
         .when(search.aggregate[1], aggregate.map(|aggregate| &aggregate.id))
         .when("t.status = ?", status)
@@ -52,8 +52,8 @@ fn one(search: &Search, filter: &EventFilter, status: Option<&str>) -> Statement
         .when(concat!("t.created_at >= ", moment!()), filter.since.map(Timestamp::as_micros))
         .when(concat!("t.created_at <= ", moment!()), filter.until.map(Timestamp::as_micros))
         .when(CONTAINS, filter.contains.as_ref().map(ToString::to_string));
-    asked.params.push(filter.events_max.into());
-    (search.statement.replace("{asked}", &asked.sql), asked.params)
+    conditions.params.push(filter.events_max.into());
+    (search.statement.replace("{conditions}", &conditions.sql), conditions.params)
 }
 
 /// The newest rows that pass a filter, newest first.
@@ -62,36 +62,36 @@ pub(super) async fn list(
     table: &RowTable,
     filter: &EventFilter,
 ) -> Result<Vec<ListedEvent>> {
-    ask(client, table, "", filter).await?.into_iter().map(listed).collect()
+    run(client, table, "", filter).await?.into_iter().map(listed).collect()
 }
 
-/// How the database finds them.
+/// The query plan of the search.
 pub(super) async fn plan(client: &mut Conn, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
-    Ok(ask(client, table, EXPLAIN, filter).await?.iter().map(plan_line).collect())
+    Ok(run(client, table, EXPLAIN, filter).await?.iter().map(plan_line).collect())
 }
 
-async fn ask(client: &mut Conn, table: &RowTable, before: &str, filter: &EventFilter) -> Result<Vec<Row>> {
-    let sql = Sql::of(table.layout).ok_or_else(|| not_here(table.layout))?;
-    let search = sql.search.ok_or_else(unlisted)?;
+async fn run(client: &mut Conn, table: &RowTable, before: &str, filter: &EventFilter) -> Result<Vec<Row>> {
+    let sql = Sql::of(table.layout).ok_or_else(|| layout_unsupported(table.layout))?;
+    let search = sql.search.ok_or_else(search_unsupported)?;
     let (text, values) = statement(&search, filter);
     let index = search.by_state.filter(|_| filter.aggregate.is_none()).map(|by_state| by_state.index);
-    // MariaDB rather reads and sorts a whole table whose rows are all in one state, however few are wanted.
-    let forced = match index {
+    // MariaDB would read and sort the whole table if all its rows have the same state, even for a small limit.
+    let index_hint = match index {
         Some(index) if has_index(client, table, index).await? => format!("FORCE INDEX (`{index}`)"),
         _ => String::new(),
     };
-    let sql = table.put_into_mysql(&format!("{before}{}", text.replace("{forced}", &forced)));
+    let sql = table.put_into_mysql(&format!("{before}{}", text.replace("{index_hint}", &index_hint)));
     client.exec(sql, values).await.map_err(failed)
 }
 
-/// Whether the table has an index; one that Postrider did not make may lack it.
+/// Whether the table has an index. A table that Postrider did not create may lack it.
 async fn has_index(client: &mut Conn, table: &RowTable, index: &str) -> Result<bool> {
-    // Index: the dictionary's own, by name.
+    // Index: those of the data dictionary.
     let sql = "SELECT COUNT(*) > 0 FROM information_schema.statistics
                WHERE table_schema = ? AND table_name = ? AND index_name = ?";
     let index = table.put_into_mysql(index);
-    let asked = (table.schema.as_str(), table.name.as_str(), index.as_str());
-    Ok(client.exec_first(sql, asked).await.map_err(failed)?.unwrap_or(false))
+    let names = (table.schema.as_str(), table.name.as_str(), index.as_str());
+    Ok(client.exec_first(sql, names).await.map_err(failed)?.unwrap_or(false))
 }
 
 fn listed(mut row: Row) -> Result<ListedEvent> {

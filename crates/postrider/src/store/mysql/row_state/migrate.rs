@@ -1,25 +1,28 @@
-//! Making the tables, and comparing tables that are there already with what they should be.
+//! Creating the tables, and comparing existing tables with their layout.
 
 use super::super::migrate::{lock, unlock};
 use super::super::row::{get, get_opt};
 use super::super::server::Product;
 use super::super::session::{Access, Params, Session, params};
-use super::names::Names;
-use super::sql::{Ids, Sql};
+use super::sql::{Ids, Names, Sql};
 use super::{custom, views};
 use crate::layout::{
     Ability, Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare,
 };
 use crate::store::row_state::tables::{
-    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
+    RowExtras, RowsMigrated, check_names, check_owner, missing, missing_custom, other_layout, refuse_harmful,
+    with_migrate_hint,
 };
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Ident, Result};
 
-/// Every migration of our own tables, oldest first. A released one never changes. Each may be run again where it broke
-/// off: on these servers every CREATE is committed at once.
-const MIGRATIONS: &[&str] =
-    &[include_str!("ledger.sql"), include_str!("refused.sql"), include_str!("../migrations/0003_inbox.sql")];
+/// Every migration of Postrider's own tables, oldest first. A released one never changes. These servers commit every CREATE
+/// at once, so an interrupted migration can be run again.
+const MIGRATIONS: &[&str] = &[
+    concat!(include_str!("ledger.sql"), "\n", include_str!("../migrations/0001_leases.sql")),
+    include_str!("refused.sql"),
+    include_str!("../migrations/0003_inbox.sql"),
+];
 
 /// The database, and the table that records these migrations. Not that of the default layout: the two never share a
 /// database.
@@ -33,31 +36,36 @@ CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
 
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
-const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
+const AGGREGATE_INDEX: &str =
+    "CREATE INDEX `idx_{name}_aggregate` ON {table} (aggregate_type, aggregate_id);";
 
-/// The statement that makes the table of a layout; none for a mapped table.
+/// The statement that creates the table of a layout; `None` for a mapped table.
 ///
 /// # Errors
 /// [`Code::LayoutDiffers`] if the layout does not exist on these servers.
 fn table_of(layout: RowLayout) -> Result<Option<&'static str>> {
-    Ok(Sql::of(layout).ok_or_else(|| not_here(layout))?.create)
+    Ok(Sql::of(layout).ok_or_else(|| layout_unsupported(layout))?.create)
 }
 
-/// The error of a layout that these databases do not have.
-pub(super) fn not_here(layout: RowLayout) -> Error {
+/// The error for a layout that does not exist on these servers.
+pub(super) fn layout_unsupported(layout: RowLayout) -> Error {
     let what = format!("there is no layout {} on MySQL and MariaDB", layout.name());
     Error::new(Code::LayoutDiffers, what)
         .with_hint("it exists for PostgreSQL only; use event_outbox or outbox_events")
 }
 
-fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
-    table.layout.shapes_on(match session.server.product {
+fn dialect(session: &Session) -> Dialect {
+    match session.server.product {
         Product::MySql => Dialect::MySql,
         Product::MariaDb => Dialect::MariaDb,
-    })
+    }
 }
 
-/// The SQL of all of it, to be run with another tool: the layout's table and ours.
+fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
+    table.layout.shapes_on(dialect(session))
+}
+
+/// All migrations as SQL, for use with another tool: the layout's table and Postrider's.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     let mut layout_sql = table_of(table.layout)?.unwrap_or_default().to_owned();
     if extras.aggregate_index {
@@ -68,20 +76,20 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
     let views =
         if table.layout.has(Ability::Views) { table.put_into_mysql(&views::all()) } else { String::new() };
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
-        let (begin, named) = if version == 1 {
-            (format!("{layout_sql}\n{MIGRATIONS_TABLE}"), naming(table))
+        let (preamble, record) = if version == 1 {
+            (format!("{layout_sql}\n{MIGRATIONS_TABLE}"), record_table(table))
         } else {
             Default::default()
         };
         let views = if version == LATEST { views.as_str() } else { "" };
-        let sql = format!("{begin}{}\n\n{views}{named}{}\n", sql.trim_end(), entry(version));
-        Migration { version, sql: schema.put_into_mysql(&typed(table, &sql)) }
+        let sql = format!("{preamble}{}\n\n{views}{record}{}\n", sql.trim_end(), entry(version));
+        Migration { version, sql: schema.put_into_mysql(&with_id_type(table, &sql)) }
     });
     Ok(steps.collect())
 }
 
-/// The statement with the type of ids put in.
-fn typed(table: &RowTable, sql: &str) -> String {
+/// The statement with `{id_type}` replaced.
+fn with_id_type(table: &RowTable, sql: &str) -> String {
     let ids = if table.map.is_some() { Ids::Texts } else { Ids::Numbers };
     sql.replace("{id_type}", ids.sql_type())
 }
@@ -92,8 +100,8 @@ fn entry(version: i64) -> String {
     )
 }
 
-/// Says which table ours are about. The names are checked ones, so they need no care in quotes.
-fn naming(table: &RowTable) -> String {
+/// Records which table Postrider's tables belong to. The names are checked identifiers, so they need no escaping.
+fn record_table(table: &RowTable) -> String {
     format!(
         "INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}')
          ON DUPLICATE KEY UPDATE only_one = 1;\n",
@@ -103,8 +111,8 @@ fn naming(table: &RowTable) -> String {
     )
 }
 
-/// Makes what is missing. Tables that are there are compared and left alone; before anything is made it is refused
-/// what will not do. Where it breaks off it goes on the next time.
+/// Creates what is missing. Existing tables are compared and not altered; a table with harmful differences is refused before
+/// anything is created. An interrupted migration continues the next time.
 pub(super) async fn migrate(
     session: &mut Session,
     table: &RowTable,
@@ -149,16 +157,16 @@ async fn apply(
         session.several(Access::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
     }
     for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
-        let (preamble, named) =
-            if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
-        let own = format!("{preamble}{sql}\n{named}{}", entry(version));
-        session.several(Access::Writes, &typed(table, &own)).await?;
+        let (preamble, record) =
+            if version == 1 { (MIGRATIONS_TABLE, record_table(table)) } else { Default::default() };
+        let step = format!("{preamble}{sql}\n{record}{}", entry(version));
+        session.several(Access::Writes, &with_id_type(table, &step)).await?;
     }
     let is_new = table.layout.has(Ability::Views) && !created.is_empty();
     let mut differences = found.unwrap_or_default();
     if extras.views || is_new {
         // They count the rows of the inbox, so they come after it.
-        differences.extend(views::make(session, table).await?);
+        differences.extend(views::create(session, table).await?);
     }
     check_table(session, table).await?;
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
@@ -170,44 +178,45 @@ async fn has_aggregate_index(session: &mut Session, table: &RowTable) -> Result<
     holds(session, condition, params![table.schema.as_str(), table.name.as_str(), index]).await
 }
 
-/// The schema of a database beside that of this program.
+/// The schema version of a database, and the version that this program needs.
 pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
     Ok(Schema { found: version(session).await?, needed: LATEST })
 }
 
-/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on. From
-/// here on the session's statements are about the table.
+/// Refuses a database without Postrider's tables, with those of another outbox, or with a table that does not match its
+/// layout. From then on the session's statements use this table.
 pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTable) -> Result<()> {
     let place = format!("the database {}", session.schema().as_str());
-    schema::check(&place, version(session).await?, LATEST).map_err(|error| hinted(error, table))?;
+    schema::check(&place, version(session).await?, LATEST)
+        .map_err(|error| with_migrate_hint(error, table))?;
     check_table(session, table).await?;
     refuse_harmful(table, &differences(session, table).await?)?;
     let own_limit = "columns WHERE table_schema = ? AND table_name = ? AND column_name = 'max_attempts'";
     let own_limit = holds(session, own_limit, params![table.schema.as_str(), table.name.as_str()]).await?;
     let has_own_limit = own_limit && table.layout.has(Ability::RowLimitColumn);
-    let table = custom::learnt(session, table).await?;
+    let table = custom::inspect(session, table).await?;
     session.set_rows(Names { table, has_own_limit });
     Ok(())
 }
 
-/// How the table differs from the layout; one that is missing is a difference too.
+/// How the table differs from the layout. A missing table is a difference, too.
 pub(super) async fn differences(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
     match (found(session, table).await?, shapes(session, table).first()) {
         (Some(different), _) => Ok(different),
-        (_, None) => Err(not_here(table.layout)),
+        (_, None) => Err(layout_unsupported(table.layout)),
         (None, Some(shape)) => Ok(vec![missing(table, shape)]),
     }
 }
 
-/// Refuses a ledger that is about another table.
+/// Refuses Postrider's tables if they belong to another table.
 async fn check_table(session: &mut Session, table: &RowTable) -> Result<()> {
     let sql = "SELECT layout, table_schema, table_name FROM {schema}.row_table";
     let rows = session.autocommit(Access::Reads, sql, Params::new()).await?;
-    let reported = match rows.first() {
+    let recorded = match rows.first() {
         Some(row) => Some([get(row, 0)?, get(row, 1)?, get(row, 2)?]),
         None => None,
     };
-    check_about(session.schema().as_str(), reported, table)
+    check_owner(session.schema().as_str(), recorded, table)
 }
 
 async fn version(session: &mut Session) -> Result<i64> {
@@ -220,13 +229,13 @@ async fn version(session: &mut Session) -> Result<i64> {
     Ok(newest.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten().unwrap_or(0))
 }
 
-/// How an existing table differs; `None` if there is none. Index: the dictionary's own, by name.
+/// How an existing table differs; `None` if it does not exist. Index: those of the data dictionary.
 async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Difference>>> {
     let place = || params![table.schema.as_str(), table.name.as_str()];
     let engine = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
     let engine = session.autocommit(Access::Reads, engine, place()).await?;
     let Some(engine) = engine.first() else {
-        return Ok(table.map.is_some().then(|| vec![custom::missing(table)]));
+        return Ok(table.map.is_some().then(|| vec![missing_custom(table)]));
     };
     let engine: Option<String> = get(engine, 0)?;
     let all = columns(session, table).await?;
@@ -241,7 +250,7 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
     }
     let mut different = match (&table.map, shapes(session, table).first()) {
         (Some(map), _) => custom::differences(session, table, map, &all).await?,
-        (None, Some(shape)) => compare(table, shape, &all, &keys),
+        (None, Some(shape)) => compare(table, shape, dialect(session), &all, &keys),
         (None, None) => return Ok(None),
     };
     if engine.as_deref().is_none_or(|engine| !engine.eq_ignore_ascii_case("InnoDB")) {
@@ -249,12 +258,12 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
         let what = format!(
             "{name} uses the engine {engine}, not InnoDB: it supports neither transactions nor row locks"
         );
-        different.insert(0, Difference { what, is_harmful: true });
+        different.insert(0, Difference::harmful(what));
     }
     Ok(Some(different))
 }
 
-/// The columns of a table. Index: the dictionary's own, by name.
+/// The columns of a table. Index: those of the data dictionary.
 pub(super) async fn columns(session: &mut Session, table: &RowTable) -> Result<Vec<FoundColumn>> {
     let columns = "SELECT column_name, column_type, is_nullable = 'YES',
                           column_default IS NOT NULL AND column_default <> 'NULL' OR extra LIKE '%auto_increment%'
@@ -276,7 +285,7 @@ pub(super) async fn columns(session: &mut Session, table: &RowTable) -> Result<V
     Ok(all)
 }
 
-/// Numbers without the width that only some versions print.
+/// The type of a number without its display width, which only some versions print.
 fn without_width(sql_type: String) -> String {
     match sql_type.split_once('(') {
         Some((base, rest)) if base.ends_with("int") => {
@@ -290,7 +299,7 @@ pub(super) async fn is_table(session: &mut Session, schema: &str, name: &str) ->
     holds(session, "tables WHERE table_schema = ? AND table_name = ?", params![schema, name]).await
 }
 
-/// Whether the dictionary has what is asked for.
+/// Whether the data dictionary has a matching row.
 pub(super) async fn holds(session: &mut Session, condition: &str, values: Params) -> Result<bool> {
     let sql = format!("SELECT 1 FROM information_schema.{condition} LIMIT 1");
     Ok(!session.autocommit(Access::Reads, &sql, values).await?.is_empty())

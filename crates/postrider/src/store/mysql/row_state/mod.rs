@@ -1,15 +1,13 @@
 //! The store of a table with a state per row: `event_outbox`, `outbox_events`, or a table with a column map.
 //!
-//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements
-//! and the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
-//! Times of the table are UTC: a `DATETIME` that a writer left to its default is in the time zone of the writer's
-//! session.
+//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements and
+//! the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md. Times in the
+//! table must be UTC; the default of a `DATETIME` column uses the time zone of the writer's session.
 
 mod connection;
 mod custom;
 mod list;
 mod migrate;
-mod names;
 mod read;
 mod retention;
 mod settle;
@@ -18,32 +16,34 @@ mod tx;
 mod views;
 
 pub(super) use migrate::check;
-pub(super) use names::Names;
-pub(super) use sql::adopt;
+pub(super) use sql::{Names, adopt};
 
 use self::connection::MySqlRows;
 use self::sql::Sql;
 use super::connect::MySqlConfig;
 use super::connection::SharedConnection;
+use super::event_counts;
 use super::row::get;
 use super::session::{Access, Params};
-use super::tally as counted;
 use crate::layout::{Difference, RowTable};
+use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
-use crate::store::{EventFilter, ListedEvent, Migration, RowExtras, RowsMigrated, Schema, Tally, TallyBy};
+use crate::store::{
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, RowExtras, RowsMigrated, Schema,
+};
 use crate::{Ident, Result};
 
 /// An outbox in a table with a state per row, on MySQL or MariaDB. Clones share its connections.
 pub type MySqlRowStore = RowStateStore<MySqlRows>;
 
 impl RowStateStore<MySqlRows> {
-    /// Makes the table of the layout if there is none, and Postrider's own tables beside it, in the database of the
-    /// config. A table that is there is compared and never altered; `extras` are made where they are missing. Safe to
-    /// run again. These servers commit every CREATE at once: what broke off is completed by running it again.
+    /// Creates the table of the layout if it does not exist, and Postrider's own tables, in the database of the config. An
+    /// existing table is compared and never altered; missing `extras` are created. It is safe to run again. These servers
+    /// commit every CREATE at once, so an interrupted migration is completed by running it again.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table cannot be worked on, the database holds another
-    /// outbox, or the layout is not for these servers. Nothing was changed.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table does not match its layout, the database contains
+    /// another outbox, or the layout does not exist on these servers. Nothing was changed.
     pub async fn migrate(config: &MySqlConfig, table: &RowTable, extras: RowExtras) -> Result<RowsMigrated> {
         migrate::migrate(&mut config.connect_unchecked().await?, table, extras).await
     }
@@ -51,16 +51,16 @@ impl RowStateStore<MySqlRows> {
     /// How the table differs from the layout. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub async fn differences(config: &MySqlConfig, table: &RowTable) -> Result<Vec<Difference>> {
         migrate::differences(&mut config.connect_unchecked().await?, table).await
     }
 
-    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0
-    /// where the layout has no such mark.
+    /// How many rows other publishers have marked as being published, now or before a crash. 0 if the layout has no such
+    /// state. Changes nothing.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
     pub async fn foreign_claims(config: &MySqlConfig, table: &RowTable) -> Result<u64> {
         let Some(marks) = Sql::of(table.layout).and_then(|sql| sql.marks) else { return Ok(0) };
         let connection = SharedConnection::new(config.with_rows(table.clone()));
@@ -72,8 +72,8 @@ impl RowStateStore<MySqlRows> {
     /// The newest rows that pass a filter, newest first. Changes nothing.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for these servers, or what the
-    /// database says.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on these servers, and errors
+    /// of the database.
     pub async fn list(
         config: &MySqlConfig,
         table: &RowTable,
@@ -82,7 +82,7 @@ impl RowStateStore<MySqlRows> {
         list::list(&mut config.client().await?, table, filter).await
     }
 
-    /// How the database finds those rows, in its own words.
+    /// The query plan of that search, as the database prints it.
     ///
     /// # Errors
     /// As [`MySqlRowStore::list`].
@@ -97,50 +97,57 @@ impl RowStateStore<MySqlRows> {
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub async fn schema(config: &MySqlConfig) -> Result<Schema> {
         migrate::schema(&mut config.connect_unchecked().await?).await
     }
 
-    /// Every migration, oldest first, to be run with another tool.
+    /// Every migration, oldest first, for use with another tool.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for these servers.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on these servers.
     pub fn migrations(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
         migrate::all(schema, table, extras)
     }
 
-    /// Rows counted by type, hour or producer: `groups_max` groups at most. Reads the whole table, and changes nothing.
+    /// Rows counted by type, hour or producer, in at most `groups_max` groups. Reads the whole table; changes nothing.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(
+    pub async fn count_events(
         config: &MySqlConfig,
         table: &RowTable,
-        by: TallyBy,
+        by: CountBy,
         groups_max: usize,
-    ) -> Result<Tally> {
-        let sql = Sql::of(table.layout).ok_or_else(|| migrate::not_here(table.layout))?;
-        counted::tally(&mut config.with_rows(table.clone()).connect().await?, by, groups_max, sql.tally).await
+    ) -> Result<EventCounts> {
+        let sql = Sql::of(table.layout).ok_or_else(|| migrate::layout_unsupported(table.layout))?;
+        event_counts::count_events(
+            &mut config.with_rows(table.clone()).connect().await?,
+            by,
+            groups_max,
+            sql.event_states,
+        )
+        .await
     }
 
     /// Connects to a database that was migrated.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there,
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on, and what
-    /// [`MySqlStore::connect`](super::MySqlStore::connect) says of a server, positions aside.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist,
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table does not match its layout, and the
+    /// errors of [`MySqlStore::connect`](super::MySqlStore::connect) about a server, except those about positions.
     pub async fn connect(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         let store = Self::unconnected(config, table)?;
-        store.0.dialect.settler.lock().await?;
+        store.0.dialect.connections.lock(Role::Settler).await?;
         Ok(store)
     }
 
-    /// A database that may be away: every connection is made when it is needed, and checked then.
+    /// A store without a connection yet: each connection is opened and checked when it is needed, so the database may be
+    /// unavailable now.
     ///
     /// # Errors
     /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if the table is shared and its layout has no state
-    /// for a row being published, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for these
+    /// for a row being published, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on these
     /// servers.
     pub fn unconnected(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         MySqlRows::new(config, table).map(Self::of)

@@ -1,4 +1,4 @@
--- Seed 004: events with a state that says who is at work.
+-- Layout outbox_events: events with a state for rows that are being published.
 CREATE TABLE {table} (
     id              BIGINT AUTO_INCREMENT PRIMARY KEY,
     aggregate_type  VARCHAR(255) NOT NULL,

@@ -1,4 +1,4 @@
-//! Rows by id, as far as a budget goes, with their payloads; and the marks on them.
+//! Reads rows by id within a budget, and marks them.
 
 use std::collections::HashMap;
 
@@ -9,23 +9,24 @@ use super::super::page::payload_limit;
 use super::super::row::{get, get_opt};
 use super::super::session::{Access, Params, Session, params};
 use super::sql::{Ids, Marks, Sql};
-use crate::store::row_state::lost;
-use crate::store::row_state::read::{Body, Read, RowState, Which, about};
-use crate::store::row_state::refused::counted;
-use crate::store::row_state::session_rows::{RowClaim, RowId};
-use crate::store::{Budget, Epoch};
+use crate::store::Budget;
+use crate::store::row_state::dialect::{Owner, SeenRow};
+use crate::store::row_state::lease_lost;
+use crate::store::row_state::read::{EventColumns, Read, RowState, Which, aggregate};
+use crate::store::row_state::refused::attempts_after_mark;
+use crate::store::row_state::session_rows::{Claims, RowClaim, RowId};
 use crate::{Code, Error, Result, Timestamp};
 
-/// An id as text.
+/// The id in the first column.
 pub(super) fn id(row: &Row) -> Result<RowId> {
-    text_id(row).map(RowId::from)
+    text_id(row, 0).map(RowId::from)
 }
 
-/// The same, as our own tables have it: a number or a text.
-pub(super) fn text_id(row: &Row) -> Result<String> {
-    match row.as_ref(0) {
-        Some(Value::Bytes(_)) => get::<String>(row, 0),
-        _ => get::<i64>(row, 0).map(|id| id.to_string()),
+/// An id as text: the column contains numbers or texts.
+pub(super) fn text_id(row: &Row, column: usize) -> Result<String> {
+    match row.as_ref(column) {
+        Some(Value::Bytes(_)) => get::<String>(row, column),
+        _ => get::<i64>(row, column).map(|id| id.to_string()),
     }
 }
 
@@ -37,29 +38,29 @@ pub(super) async fn read(
     budget: Budget,
     which: Which,
 ) -> Result<Read> {
-    let asked = sql.ids.listed(ids.iter().map(|id| &**id));
-    let small = payload_limit(budget).to_string();
-    let statement = sql.read.replace("{payload_max}", &small).replace("{ids}", &asked);
+    let listed = sql.ids.listed(ids.iter().map(|id| &**id));
+    let payload_max = payload_limit(budget).to_string();
+    let statement = sql.read.replace("{payload_max}", &payload_max).replace("{ids}", &listed);
     let mut found: HashMap<RowId, Row> = HashMap::new();
     for row in session.autocommit(Access::Reads, &statement, Params::new()).await? {
         found.insert(id(&row)?, row);
     }
     let in_order = ids.iter().filter_map(|id| found.remove(id));
-    let mut read = Read::of(in_order, budget, which, state, body)?;
-    let bare = read.bare();
-    if !bare.is_empty() {
-        let statement = sql.payloads.replace("{ids}", &sql.ids.listed(bare));
+    let mut read = Read::of(in_order, budget, which, state, columns)?;
+    let lacking_payload = read.lacking_payload();
+    if !lacking_payload.is_empty() {
+        let statement = sql.payloads.replace("{ids}", &sql.ids.listed(lacking_payload));
         let mut payloads = HashMap::new();
         for row in session.autocommit(Access::Reads, &statement, Params::new()).await? {
             payloads.insert(id(&row)?.to_string(), Bytes::from(get::<Vec<u8>>(&row, 1)?));
         }
-        read.complete(payloads)?;
+        read.add_payloads(payloads)?;
     }
     Ok(read)
 }
 
 fn state(row: &Row) -> Result<RowState> {
-    let is_bare = matches!(row.as_ref(6), None | Some(Value::NULL));
+    let lacks_payload = matches!(row.as_ref(6), None | Some(Value::NULL));
     Ok(RowState {
         id: id(row)?,
         attempts: number(row, 13)?,
@@ -67,11 +68,11 @@ fn state(row: &Row) -> Result<RowState> {
         is_due: get_opt::<i64>(row, 14)? == Some(1),
         is_open: get_opt::<i64>(row, 15)? == Some(1),
         bytes: usize::try_from(get_opt::<i64>(row, 7)?.unwrap_or(0)).unwrap_or(0),
-        is_bare,
+        lacks_payload,
     })
 }
 
-/// A number that may be larger than it should.
+/// A number. A value beyond the type counts as the largest.
 fn number(row: &Row, column: usize) -> Result<i64> {
     match row.as_ref(column) {
         Some(Value::UInt(number)) => Ok(i64::try_from(*number).unwrap_or(i64::MAX)),
@@ -79,68 +80,67 @@ fn number(row: &Row, column: usize) -> Result<i64> {
     }
 }
 
-fn body(mut row: Row) -> Result<Body> {
+fn columns(mut row: Row) -> Result<EventColumns> {
     let payload: Option<Vec<u8>> = match row.take_opt(6) {
         Some(Ok(payload)) => payload,
         _ => return Err(Error::new(Code::RowDamaged, "the payload cannot be read")),
     };
-    Ok(Body {
+    Ok(EventColumns {
         event_key: get(&row, 1)?,
         event_type: get(&row, 2)?,
-        aggregate: about(get(&row, 3)?, get(&row, 4)?),
+        aggregate: aggregate(get(&row, 3)?, get(&row, 4)?),
         key: get(&row, 5)?,
         payload: payload.map(Bytes::from).unwrap_or_default(),
         headers: get(&row, 8)?,
         created: get_opt::<i64>(&row, 9)?.map(Timestamp::from_micros),
-        // Only tables of any process's need it.
+        // Only the statement for mapped tables has this column.
         read_at: if row.len() > 16 { get_opt::<i64>(&row, 16)?.map(Timestamp::from_micros) } else { None },
         topic: get(&row, 10)?,
         producer: get(&row, 12)?,
     })
 }
 
-/// Marks rows as being published, by compare and set. Answers which were won.
+/// Marks rows as being published, by compare and set. Returns those that were marked.
 pub(super) async fn mark(
     session: &mut Session,
     marks: &Marks,
-    subscription: &str,
-    epoch: Epoch,
-    rows: &[(RowId, i64)],
-) -> Result<HashMap<RowId, RowClaim>> {
+    owner: Owner<'_>,
+    rows: &[SeenRow],
+) -> Result<Claims> {
     let mut tx = session.begin().await?;
-    let won = async {
-        // The lock keeps a takeover waiting until the claim is written down. Index: the primary key (name).
+    let claims = async {
+        // A takeover waits for this lock until the claim is recorded. Index: the primary key (name).
         let fence =
             "SELECT epoch FROM {schema}.subscriptions WHERE name = ? AND epoch = ? LOCK IN SHARE MODE";
-        if tx.query(fence, params![subscription, epoch.0]).await?.is_empty() {
-            return Err(lost());
+        if tx.query(fence, params![owner.subscription, owner.epoch.0]).await?.is_empty() {
+            return Err(lease_lost());
         }
-        let asked = marks.lock.replace("{ids}", &Ids::Numbers.listed(rows.iter().map(|(id, _)| &**id)));
+        let lock = marks.lock.replace("{ids}", &Ids::Numbers.listed(rows.iter().map(|(id, _)| &**id)));
         let seen: HashMap<&str, i64> = rows.iter().map(|(id, attempts)| (&**id, *attempts)).collect();
-        let mut won: Vec<(RowId, i64)> = Vec::new();
-        for row in tx.query(&asked, Params::new()).await? {
+        let mut marked: Vec<SeenRow> = Vec::new();
+        for row in tx.query(&lock, Params::new()).await? {
             let (id, attempts) = (id(&row)?, get::<i64>(&row, 1)?);
             if seen.get(&*id) == Some(&attempts) {
-                won.push((id, counted(attempts)));
+                marked.push((id, attempts_after_mark(attempts)));
             }
         }
-        if won.is_empty() {
-            return Ok(HashMap::new());
+        if marked.is_empty() {
+            return Ok(Claims::new());
         }
-        // Whole seconds: the layout's column has no more.
+        // Whole seconds, as in the layout's column.
         let clock = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP())";
-        let clock = tx.query_opt(clock, Params::new()).await?.ok_or_else(lost)?;
+        let clock = tx.query_opt(clock, Params::new()).await?.ok_or_else(lease_lost)?;
         let at = get::<i64>(&clock, 0)?;
-        let mark = marks.mark.replace("{ids}", &Ids::Numbers.listed(won.iter().map(|(id, _)| &**id)));
+        let mark = marks.mark.replace("{ids}", &Ids::Numbers.listed(marked.iter().map(|(id, _)| &**id)));
         tx.execute(&mark, params![at]).await?;
-        let pairs: Vec<String> = won.iter().map(|(id, attempts)| format!("[{id},{attempts}]")).collect();
+        let pairs: Vec<String> = marked.iter().map(|(id, attempts)| format!("[{id},{attempts}]")).collect();
         let note = "INSERT INTO {schema}.row_claims (epoch, claimed_at, ids)
                     VALUES (?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'), ?)";
-        tx.execute(note, params![epoch.0, at, format!("[{}]", pairs.join(","))]).await?;
-        let number = tx.query_opt("SELECT LAST_INSERT_ID()", Params::new()).await?.ok_or_else(lost)?;
+        tx.execute(note, params![owner.epoch.0, at, format!("[{}]", pairs.join(","))]).await?;
+        let number = tx.query_opt("SELECT LAST_INSERT_ID()", Params::new()).await?.ok_or_else(lease_lost)?;
         let (number, at) = (get::<i64>(&number, 0)?, Timestamp::from_micros(at));
-        Ok(won.into_iter().map(|(id, attempts)| (id, RowClaim { at, number, attempts })).collect())
+        Ok(marked.into_iter().map(|(id, attempts)| (id, RowClaim { at, number, attempts })).collect())
     }
     .await;
-    tx.finish(won).await
+    tx.finish(claims).await
 }

@@ -1,4 +1,4 @@
--- Rows whose outcome their table refuses to record, by a CHECK or a trigger. The reason stands in row_notes.
+-- Rows whose outcome the table refuses to record, because of a CHECK or a trigger. The reason is in row_notes.
 CREATE TABLE IF NOT EXISTS {schema}.row_refused (
     row_id     {id_type} NOT NULL PRIMARY KEY,
     outcome    VARCHAR(16) NOT NULL CHECK (outcome IN ('delivered', 'given up')),

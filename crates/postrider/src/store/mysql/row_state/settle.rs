@@ -10,15 +10,15 @@ use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
 use crate::store::row_state::refused::Refused;
 use crate::{Code, Error, Result, Timestamp};
 
-/// What the transaction needs, put down beforehand: so that it goes out as a whole and a relay that stops in the
-/// middle leaves no lock behind.
-const REMEMBER: &str = "
+/// Sets the variables that the transaction uses. The transaction can then be sent as a whole: a relay that stops meanwhile
+/// leaves no lock behind.
+const SET_VARIABLES: &str = "
     SET @postrider_name = ?, @postrider_epoch = ?, @postrider_trial = ?, @postrider_deaths = ?,
-        @postrider_done = ?, @postrider_retried = ?, @postrider_ended = ?, @postrider_returned = ?,
+        @postrider_done = ?, @postrider_retried = ?, @postrider_given_up = ?, @postrider_unmarked = ?,
         @postrider_notes = ?, @postrider_changed = 0";
 
-/// It begins with the lock on the subscription's row: a takeover waits for it, or makes it find nothing, and then
-/// nothing else finds the epoch either. Index: the primary key (name).
+/// Locks the subscription's row: a takeover waits for it. If a takeover was first, the epoch has changed, `@postrider_owns` is
+/// 0, and the other statements change nothing. Index: the primary key (name).
 const FENCE: &str = "
     START TRANSACTION READ WRITE;
     UPDATE {schema}.subscriptions
@@ -28,13 +28,13 @@ const FENCE: &str = "
     FROM {schema}.subscriptions
     WHERE name = @postrider_name AND epoch = @postrider_epoch;";
 
-/// After each statement about rows.
+/// Follows each statement that changes rows.
 const COUNT: &str = "SET @postrider_changed = @postrider_changed + ROW_COUNT();";
 
 /// Indexes: the primary keys (row_id) and (number).
 const NOTES: &str = "
-    DELETE FROM {schema}.row_notes WHERE @postrider_owns = 1 AND row_id IN ({forgotten});
-    DELETE FROM {schema}.row_refused WHERE @postrider_owns = 1 AND row_id IN ({forgotten});
+    DELETE FROM {schema}.row_notes WHERE @postrider_owns = 1 AND row_id IN ({obsolete});
+    DELETE FROM {schema}.row_refused WHERE @postrider_owns = 1 AND row_id IN ({obsolete});
     DELETE FROM {schema}.row_claims WHERE @postrider_owns = 1 AND number IN ({claims});
     INSERT INTO {schema}.row_refused (row_id, outcome)
     SELECT r.i, r.r
@@ -55,7 +55,8 @@ const NOTES: &str = "
     COMMIT;
     SELECT @postrider_owns, @postrider_changed";
 
-/// A row of an outcome, as JSON for the server to take apart again.
+/// A row of an outcome, as JSON that the server reads with JSON_TABLE: id, time of the mark, attempts when marked, new
+/// attempts, time of the next attempt.
 #[derive(Debug, Serialize)]
 struct Changed<'a> {
     i: Id<'a>,
@@ -68,7 +69,7 @@ struct Changed<'a> {
     n: Option<i64>,
 }
 
-/// A note, in the same way.
+/// A note as JSON: id, key, destination, state, attempts, time of the next attempt, error, refused outcome.
 #[derive(Debug, Serialize)]
 struct Noted<'a> {
     i: Id<'a>,
@@ -86,7 +87,7 @@ struct Noted<'a> {
     r: Option<&'static str>,
 }
 
-/// An id of a row: a number, where they all are.
+/// The id of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
 enum Id<'a> {
@@ -103,15 +104,15 @@ impl<'a> Id<'a> {
     }
 }
 
-/// In the order of the primary key, in which a claim locks rows too.
+/// The rows of an outcome, in the order of the primary key: a claim locks rows in the same order.
 pub(super) fn outcome(ids: Ids, outcome: &OutcomeRows) -> Result<String> {
     let mut rows: Vec<Changed<'_>> = (0..outcome.ids.len())
-        .map(|place| Changed {
-            i: Id::of(ids, &outcome.ids[place]),
-            s: outcome.stamps[place].map(Timestamp::as_micros),
-            m: outcome.marked[place],
-            a: outcome.attempts[place],
-            n: outcome.next[place].map(Timestamp::as_micros),
+        .map(|index| Changed {
+            i: Id::of(ids, &outcome.ids[index]),
+            s: outcome.marked_at[index].map(Timestamp::as_micros),
+            m: outcome.marked_attempts[index],
+            a: outcome.attempts[index],
+            n: outcome.next_attempt_at[index].map(Timestamp::as_micros),
         })
         .collect();
     rows.sort_by_key(|row| row.i);
@@ -137,7 +138,7 @@ fn json(rows: &impl Serialize) -> Result<String> {
         .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause))
 }
 
-/// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
+/// Records a plan. Returns how many rows were changed; `None` if the lease was lost.
 pub(super) async fn record(
     sql: &Sql,
     session: &mut Session,
@@ -152,15 +153,15 @@ pub(super) async fn record(
         plan.trial_deaths,
         outcome(ids, &plan.done)?,
         outcome(ids, &plan.retried)?,
-        outcome(ids, &plan.ended)?,
-        outcome(ids, &plan.returned)?,
+        outcome(ids, &plan.given_up)?,
+        outcome(ids, &plan.unmarked)?,
         notes(ids, &plan.notes)?,
     ];
-    session.autocommit(Access::Reads, REMEMBER, values).await?;
+    session.autocommit(Access::Reads, SET_VARIABLES, values).await?;
     let answers = match session.several(Access::Writes, &statements(sql, plan)).await {
         Ok(answers) => answers,
         Err(error) => {
-            // An error leaves out what follows, the end of the transaction as well.
+            // After an error the server skips the other statements, including the COMMIT.
             _ = session.several(Access::Reads, "ROLLBACK").await;
             return Err(error);
         }
@@ -178,17 +179,17 @@ pub(super) async fn record(
 fn statements(sql: &Sql, plan: &SettlePlan) -> String {
     let ids = sql.ids;
     let mut statements = String::from(FENCE);
-    let outcomes = [&plan.done, &plan.retried, &plan.ended, &plan.returned];
-    for (_, statement) in outcomes.iter().zip(sql.outcomes).filter(|(rows, _)| !rows.ids.is_empty()) {
+    let outcomes = plan.outcomes().into_iter().zip(sql.outcomes);
+    for (_, statement) in outcomes.filter(|(rows, _)| !rows.ids.is_empty()) {
         statements.push_str(statement);
         statements.push(';');
         statements.push_str(COUNT);
     }
-    let claims: Vec<String> = plan.claims_over.iter().map(i64::to_string).collect();
+    let claims: Vec<String> = plan.finished_claims.iter().map(i64::to_string).collect();
     statements.push_str(
         &NOTES
             .replace("{id_type}", ids.sql_type())
-            .replace("{forgotten}", &ids.listed(plan.forgotten.iter().map(String::as_str)))
+            .replace("{obsolete}", &ids.listed(plan.obsolete_notes.iter().map(String::as_str)))
             .replace("{claims}", &Ids::Numbers.listed(claims.iter().map(String::as_str))),
     );
     statements

@@ -10,15 +10,14 @@ const VIEWS: &str = include_str!("views.sql");
 const THROUGHPUT: &str = include_str!("throughput.sql");
 const THROUGHPUT_WITH_INBOX: &str = include_str!("throughput_with_inbox.sql");
 
-/// Their statements, to be run with another tool. Whether there is an inbox was not checked.
+/// Their statements, for use with another tool, as for a database without an inbox.
 pub(super) fn all() -> String {
     format!("{VIEWS}{THROUGHPUT}")
 }
 
-/// Makes those that are missing. What is received is counted in Postrider's own inbox, and in a table `event_inbox` if there is one
-/// now. Answers which were there already
-/// and are something else.
-pub(super) async fn make(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
+/// Creates the missing views. Received events are counted in Postrider's own inbox, and in a table `event_inbox` if one
+/// exists now. Returns a difference for each name that something else already has.
+pub(super) async fn create(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
     let schema = table.schema.as_str();
     let inbox =
         "columns WHERE table_schema = ? AND table_name = 'event_inbox' AND column_name = 'received_at'";
@@ -28,15 +27,15 @@ pub(super) async fn make(session: &mut Session, table: &RowTable) -> Result<Vec<
     for (name, sql) in views_of(VIEWS).chain(views_of(throughput)) {
         if !is_table(session, schema, name).await? {
             session.several(Access::Writes, &table.put_into_mysql(sql)).await?;
-        } else if !is_of(session, table, name).await? {
+        } else if !is_layout_view(session, table, name).await? {
             others.push(other_view(table, name));
         }
     }
     Ok(others)
 }
 
-/// Whether what has this name is the layout's view of this table.
-async fn is_of(session: &mut Session, table: &RowTable, name: &str) -> Result<bool> {
+/// Whether the object with this name is the layout's view of this table.
+async fn is_layout_view(session: &mut Session, table: &RowTable, name: &str) -> Result<bool> {
     let schema = table.schema.as_str();
     let column = "columns WHERE table_schema = ? AND table_name = ? AND column_name = ?";
     let of = "views WHERE table_schema = ? AND table_name = ? AND LOCATE(?, view_definition) > 0";

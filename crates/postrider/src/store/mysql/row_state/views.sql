@@ -6,7 +6,7 @@ SELECT e.*,
        e.status = 'pending' AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= UTC_TIMESTAMP(6)) AS is_due
 FROM {table} AS e;
 
--- What a publisher would take now. Unlike is_due above this counts failed rows in: they are to be tried again.
+-- The rows that a publisher would claim now. Unlike is_due above, it includes failed rows: they are retried.
 CREATE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_due AS
 SELECT e.*,
        TIMESTAMPDIFF(SECOND, e.created_at, UTC_TIMESTAMP(6)) AS age_sec,
@@ -15,7 +15,7 @@ FROM {table} AS e
 WHERE e.status IN ('pending', 'failed')
   AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= UTC_TIMESTAMP(6));
 
--- From creation to delivery, per type. A percentile lies between two neighbours in the order, nearer to the nearer one:
+-- The time from creation to delivery, per type. A percentile lies between two neighbours in the order, nearer to the nearer one:
 -- a row's weight is one minus its distance from there, if it is less than one away.
 CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_latency AS
 SELECT event_type,
@@ -33,8 +33,8 @@ FROM (SELECT event_type,
             WHERE processed_at IS NOT NULL) AS done) AS ranked
 GROUP BY event_type;
 
--- Per type: how many, how old what is not delivered is, and how often it was tried. The age of what is delivered
--- says nothing; see adr/0035-views-of-event-outbox.md.
+-- Per type: the number of rows, the age of undelivered rows, and their attempts. Delivered rows have no age; see
+-- adr/0035-views-of-event-outbox.md.
 CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_metrics AS
 SELECT event_type,
        COUNT(*) AS total,
@@ -57,7 +57,7 @@ FROM (SELECT measured.*,
             FROM {table}) AS measured) AS ranked
 GROUP BY event_type;
 
--- What is not delivered, per producer and type.
+-- Undelivered rows, per producer and type.
 CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_sync_backlog_by_node AS
 SELECT COALESCE(e.producer_node, '(unknown)') AS producer_node,
        e.event_type AS event_type,

@@ -77,26 +77,6 @@ CREATE TABLE {schema}.parked (
     PRIMARY KEY (subscription, position)
 );
 
--- Who works which subscription until when, on the database's clock.
-CREATE TABLE {schema}.leases (
-    name        text PRIMARY KEY,
-    holder      text NOT NULL,
-    epoch       bigint NOT NULL,
-    acquired_at timestamptz NOT NULL,
-    expires_at  timestamptz NOT NULL
-) WITH (fillfactor = 50);
-
--- What relays say of themselves, for `postrider status`: nothing is decided by it.
-CREATE TABLE {schema}.relays (
-    subscription text NOT NULL,
-    relay        text NOT NULL,
-    leads        boolean NOT NULL,                    -- else it stands by
-    down         text,                                -- destinations that are down, as JSON
-    seen_at      timestamptz NOT NULL,
-    expires_at   timestamptz NOT NULL,
-    PRIMARY KEY (subscription, relay)
-) WITH (fillfactor = 50);
-
 -- A payload for people: as text where it is text, else in hex.
 CREATE FUNCTION {schema}.payload_text(payload bytea) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$

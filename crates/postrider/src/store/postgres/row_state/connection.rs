@@ -1,12 +1,12 @@
-//! The connections of one outbox, and the verbs that are a transaction each.
+//! The connections of one outbox, and the operations that are one transaction each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::super::connect::PostgresConfig;
-use super::super::connection::{Guard, SharedConnection};
+use super::super::connection::SharedConnection;
 use super::super::row::get;
 use super::super::{admin as operator, inbox, lease, relays, wake};
 use super::row_locks::RowLocks;
@@ -14,24 +14,27 @@ use super::sql::Sql;
 use super::tx::PostgresRowTx;
 use super::{read, retention, settle};
 use crate::layout::{Ability, RowTable};
-use crate::store::row_state::dialect::{Role, RowConnection, RowDialect, TxVerb};
+use crate::store::row_state::connections::{RowConnections, RowGuard};
+use crate::store::row_state::dialect::{
+    LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
+};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
 use crate::store::row_state::refused::{MarkedRows, mark_in_pieces};
-use crate::store::row_state::session_rows::{RowClaim, RowId};
+use crate::store::row_state::session_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, RetentionScope, Settled,
     Settlement, Wakes,
 };
 use crate::{BoxFuture, Inbox, Result};
 
-/// Rows from which on the connection for half of the deliveries is made.
-const HELPED_FROM: usize = 512;
+/// A page of at least this many rows opens the helper's connection.
+const HELPER_ROWS_MIN: usize = 512;
 
 /// How long a claim waits for that connection.
-const HELPER_WITHIN: Duration = Duration::from_secs(1);
+const HELPER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Pages for which it is not tried again.
+/// Pages to read before a connection that failed is tried again.
 const HELPER_PAUSE_PAGES: u32 = 100;
 
 /// An outbox with a state per row in PostgreSQL.
@@ -39,48 +42,32 @@ pub struct PostgresRows {
     pub(super) config: PostgresConfig,
     pub(super) table: Arc<RowTable>,
     pub(super) sql: Sql,
-    pub(super) settler: SharedConnection,
-    reader: SharedConnection,
-    claimer: SharedConnection,
-    cleaner: SharedConnection,
-    /// Records half of many deliveries, beside the settler: an UPDATE of a row with many indexes keeps a process of the
-    /// server busy, and two of them share the work.
+    pub(super) connections: RowConnections<PostgresConfig>,
+    /// Records half of many deliveries in parallel with the settler. An UPDATE of rows with many indexes keeps one server
+    /// process busy, and two processes share the work.
     helper: SharedConnection,
-    /// How many pages are to be read before that connection is tried again.
+    /// How many pages to read before that connection is tried again.
     helper_pause: AtomicU32,
-    /// Locks on rows that are handed out, where that is how other publishers are kept away.
+    /// Locks on rows that are handed out, if the layout has no state for them and other publishers use the table.
     locks: RowLocks,
 }
 
 impl PostgresRows {
     pub(super) fn new(config: &PostgresConfig, table: &RowTable) -> Self {
         let mut sql = Sql::of(table.layout);
-        // The lease alone keeps other relays away; see adr/0030-mark-rows-only-when-shared.md.
+        // The lease alone excludes other relays; see adr/0030-mark-rows-only-when-shared.md.
         sql.claim = sql.claim.filter(|_| table.is_shared || table.foreign_claim_timeout.is_some());
         sql.lock = sql.lock.filter(|_| table.is_shared);
         let config = config.with_rows(table.clone());
-        let connection = || SharedConnection::new(config.clone());
         Self {
-            settler: connection(),
-            reader: connection(),
-            claimer: connection(),
-            cleaner: connection(),
-            helper: connection(),
+            connections: RowConnections::new(&config),
+            helper: SharedConnection::new(config.clone()),
             helper_pause: AtomicU32::new(0),
             table: Arc::new(table.clone()),
             sql,
             locks: RowLocks::new(config.clone()),
             config,
         }
-    }
-
-    /// Refuses a connection that leads to another server than the lease was taken on.
-    fn check_server(&self, conn: &mut Guard<'_>) -> Result<()> {
-        let here = conn.server()?;
-        if self.settler.server().is_some_and(|server| server != here) {
-            return Err(conn.give_up());
-        }
-        Ok(())
     }
 }
 
@@ -100,30 +87,25 @@ impl RowDialect for PostgresRows {
     }
 
     async fn connection(&self, role: Role) -> Result<PostgresRowConnection<'_>> {
-        let connection = match role {
-            Role::Settler => &self.settler,
-            Role::Claimer => &self.claimer,
-            Role::Reader => &self.reader,
-            Role::Cleaner => &self.cleaner,
-        };
-        Ok(PostgresRowConnection { conn: connection.lock().await?, rows: self })
+        Ok(PostgresRowConnection { conn: self.connections.lock(role).await?, rows: self })
     }
 
     fn helper(&self) -> Option<PostgresRowConnection<'_>> {
-        self.helper.ready().map(|conn| PostgresRowConnection { conn, rows: self })
+        let conn = self.connections.guard(self.helper.ready()?);
+        Some(PostgresRowConnection { conn, rows: self })
     }
 
-    /// Not when the rows are settled, for a renewal of the lease would wait for it. Without the connection, the settler
-    /// records everything.
+    /// Runs when rows are claimed, not when they are settled: a renewal of the lease would wait for it. Without the
+    /// helper, the settler records everything.
     async fn prepare_helper(&self, rows: usize) {
-        if rows < HELPED_FROM || !self.helper.is_idle() || self.helper.ready().is_some() {
+        if rows < HELPER_ROWS_MIN || !self.helper.is_idle() || self.helper.ready().is_some() {
             return;
         }
-        let is_over = |pause: u32| pause.checked_sub(1);
-        if self.helper_pause.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_over).is_ok() {
+        let one_less = |pages: u32| pages.checked_sub(1);
+        if self.helper_pause.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok() {
             return;
         }
-        if !matches!(tokio::time::timeout(HELPER_WITHIN, self.helper.lock()).await, Ok(Ok(_))) {
+        if !matches!(tokio::time::timeout(HELPER_TIMEOUT, self.helper.lock()).await, Ok(Ok(_))) {
             self.helper_pause.store(HELPER_PAUSE_PAGES, Ordering::Relaxed);
         }
     }
@@ -146,23 +128,15 @@ impl RowDialect for PostgresRows {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let Self { settler, reader, claimer, cleaner, helper, locks, .. } = self;
-            _ = tokio::join!(
-                settler.close(),
-                reader.close(),
-                claimer.close(),
-                cleaner.close(),
-                helper.close(),
-                locks.clear()
-            );
+            _ = tokio::join!(self.connections.close(), self.helper.close(), self.locks.clear());
         })
     }
 }
 
-/// The right to use one connection.
+/// Exclusive use of one connection.
 pub(crate) struct PostgresRowConnection<'a> {
-    pub(super) conn: Guard<'a>,
-    pub(super) rows: &'a PostgresRows,
+    conn: RowGuard<'a, PostgresConfig>,
+    rows: &'a PostgresRows,
 }
 
 impl RowConnection for PostgresRowConnection<'_> {
@@ -178,45 +152,28 @@ impl RowConnection for PostgresRowConnection<'_> {
         verb.run(&mut PostgresRowTx { tx: self.conn.begin_read().await?, rows: self.rows, server }).await
     }
 
-    fn check_server(&mut self) -> Result<()> {
-        self.rows.check_server(&mut self.conn)
-    }
-
-    fn remember_lease(&mut self, subscription: &str) -> Result<()> {
-        self.conn.remember_lease(subscription)
-    }
-
-    fn check_lease(&mut self, subscription: &str) -> Result<()> {
-        self.conn.check_lease(subscription)
-    }
-
-    fn took_lease_here(&mut self, subscription: &str) -> Result<bool> {
-        Ok(self.conn.lease_taken_on(subscription) == Some(self.conn.server()?))
+    fn leases(&mut self) -> &mut dyn LeaseMemory {
+        &mut self.conn
     }
 
     async fn renew(&mut self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
         lease::renew(&mut self.conn, &lease, epoch).await
     }
 
-    async fn release(&mut self, subscription: String, epoch: Epoch, clean: bool) -> Result<()> {
-        lease::release(&mut self.conn, &subscription, epoch, clean).await
+    async fn release(&mut self, name: String, epoch: Epoch, clean: bool) -> Result<()> {
+        lease::release(&mut self.conn, &name, epoch, clean).await
     }
 
-    async fn pause(&mut self, subscription: String, reason: Option<String>) -> Result<()> {
-        operator::pause(&mut self.conn, &subscription, reason.as_deref()).await
+    async fn pause(&mut self, name: String, reason: Option<String>) -> Result<()> {
+        operator::pause(&mut self.conn, &name, reason.as_deref()).await
     }
 
-    async fn pause_as_owner(
-        &mut self,
-        subscription: String,
-        epoch: Epoch,
-        reason: String,
-    ) -> Result<Settled> {
-        operator::pause_as_owner(&mut self.conn, &subscription, epoch, &reason).await
+    async fn pause_as_owner(&mut self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        operator::pause_as_owner(&mut self.conn, &name, epoch, &reason).await
     }
 
-    async fn halt(&mut self, subscription: String, epoch: Epoch, reason: String) -> Result<Settled> {
-        operator::halt(&mut self.conn, &subscription, epoch, &reason).await
+    async fn halt(&mut self, name: String, epoch: Epoch, reason: String) -> Result<Settled> {
+        operator::halt(&mut self.conn, &name, epoch, &reason).await
     }
 
     async fn report(&mut self, report: RelayReport) -> Result<()> {
@@ -226,10 +183,8 @@ impl RowConnection for PostgresRowConnection<'_> {
     async fn list(&mut self, rows_max: usize) -> Result<Vec<RowId>> {
         let PostgresRows { sql, table, .. } = self.rows;
         let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
-        let found = self
-            .conn
-            .read(sql.list, &[&limit, &i64::from(table.max_attempts), &read::foreign_timeout(table)])
-            .await?;
+        let timeout = read::foreign_timeout(table);
+        let found = self.conn.read(sql.list, &[&limit, &i64::from(table.max_attempts), &timeout]).await?;
         found.iter().map(|row| get::<&str>(row, 0).map(RowId::from)).collect()
     }
 
@@ -237,44 +192,24 @@ impl RowConnection for PostgresRowConnection<'_> {
         read::read(&mut self.conn, &self.rows.sql, &self.rows.table, ids, budget, which).await
     }
 
-    async fn mark(
-        &mut self,
-        subscription: &str,
-        epoch: Epoch,
-        rows: &[(RowId, i64)],
-    ) -> Result<HashMap<RowId, RowClaim>> {
-        let PostgresRows { sql, table, .. } = self.rows;
-        match sql.claim {
-            Some(statement) => read::mark(&mut self.conn, statement, table, subscription, epoch, rows).await,
-            None => Ok(HashMap::new()),
+    async fn mark(&mut self, owner: Owner<'_>, rows: &[SeenRow]) -> Result<Claims> {
+        match self.rows.sql.claim {
+            Some(statement) => read::mark(&mut self.conn, statement, &self.rows.table, owner, rows).await,
+            None => Ok(Claims::new()),
         }
     }
 
-    async fn take_rows(
-        &mut self,
-        subscription: &str,
-        epoch: Epoch,
-        rows: Vec<(RowId, i64)>,
-    ) -> Result<MarkedRows> {
+    async fn mark_or_lock(&mut self, owner: Owner<'_>, rows: Vec<SeenRow>) -> Result<MarkedRows> {
         match self.rows.sql.lock {
             Some(statement) if self.rows.sql.claim.is_none() => {
-                self.rows.locks.lock(statement, subscription, epoch, &rows).await
+                self.rows.locks.lock(statement, owner, &rows).await
             }
-            _ => mark_in_pieces(self, subscription, epoch, rows).await,
+            _ => mark_in_pieces(self, owner, rows).await,
         }
     }
 
-    async fn record(
-        &mut self,
-        settlement: &Settlement,
-        plan: Arc<SettlePlan>,
-        is_noted: bool,
-    ) -> Result<Option<usize>> {
-        let changed = settle::record(self.rows, &mut self.conn, settlement, &plan).await?;
-        if is_noted && changed == Some(plan.rows()) {
-            self.note_delivered(&plan.done.ids).await;
-        }
-        Ok(changed)
+    async fn record(&mut self, settlement: &Settlement, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
+        settle::record(self.rows, &mut self.conn, settlement, &plan).await
     }
 
     async fn record_deliveries(
@@ -282,7 +217,7 @@ impl RowConnection for PostgresRowConnection<'_> {
         settlement: &Settlement,
         plan: Arc<SettlePlan>,
     ) -> Result<Option<usize>> {
-        self.check_server()?;
+        self.conn.check_server()?;
         settle::record_deliveries(self.rows, &mut self.conn, settlement, &plan.done).await
     }
 

@@ -6,9 +6,10 @@ use super::super::failure::failed;
 use super::super::statement::query_unnamed;
 use super::migrate::columns;
 use crate::Result;
-use crate::layout::{ColumnMap, Difference, Field, RowTable, Times};
+use crate::layout::{ColumnMap, Difference, Field, RowTable, TimeColumns};
+use crate::store::row_state::tables::missing_custom;
 
-/// Why the table cannot be worked on by its map; nothing if it can.
+/// How the table differs from its map.
 pub(super) async fn differences(
     client: &Client,
     table: &RowTable,
@@ -16,27 +17,25 @@ pub(super) async fn differences(
 ) -> Result<Vec<Difference>> {
     let (place, name) = (table.put_into("{table}"), table.name.as_str());
     let found = columns(client, &place).await?;
-    let harmful = |what| Difference { what, is_harmful: true };
     if found.is_empty() {
-        let what = format!("there is no table {name:?}, and Postrider does not create tables of this layout");
-        return Ok(vec![harmful(what)]);
+        return Ok(vec![missing_custom(table)]);
     }
-    let mut all = map.differences(name, &found, Times::Typed);
+    let mut all = map.differences(name, &found, TimeColumns::TimeTypes);
     if all.iter().any(|difference| difference.is_harmful) {
         return Ok(all);
     }
-    if let Some(is) = map.type_header_in(&found)
+    if let Some(is) = map.headers_with_event_type(&found)
         && !matches!(is, "json" | "jsonb")
     {
         let what = format!(
             "the type of events is in a header, but the column for `headers` is {is}: it must be json or jsonb"
         );
-        return Ok(vec![harmful(what)]);
+        return Ok(vec![Difference::harmful(what)]);
     }
     let key: Vec<&str> =
         [Field::Id, Field::SecondId].iter().filter_map(|id| map.column(*id)).map(|id| id.as_str()).collect();
     if !is_key(client, &place, &key).await? {
-        all.push(harmful(match key.as_slice() {
+        all.push(Difference::harmful(match key.as_slice() {
             [one, two] => format!(
                 "columns {name}.{one} and {name}.{two} are not a unique key together: they need a unique index over exactly these two columns"
             ),
@@ -50,24 +49,24 @@ pub(super) async fn differences(
         let what = "with `shared`, a row is locked while Postrider publishes it, so its delivery must not \
                     change its keys or delete it: remove `shared` or `delete_delivered`, or remove the column \
                     from the unique index";
-        all.push(harmful(what.to_owned()));
+        all.push(Difference::harmful(what.to_owned()));
     }
-    if let Some(what) = unfit_word(client, &place, name, map).await? {
-        all.push(harmful(what));
+    if let Some(what) = unfit_status(client, &place, name, map).await? {
+        all.push(Difference::harmful(what));
     }
     Ok(all)
 }
 
-/// The table with the types of its columns.
-pub(super) async fn learnt(client: &Client, table: &RowTable) -> Result<RowTable> {
+/// The table, with the types of its columns.
+pub(super) async fn inspect(client: &Client, table: &RowTable) -> Result<RowTable> {
     if table.map.is_none() {
         return Ok(table.clone());
     }
     let found = columns(client, &table.put_into("{table}")).await?;
-    Ok(table.knowing(|map| map.with_types(&found)))
+    Ok(table.with_inspected_map(|map| map.with_types(&found)))
 }
 
-/// Whether one unique index is over these columns alone, and over all rows.
+/// Whether a unique index covers exactly these columns, and all rows.
 async fn is_key(client: &Client, place: &str, columns: &[&str]) -> Result<bool> {
     // Index: those of the catalog.
     let sql = "SELECT EXISTS (SELECT
@@ -84,11 +83,11 @@ async fn is_key(client: &Client, place: &str, columns: &[&str]) -> Result<bool> 
     rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
 }
 
-/// Whether a column that a delivery sets is in a unique index: such a change waits for our own locks.
+/// Whether a delivery sets a column of a unique index. Such an update would wait for Postrider's own row locks.
 async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool> {
-    let set = [Field::Status, Field::DeliveredAt, Field::GivenUpAt, Field::Attempts];
+    let columns = [Field::Status, Field::DeliveredAt, Field::GivenUpAt, Field::Attempts];
     let names: Vec<&str> =
-        set.iter().filter_map(|field| map.column(*field)).map(|name| name.as_str()).collect();
+        columns.iter().filter_map(|field| map.column(*field)).map(|name| name.as_str()).collect();
     // Index: those of the catalog.
     let sql = "SELECT EXISTS (SELECT
                               FROM pg_index AS i
@@ -98,14 +97,14 @@ async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool>
     rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
 }
 
-/// Tells if a word for a state is none of the column's. A transaction that is open is over then.
-async fn unfit_word(client: &Client, place: &str, name: &str, map: &ColumnMap) -> Result<Option<String>> {
+/// The first status value that the column cannot hold, if there is one. Then the current transaction has failed.
+async fn unfit_status(client: &Client, place: &str, name: &str, map: &ColumnMap) -> Result<Option<String>> {
     let Some(column) = map.column(Field::Status) else { return Ok(None) };
     for word in map.words() {
-        let asked = format!("SELECT FROM {place} WHERE {column} = {word} LIMIT 0");
-        let Err(error) = query_unnamed(client, &asked, &[]).await else { continue };
-        let Some(answer) = error.as_db_error() else { return Err(failed(error)) };
-        let (column, why) = (column.as_str(), answer.message());
+        let sql = format!("SELECT FROM {place} WHERE {column} = {word} LIMIT 0");
+        let Err(error) = query_unnamed(client, &sql, &[]).await else { continue };
+        let Some(reported) = error.as_db_error() else { return Err(failed(error)) };
+        let (column, why) = (column.as_str(), reported.message());
         return Ok(Some(format!("column {name}.{column} cannot hold the status value {word}: {why}")));
     }
     Ok(None)

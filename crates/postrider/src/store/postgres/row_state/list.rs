@@ -1,7 +1,6 @@
-//! Looking for rows, each question on the index its layout has for it.
+//! Searching rows, with the indexes of each layout.
 //!
-//! The statements are planned at every use with what is asked, so a condition that is not asked for is no condition to
-//! the planner.
+//! The statements are planned at every use with their parameters, so the planner ignores a condition whose parameter is NULL.
 
 use serde_json::Value;
 use tokio_postgres::{Client, Row};
@@ -34,11 +33,11 @@ pub(super) async fn list(
     if filter.contains.is_some() && !is_jsonb(client, table).await? {
         return list_texts(client, &sql, filter).await;
     }
-    let most = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
-    ask(client, &sql, filter, filter.contains.as_ref(), most).await?.iter().map(listed).collect()
+    let events_max = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    search(client, &sql, filter, filter.contains.as_ref(), events_max).await?.iter().map(listed).collect()
 }
 
-/// Whether the payloads are such that the database can compare all of them.
+/// Whether the payloads are jsonb, so that the database can search all of them.
 async fn is_jsonb(client: &Client, table: &RowTable) -> Result<bool> {
     // Index: those of the catalog.
     let sql = "SELECT atttypid = 'jsonb'::regtype FROM pg_attribute
@@ -49,11 +48,11 @@ async fn is_jsonb(client: &Client, table: &RowTable) -> Result<bool> {
     rows.first().map_or(Ok(true), |row| get(row, 0))
 }
 
-/// The same where payloads are texts, of which some may be no JSON: those are not found. The rows are read page by page
-/// from the caller's one snapshot until there are enough.
+/// The same if payloads are texts. Texts that are not JSON never match. The rows are read page by page, from the caller's
+/// snapshot, until there are enough.
 async fn list_texts(client: &Client, sql: &str, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
     let declare = format!("DECLARE found NO SCROLL CURSOR FOR {sql}");
-    ask(client, &declare, filter, None, i64::MAX).await?;
+    search(client, &declare, filter, None, i64::MAX).await?;
     let mut found = Vec::new();
     while found.len() < filter.events_max {
         let fetch = format!("FETCH {PAGE_EVENTS} FROM found");
@@ -68,7 +67,7 @@ async fn list_texts(client: &Client, sql: &str, filter: &EventFilter) -> Result<
     Ok(found)
 }
 
-/// How the database finds them.
+/// The query plan of the search.
 pub(super) async fn plan(
     client: &Client,
     schema: &Ident,
@@ -77,31 +76,32 @@ pub(super) async fn plan(
 ) -> Result<Vec<String>> {
     let sql = table.put_into(statement(table, filter));
     let sql = schema.put_into(&format!("EXPLAIN (COSTS OFF) {sql}"));
-    let most = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    let events_max = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
     let part = match &filter.contains {
         Some(part) if is_jsonb(client, table).await? => Some(part),
         _ => None,
     };
-    ask(client, &sql, filter, part, most).await?.iter().map(|row| get(row, 0)).collect()
+    search(client, &sql, filter, part, events_max).await?.iter().map(|row| get(row, 0)).collect()
 }
 
-async fn ask(
+async fn search(
     client: &Client,
     sql: &str,
     filter: &EventFilter,
     part: Option<&Value>,
-    most: i64,
+    events_max: i64,
 ) -> Result<Vec<Row>> {
     let kind = filter.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
     let id = filter.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
     let (since, until) = (filter.since.map(Time), filter.until.map(Time));
     let part = part.map(ToString::to_string);
-    let params: Params<'_> = &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.status, &most];
+    let params: Params<'_> =
+        &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.status, &events_max];
     query_unnamed(client, sql, params).await.map_err(failed)
 }
 
-/// The unique keys of the layout's `processed_events` that keep a second consumer group out: those without its name.
-/// `None` if there is no such table.
+/// The unique keys of the layout's `processed_events` without the consumer group: they exclude a second group. `None` if there
+/// is no such table.
 pub(super) async fn keys_of_one_group(client: &Client, table: &RowTable) -> Result<Option<Vec<String>>> {
     // Index: those of the catalog.
     let sql = "SELECT to_regclass($1) IS NOT NULL,

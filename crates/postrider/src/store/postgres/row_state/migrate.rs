@@ -1,4 +1,4 @@
-//! Making the tables, and comparing tables that are there already with what they should be.
+//! Creating the tables, and comparing existing tables with their layout.
 
 use tokio_postgres::Client;
 
@@ -9,16 +9,20 @@ use super::super::shape::rows_hidden;
 use super::super::statement::query_unnamed;
 use super::sql::Sql;
 use super::{custom, views};
-use crate::layout::{Ability, Difference, FoundColumn, FoundIndex, RowTable, Shape, compare};
+use crate::layout::{Ability, Dialect, Difference, FoundColumn, FoundIndex, RowTable, Shape, compare};
 use crate::store::row_state::tables::{
-    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, other_layout, refuse_harmful,
+    RowExtras, RowsMigrated, check_names, check_owner, missing, other_layout, refuse_harmful,
+    with_migrate_hint,
 };
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Ident, Result};
 
-/// Every migration of our own tables, oldest first. A released one never changes.
-const MIGRATIONS: &[&str] =
-    &[include_str!("ledger.sql"), include_str!("refused.sql"), include_str!("../migrations/0002_inbox.sql")];
+/// Every migration of Postrider's own tables, oldest first. A released one never changes.
+const MIGRATIONS: &[&str] = &[
+    concat!(include_str!("ledger.sql"), "\n", include_str!("../migrations/0001_leases.sql")),
+    include_str!("refused.sql"),
+    include_str!("../migrations/0002_inbox.sql"),
+];
 
 /// The table that records these migrations. Not that of the default layout: the two never share a schema.
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
@@ -30,16 +34,17 @@ const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migratio
 
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
-const AGGREGATE_INDEX: &str = include_str!("aggregate_index.sql");
+const AGGREGATE_INDEX: &str =
+    "CREATE INDEX \"idx_{name}_aggregate\" ON {table} (aggregate_type, aggregate_id);";
 
-/// The statements that make the tables of a layout, in their order, each with its table.
+/// The statements that create the tables of a layout, in their order, each with the shape of its table.
 fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
     let shapes = table.layout.shapes();
     let sql = Sql::of(table.layout).create;
     shapes.iter().zip(sql).map(|(shape, sql)| (shape, table.put_into(sql))).collect()
 }
 
-/// The SQL of all of it, to be run with another tool: the layout's tables and ours.
+/// All migrations as SQL, for use with another tool: the layout's tables and Postrider's.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
     let mut layout_sql: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
     // They count the rows of the inbox, so they come after it.
@@ -51,21 +56,21 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Mi
     (1..)
         .zip(MIGRATIONS)
         .map(|(version, sql)| {
-            let (preamble, named) = if version == 1 {
-                (format!("{layout_sql}{MIGRATIONS_TABLE}"), naming(table))
+            let (preamble, record) = if version == 1 {
+                (format!("{layout_sql}{MIGRATIONS_TABLE}"), record_table(table))
             } else {
                 Default::default()
             };
             let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version});");
             let views = if version == LATEST { views.as_str() } else { "" };
-            let sql = format!("{preamble}{}\n\n{views}{named}{entry}\n", sql.trim_end());
+            let sql = format!("{preamble}{}\n\n{views}{record}{entry}\n", sql.trim_end());
             Migration { version, sql: schema.put_into(&sql) }
         })
         .collect()
 }
 
-/// Says which table ours are about. The names are checked ones, so they need no care in quotes.
-fn naming(table: &RowTable) -> String {
+/// Records which table Postrider's tables belong to. The names are checked identifiers, so they need no escaping.
+fn record_table(table: &RowTable) -> String {
     format!(
         "INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}');\n",
         table.layout.name(),
@@ -74,7 +79,7 @@ fn naming(table: &RowTable) -> String {
     )
 }
 
-/// Makes what is missing, all of it or nothing. Tables that are there are compared and left alone.
+/// Creates what is missing, all of it or nothing. Existing tables are compared and not altered.
 pub(super) async fn migrate(
     session: &mut Session,
     schema: &Ident,
@@ -88,7 +93,7 @@ pub(super) async fn migrate(
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended('postrider migrations of ' || $1, 0))";
     query_unnamed(tx.client(), lock, &[&schema.as_str()]).await.map_err(failed)?;
     for schema in [schema, &table.schema] {
-        // IF NOT EXISTS would ask for the right to create one even where it stands.
+        // IF NOT EXISTS would require the privilege to create a schema even if it exists.
         if !holds(tx.client(), "SELECT to_regnamespace($1) IS NOT NULL", &schema.to_string()).await? {
             tx.batch_execute(&schema.put_into("CREATE SCHEMA {schema}")).await.map_err(failed)?;
         }
@@ -117,16 +122,16 @@ pub(super) async fn migrate(
         refuse_other_layout(tx.client(), schema).await?;
     }
     for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
-        let (preamble, named) =
-            if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
+        let (preamble, record) =
+            if version == 1 { (MIGRATIONS_TABLE, record_table(table)) } else { Default::default() };
         let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version})");
-        let step = schema.put_into(&format!("{preamble}{sql}\n{named}{entry}"));
+        let step = schema.put_into(&format!("{preamble}{sql}\n{record}{entry}"));
         tx.batch_execute(&step).await.map_err(failed)?;
     }
     let is_new = table.layout.has(Ability::Views) && !created.is_empty();
     if extras.views || is_new {
         // They count the rows of the inbox, so they come after it.
-        differences.extend(views::make(tx.client(), schema, table).await?);
+        differences.extend(views::create(tx.client(), schema, table).await?);
     }
     check_table(tx.client(), schema, table).await?;
     tx.commit().await.map_err(commit_failed)?;
@@ -141,7 +146,7 @@ async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a schema that holds the default layout.
+/// Refuses a schema that contains the default layout.
 async fn refuse_other_layout(client: &Client, schema: &Ident) -> Result<()> {
     if !holds(client, "SELECT to_regclass($1 || '.subscriptions') IS NOT NULL", &schema.to_string()).await? {
         return Ok(());
@@ -149,39 +154,40 @@ async fn refuse_other_layout(client: &Client, schema: &Ident) -> Result<()> {
     Err(other_layout(&schema.to_string()))
 }
 
-/// The schema of a database beside that of this program.
+/// The schema version of a database, and the version that this program needs.
 pub(super) async fn schema(client: &Client, schema: &Ident) -> Result<Schema> {
     Ok(Schema { found: version(client, schema).await?, needed: LATEST })
 }
 
-/// Refuses a database without our tables, with those of another outbox, or with a table that cannot be worked on.
-/// Answers the table with what was learnt of it, if that is needed.
+/// Refuses a database without Postrider's tables, with those of another outbox, or with a table that does not match its
+/// layout. Returns a mapped table with the types of its columns.
 pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<Option<RowTable>> {
     let place = format!("the PostgreSQL database, in {schema},");
-    schema::check(&place, version(client, schema).await?, LATEST).map_err(|error| hinted(error, table))?;
+    schema::check(&place, version(client, schema).await?, LATEST)
+        .map_err(|error| with_migrate_hint(error, table))?;
     check_table(client, schema, table).await?;
     refuse_harmful(table, &differences(client, table).await?)?;
     refuse_hidden(client, schema, table).await?;
     match table.map {
-        Some(_) => custom::learnt(client, table).await.map(Some),
+        Some(_) => custom::inspect(client, table).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Refuses tables of which a policy would hide rows from this user: what is hidden would never be delivered.
+/// Refuses tables with a row security policy that applies to this user: hidden rows would never be delivered.
 async fn refuse_hidden(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
     let sql = "SELECT coalesce(string_agg(c.oid::regclass::text, ', ' ORDER BY c.oid), '')
                FROM unnest($1::text[]) AS t (name) JOIN pg_class AS c ON c.oid = to_regclass(t.name)
                WHERE row_security_active(c.oid)";
-    let ours = ["subscriptions", "leases", "row_notes", "row_done", "row_claims"];
-    let mut names: Vec<String> = ours.iter().map(|name| format!("{schema}.{name}")).collect();
+    let own_tables = ["subscriptions", "leases", "row_notes", "row_done", "row_claims"];
+    let mut names: Vec<String> = own_tables.iter().map(|name| format!("{schema}.{name}")).collect();
     names.push(table.put_into("{table}"));
     let rows = query_unnamed(client, sql, &[&names]).await.map_err(failed)?;
     let hidden: String = rows.first().map_or(Ok(String::new()), |row| row.try_get(0)).map_err(failed)?;
     if hidden.is_empty() { Ok(()) } else { Err(rows_hidden(&hidden)) }
 }
 
-/// How the tables differ from the layout; one that is missing is a difference too.
+/// How the tables differ from the layout. A missing table is a difference, too.
 pub(super) async fn differences(client: &Client, table: &RowTable) -> Result<Vec<Difference>> {
     let mut all = Vec::new();
     for shape in table.layout.shapes() {
@@ -196,13 +202,13 @@ pub(super) async fn differences(client: &Client, table: &RowTable) -> Result<Vec
     Ok(all)
 }
 
-/// Refuses a ledger that is about another table.
+/// Refuses Postrider's tables if they belong to another table.
 async fn check_table(client: &Client, schema: &Ident, table: &RowTable) -> Result<()> {
     let sql = schema.put_into("SELECT layout, table_schema, table_name FROM {schema}.row_table");
     let rows = query_unnamed(client, &sql, &[]).await.map_err(failed)?;
-    let reported = |column| rows[0].try_get::<_, String>(column).map_err(failed);
-    let reported = if rows.is_empty() { None } else { Some([reported(0)?, reported(1)?, reported(2)?]) };
-    check_about(&schema.to_string(), reported, table)
+    let text = |column| rows[0].try_get::<_, String>(column).map_err(failed);
+    let recorded = if rows.is_empty() { None } else { Some([text(0)?, text(1)?, text(2)?]) };
+    check_owner(&schema.to_string(), recorded, table)
 }
 
 async fn version(client: &Client, schema: &Ident) -> Result<i64> {
@@ -214,7 +220,7 @@ async fn version(client: &Client, schema: &Ident) -> Result<i64> {
     rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(failed)
 }
 
-/// How an existing table differs; `None` if there is none.
+/// How an existing table differs; `None` if it does not exist.
 async fn found(client: &Client, table: &RowTable, shape: &Shape) -> Result<Option<Vec<Difference>>> {
     let name = shape.table.replace("{name}", table.name.as_str());
     let place = format!("{}.\"{name}\"", table.schema);
@@ -231,10 +237,10 @@ async fn found(client: &Client, table: &RowTable, shape: &Shape) -> Result<Optio
         let (name, definition) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
         indexes.push(FoundIndex { name, definition });
     }
-    Ok(Some(compare(table, shape, &columns, &indexes)))
+    Ok(Some(compare(table, shape, Dialect::Postgres, &columns, &indexes)))
 }
 
-/// The columns of a table, none if there is no such table. Index: those of the catalog.
+/// The columns of a table; none if it does not exist. Index: those of the catalog.
 pub(super) async fn columns(client: &Client, place: &str) -> Result<Vec<FoundColumn>> {
     let sql = "SELECT a.attname::text,
                       CASE WHEN y.typtype = 'e' THEN 'enum(' || y.typname || ')'

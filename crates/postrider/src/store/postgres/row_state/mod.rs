@@ -1,7 +1,7 @@
 //! The store of a table with a state per row: `event_outbox`, `outbox`, `outbox_events`, or a table with a column map.
 //!
-//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements
-//! and the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
+//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements and
+//! the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
 
 mod connection;
 mod custom;
@@ -12,7 +12,6 @@ mod retention;
 mod row_locks;
 mod settle;
 mod sql;
-mod tally;
 mod tx;
 mod views;
 
@@ -23,25 +22,26 @@ use self::connection::PostgresRows;
 use self::sql::Sql;
 use super::connect::PostgresConfig;
 use super::connection::SharedConnection;
+use super::event_counts;
 use super::row::get;
 use super::session::read_transaction;
-use super::tally as counted;
 use crate::layout::{Difference, RowTable};
+use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
 pub use crate::store::row_state::{RowExtras, RowsMigrated};
-use crate::store::{EventFilter, ListedEvent, Migration, Schema, Tally, TallyBy};
+use crate::store::{CountBy, EventCounts, EventFilter, ListedEvent, Migration, Schema};
 use crate::{Ident, Result};
 
 /// An outbox in a table with a state per row, in PostgreSQL. Clones share its connections.
 pub type PostgresRowStore = RowStateStore<PostgresRows>;
 
 impl RowStateStore<PostgresRows> {
-    /// Makes the table of the layout if there is none, and Postrider's own tables beside it, in the schema of the
-    /// config. A table that is there is compared and never altered; `extras` are made where they are missing. Safe to
-    /// run again; all of it happens or none.
+    /// Creates the table of the layout if it does not exist, and Postrider's own tables, in the schema of the config. An
+    /// existing table is compared and never altered; missing `extras` are created. All of it happens or nothing; it is
+    /// safe to run again.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table cannot be worked on, or the schema holds
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table does not match its layout, or the schema contains
     /// another outbox. Nothing was changed.
     pub async fn migrate(
         config: &PostgresConfig,
@@ -55,28 +55,28 @@ impl RowStateStore<PostgresRows> {
     /// How the tables differ from the layout. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub async fn differences(config: &PostgresConfig, table: &RowTable) -> Result<Vec<Difference>> {
         let session = config.connect_unchecked().await?;
         read_transaction(&session.client, migrate::differences(&session.client, table)).await
     }
 
-    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing; 0
-    /// where the layout has no such mark.
+    /// How many rows other publishers have marked as being published, now or before a crash. 0 if the layout has no such
+    /// state. Changes nothing.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
     pub async fn foreign_claims(config: &PostgresConfig, table: &RowTable) -> Result<u64> {
-        let Some(statement) = Sql::of(table.layout).foreign else { return Ok(0) };
-        let line = SharedConnection::new(config.with_rows(table.clone()));
-        let rows = line.lock().await?.read(statement, &[]).await?;
+        let Some(statement) = Sql::of(table.layout).foreign_marks else { return Ok(0) };
+        let connection = SharedConnection::new(config.with_rows(table.clone()));
+        let rows = connection.lock().await?.read(statement, &[]).await?;
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)
     }
 
     /// The newest rows that pass a filter, newest first. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub async fn list(
         config: &PostgresConfig,
         table: &RowTable,
@@ -84,16 +84,16 @@ impl RowStateStore<PostgresRows> {
     ) -> Result<Vec<ListedEvent>> {
         let (client, _) = config.guarded_client().await?;
         read_transaction(&client, async {
-            let table = custom::learnt(&client, table).await?;
+            let table = custom::inspect(&client, table).await?;
             list::list(&client, config.schema_name(), &table, filter).await
         })
         .await
     }
 
-    /// How the database finds those rows, in its own words.
+    /// The query plan of that search, as the database prints it.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub async fn list_plan(
         config: &PostgresConfig,
         table: &RowTable,
@@ -101,36 +101,36 @@ impl RowStateStore<PostgresRows> {
     ) -> Result<Vec<String>> {
         let (client, _) = config.guarded_client().await?;
         read_transaction(&client, async {
-            let table = custom::learnt(&client, table).await?;
+            let table = custom::inspect(&client, table).await?;
             list::plan(&client, config.schema_name(), &table, filter).await
         })
         .await
     }
 
-    /// Rows counted by type, hour or producer: `groups_max` groups at most. Reads the whole table, and changes nothing.
+    /// Rows counted by type, hour or producer, in at most `groups_max` groups. Reads the whole table; changes nothing.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
-    pub async fn tally(
+    pub async fn count_events(
         config: &PostgresConfig,
         table: &RowTable,
-        by: TallyBy,
+        by: CountBy,
         groups_max: usize,
-    ) -> Result<Tally> {
+    ) -> Result<EventCounts> {
         let client = config.connect_unchecked().await?.client;
         read_transaction(&client, async {
-            let learnt = migrate::check(&client, config.schema_name(), table).await?;
-            let events = tally::events(config.schema_name(), learnt.as_ref().unwrap_or(table));
-            counted::tally(&client, by, groups_max, &events).await
+            let inspected = migrate::check(&client, config.schema_name(), table).await?;
+            let rows = sql::event_states(config.schema_name(), inspected.as_ref().unwrap_or(table));
+            event_counts::count_events(&client, by, groups_max, &rows).await
         })
         .await
     }
 
-    /// Unique keys of `processed_events` that let one consumer group only process an event, each with its columns;
-    /// `None` if there is no such table. Changes nothing.
+    /// Unique keys of `processed_events` without the consumer group, each with its columns: with such a key only one group
+    /// can process an event. `None` if there is no such table. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub async fn inbox_keys_of_one_group(
         config: &PostgresConfig,
         table: &RowTable,
@@ -142,13 +142,13 @@ impl RowStateStore<PostgresRows> {
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub async fn schema(config: &PostgresConfig) -> Result<Schema> {
         let session = config.connect_unchecked().await?;
         read_transaction(&session.client, migrate::schema(&session.client, config.schema_name())).await
     }
 
-    /// Every migration, oldest first, to be run with another tool.
+    /// Every migration, oldest first, for use with another tool.
     pub fn migrations(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
         migrate::all(schema, table, extras)
     }
@@ -156,16 +156,17 @@ impl RowStateStore<PostgresRows> {
     /// Connects to a database that was migrated.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there,
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on, and what
-    /// [`PostgresStore::connect`](super::PostgresStore::connect) says of a server.
+    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist,
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the table does not match its layout, and the
+    /// errors of [`PostgresStore::connect`](super::PostgresStore::connect) about a server.
     pub async fn connect(config: &PostgresConfig, table: &RowTable) -> Result<Self> {
         let store = Self::unconnected(config, table);
-        store.0.dialect.settler.lock().await?;
+        store.0.dialect.connections.lock(Role::Settler).await?;
         Ok(store)
     }
 
-    /// A database that may be away: every connection is made when it is needed, and checked then.
+    /// A store without a connection yet: each connection is opened and checked when it is needed, so the database may be
+    /// unavailable now.
     pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Self {
         Self::of(PostgresRows::new(config, table))
     }

@@ -1,4 +1,4 @@
--- Seed 003: events with their topic and a limit of retries each.
+-- Layout outbox: events with a topic and a limit of retries.
 CREATE TABLE {table} (
     id             UUID PRIMARY KEY DEFAULT gen_random_uuid(),
     aggregate_type VARCHAR(100) NOT NULL,

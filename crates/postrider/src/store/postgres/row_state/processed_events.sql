@@ -1,4 +1,4 @@
--- Seed 003: what consumers have processed.
+-- Layout outbox: the events that consumers have processed.
 CREATE TABLE {processed} (
     event_id       UUID PRIMARY KEY,
     consumer_group VARCHAR(100) NOT NULL,

@@ -1,4 +1,4 @@
-//! Rows by id within a budget, with their payloads; and the marks on them.
+//! Reads rows by id within a budget, and marks them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,13 +14,14 @@ use super::super::time::Time;
 use super::sql::Sql;
 use crate::Result;
 use crate::layout::RowTable;
-use crate::store::row_state::lost;
-use crate::store::row_state::read::{Body, Read, RowState, Which, about};
-use crate::store::row_state::refused::counted;
-use crate::store::row_state::session_rows::{RowClaim, RowId};
-use crate::store::{Budget, Epoch};
+use crate::store::Budget;
+use crate::store::row_state::dialect::{Owner, SeenRow};
+use crate::store::row_state::lease_lost;
+use crate::store::row_state::read::{EventColumns, Read, RowState, Which, aggregate};
+use crate::store::row_state::refused::attempts_after_mark;
+use crate::store::row_state::session_rows::{Claims, RowClaim, RowId};
 
-/// Microseconds after which the claim of another publisher is over, for a statement.
+/// Microseconds after which the mark of another publisher is considered abandoned; `None` if never.
 pub(super) fn foreign_timeout(table: &RowTable) -> Option<i64> {
     table.foreign_claim_timeout.map(|timeout| i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX / 2))
 }
@@ -34,39 +35,38 @@ pub(super) async fn read(
     budget: Budget,
     which: Which,
 ) -> Result<Read> {
-    let asked: Vec<&str> = ids.iter().map(|id| &**id).collect();
-    let (small, limit) = (i64::from(payload_limit(budget)), i64::from(table.max_attempts));
-    let rows = conn.read(sql.read, &[&small, &asked, &limit, &foreign_timeout(table)]).await?;
-    let mut read = Read::of(&rows, budget, which, |row| state(row), body)?;
-    let bare = read.bare();
-    if !bare.is_empty() {
+    let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+    let (payload_max, limit) = (i64::from(payload_limit(budget)), i64::from(table.max_attempts));
+    let rows = conn.read(sql.read, &[&payload_max, &ids, &limit, &foreign_timeout(table)]).await?;
+    let mut read = Read::of(&rows, budget, which, |row| state(row), columns)?;
+    let lacking_payload = read.lacking_payload();
+    if !lacking_payload.is_empty() {
         let mut payloads = HashMap::new();
-        for row in conn.read(sql.payloads, &[&bare]).await? {
+        for row in conn.read(sql.payloads, &[&lacking_payload]).await? {
             let bytes = payload(&row, 1)?.unwrap_or_default();
             payloads.insert(get::<String>(&row, 0)?, Bytes::copy_from_slice(bytes));
         }
-        read.complete(payloads)?;
+        read.add_payloads(payloads)?;
     }
     Ok(read)
 }
 
-/// Marks rows as being published, by compare and set. Answers which were won.
+/// Marks rows as being published, by compare and set. Returns those that were marked.
 pub(super) async fn mark(
     conn: &mut Guard<'_>,
     statement: &'static str,
     table: &RowTable,
-    subscription: &str,
-    epoch: Epoch,
-    rows: &[(RowId, i64)],
-) -> Result<HashMap<RowId, RowClaim>> {
+    owner: Owner<'_>,
+    rows: &[SeenRow],
+) -> Result<Claims> {
     let (ids, attempts): (Vec<&str>, Vec<i64>) = rows.iter().map(|(id, attempts)| (&**id, *attempts)).unzip();
     let server = conn.server()?;
     let answer = conn
         .query(
             statement,
             &[
-                &subscription,
-                &epoch.0,
+                &owner.subscription,
+                &owner.epoch.0,
                 &ids,
                 &attempts,
                 &server.started,
@@ -76,24 +76,24 @@ pub(super) async fn mark(
         )
         .await?;
     if answer.is_empty() {
-        return Err(lost());
+        return Err(lease_lost());
     }
     let seen: HashMap<&str, i64> = rows.iter().map(|(id, attempts)| (&**id, *attempts)).collect();
-    let mut won = HashMap::new();
+    let mut marked = Claims::new();
     for row in &answer {
         if let (Some(id), Some(number)) = (get::<Option<&str>>(row, 0)?, get::<Option<i64>>(row, 2)?) {
-            let attempts = counted(seen.get(id).copied().unwrap_or(0));
-            won.insert(Arc::from(id), RowClaim { at: get::<Time>(row, 1)?.0, number, attempts });
+            let attempts = attempts_after_mark(seen.get(id).copied().unwrap_or(0));
+            marked.insert(Arc::from(id), RowClaim { at: get::<Time>(row, 1)?.0, number, attempts });
         }
     }
-    Ok(won)
+    Ok(marked)
 }
 
 fn state(row: &Row) -> Result<RowState> {
-    let body = payload(row, 6)?;
+    let payload = payload(row, 6)?;
     let headers: Option<&str> = get(row, 8)?;
-    let length = match body {
-        Some(body) => body.len(),
+    let length = match payload {
+        Some(payload) => payload.len(),
         None => usize::try_from(get::<Option<i64>>(row, 7)?.unwrap_or(0)).unwrap_or(0),
     };
     Ok(RowState {
@@ -103,11 +103,11 @@ fn state(row: &Row) -> Result<RowState> {
         is_due: get::<Option<bool>>(row, 14)?.unwrap_or(false),
         is_open: get::<Option<bool>>(row, 15)?.unwrap_or(false),
         bytes: length + headers.map_or(0, str::len),
-        is_bare: body.is_none(),
+        lacks_payload: payload.is_none(),
     })
 }
 
-/// A payload: a text, or bytes as they are.
+/// A payload: a text or bytes.
 fn payload(row: &Row, column: usize) -> Result<Option<&[u8]>> {
     match row.columns().get(column).map(|column| column.type_()) {
         Some(&Type::BYTEA) => get(row, column),
@@ -115,11 +115,11 @@ fn payload(row: &Row, column: usize) -> Result<Option<&[u8]>> {
     }
 }
 
-fn body(row: &Row) -> Result<Body> {
-    Ok(Body {
+fn columns(row: &Row) -> Result<EventColumns> {
+    Ok(EventColumns {
         event_key: get(row, 1)?,
         event_type: get(row, 2)?,
-        aggregate: about(get(row, 3)?, get(row, 4)?),
+        aggregate: aggregate(get(row, 3)?, get(row, 4)?),
         key: get(row, 5)?,
         payload: Bytes::copy_from_slice(payload(row, 6)?.unwrap_or_default()),
         headers: get(row, 8)?,

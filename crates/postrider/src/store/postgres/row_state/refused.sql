@@ -1,4 +1,4 @@
--- Rows whose outcome their table refuses to record, by a CHECK, a trigger or a rule. The reason stands in row_notes.
+-- Rows whose outcome the table refuses to record, because of a CHECK, a trigger or a rule. The reason is in row_notes.
 CREATE TABLE {schema}.row_refused (
     row_id     text PRIMARY KEY,
     outcome    text NOT NULL CHECK (outcome IN ('delivered', 'given up')),

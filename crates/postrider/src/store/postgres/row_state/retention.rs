@@ -1,7 +1,7 @@
-//! Retention: rows that were delivered from here are noted while it is set, and deleted when they are old.
+//! Retention: while it is set, Postrider notes the rows it delivers, and deletes them when they are old.
 //!
-//! A row says that it was delivered, and not by which program. So a relay with a retention notes what it delivers in
-//! `row_done`, and nothing without such a note is deleted. A note that is lost keeps its row.
+//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries in
+//! `row_done`, and deletes only rows with such a note. If a note is lost, its row is kept.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::sql::Sql;
 use crate::Result;
 use crate::inbox::processed_events::DELETE_EXPIRED;
 use crate::layout::RowTable;
-use crate::store::row_state::lost;
+use crate::store::row_state::lease_lost;
 use crate::store::{InboxPurge, InboxPurged, Purge};
 
-/// Longer than this is forever, to a database whose calendar ends.
+/// Longer retentions are cut to this: the calendar of the database ends.
 const FOREVER: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
 
 /// Whether the schema `$1` has the inbox of layout `outbox`.
@@ -24,22 +24,22 @@ const HAS_PROCESSED: &str = "
                    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                    WHERE n.nspname = $1::text AND c.relname = 'processed_events' AND c.relkind IN ('r', 'p'))";
 
-/// Rows were delivered. Index: the primary key (row_id).
+/// Notes deliveries. Index: the primary key (row_id).
 const NOTE: &str = "
     INSERT INTO {schema}.row_done AS d (row_id)
     SELECT unnest($1::text[])
     ON CONFLICT (row_id) DO UPDATE SET done_at = clock_timestamp()";
 
-/// Rows were handed over to another outbox: their notes never grow old. Index: the primary key (row_id).
-const HANDED_OVER: &str = "
+/// Notes of rows that were moved to another outbox never expire. Index: the primary key (row_id).
+const EXCLUDE: &str = "
     UPDATE {schema}.row_done
     SET done_at = timestamptz '9999-12-31 00:00:00+00'
     WHERE row_id = ANY ($1::text[])";
 
-/// Deletes own rows where a note is all that tells of a delivery: it goes only with its row, or the row would be due again. A row
-/// that its table keeps is looked at again after those that wait now. Indexes: row_done (done_at), from its begin, and the
-/// key of the table.
-const NOTED: &str = "
+/// Deletes own rows of a table that cannot show deliveries. A note is deleted only together with its row; otherwise the row
+/// would be due again. A row that its table refuses to delete is tried again after the other notes. Indexes: row_done
+/// (done_at), from its beginning, and the key of the table.
+const DELETE_NOTED: &str = "
     WITH old AS (
         SELECT n.row_id, t.{c.id} IS NULL AS is_gone
         FROM {schema}.row_done AS n
@@ -52,7 +52,7 @@ const NOTED: &str = "
         DELETE FROM {table} AS t USING old AS n WHERE t.{c.id} = {c.row_id} RETURNING n.row_id
     ), ended AS (
         SELECT row_id FROM gone UNION ALL SELECT row_id FROM old WHERE is_gone
-    ), forgotten AS (
+    ), deleted_notes AS (
         DELETE FROM {schema}.row_done AS d USING ended WHERE d.row_id = ended.row_id RETURNING 1
     ), kept AS (
         UPDATE {schema}.row_done AS d
@@ -60,40 +60,43 @@ const NOTED: &str = "
         FROM old
         WHERE d.row_id = old.row_id AND old.row_id NOT IN (SELECT row_id FROM ended)
     )
-    SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten)";
+    SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM deleted_notes)";
 
-/// The statement that deletes what was delivered from here.
-fn own(sql: &Sql, table: &RowTable, at_expiry: bool) -> &'static str {
+/// The statement that deletes rows that Postrider delivered.
+fn delete_own_sql(sql: &Sql, table: &RowTable, at_expiry: bool) -> &'static str {
     match sql.delete_own_expired {
-        _ if table.only_notes_deliveries() => NOTED,
+        _ if table.only_notes_deliveries() => DELETE_NOTED,
         Some(expired) if at_expiry => expired,
         _ => sql.delete_own,
     }
 }
 
-/// How old rows must be, in microseconds, and how many go at a time.
+/// How old rows must be, in microseconds, and how many are deleted at a time.
 fn limits(purge: &Purge) -> (i64, i64) {
     let age = i64::try_from(purge.older_than.min(FOREVER).as_micros()).unwrap_or(i64::MAX);
     (age, i64::try_from(purge.events_max).unwrap_or(i64::MAX))
 }
 
-/// Deletes rows that were delivered from here, and their notes. Returns how many rows, and how many notes.
+/// Deletes rows that Postrider delivered, and their notes. Returns how many rows, and how many notes.
 pub(super) async fn delete_own(
     tx: &Tx<'_>,
     sql: &Sql,
     table: &RowTable,
     purge: &Purge,
 ) -> Result<(u64, u64)> {
-    let (age, most) = limits(purge);
-    let row = tx.query_opt(own(sql, table, purge.at_expiry), &[&age, &most]).await?.ok_or_else(lost)?;
+    let (age, rows_max) = limits(purge);
+    let row = tx
+        .query_opt(delete_own_sql(sql, table, purge.at_expiry), &[&age, &rows_max])
+        .await?
+        .ok_or_else(lease_lost)?;
     let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
     Ok((count(0)?, count(1)?))
 }
 
 /// Deletes delivered rows, whichever program delivered them. Returns how many.
 pub(super) async fn delete_delivered(tx: &Tx<'_>, sql: &Sql, purge: &Purge) -> Result<u64> {
-    let (age, most) = limits(purge);
-    tx.execute(sql.delete_delivered, &[&age, &most]).await
+    let (age, rows_max) = limits(purge);
+    tx.execute(sql.delete_delivered, &[&age, &rows_max]).await
 }
 
 /// Deletes expired rows of `processed_events`, if the schema has it.
@@ -104,7 +107,7 @@ pub(super) async fn purge_processed(
 ) -> Result<InboxPurged> {
     let tx = conn.begin().await?;
     let schema = table.schema.as_str().to_owned();
-    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(lost)?;
+    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(lease_lost)?;
     if !get::<bool>(&found, 0)? {
         return Ok(InboxPurged::default());
     }
@@ -113,8 +116,7 @@ pub(super) async fn purge_processed(
     tx.commit().await.map(|()| purge.deleted(deleted))
 }
 
-/// Notes that these rows were delivered. They are settled already: a note that fails only keeps its row from being
-/// deleted.
+/// Notes deliveries. The rows are settled already, so a note that fails only keeps its row from being deleted.
 pub(super) async fn note(conn: &mut Guard<'_>, ids: &[String]) {
     if ids.is_empty() {
         return;
@@ -129,7 +131,7 @@ pub(super) async fn note(conn: &mut Guard<'_>, ids: &[String]) {
     }
 }
 
-/// These rows were handed over, and are not to be deleted.
-pub(super) async fn keep(tx: &Tx<'_>, ids: &[String]) -> Result<()> {
-    tx.execute(HANDED_OVER, &[&ids]).await.map(drop)
+/// Excludes rows from retention: they were moved to another outbox.
+pub(super) async fn exclude(tx: &Tx<'_>, ids: &[String]) -> Result<()> {
+    tx.execute(EXCLUDE, &[&ids]).await.map(drop)
 }

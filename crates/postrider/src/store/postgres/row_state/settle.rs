@@ -11,7 +11,7 @@ use super::super::statement::Param;
 use super::super::time::Time;
 use super::connection::PostgresRows;
 use crate::store::Settlement;
-use crate::store::row_state::lost;
+use crate::store::row_state::lease_lost;
 use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
 use crate::store::row_state::refused::Refused;
 use crate::{Result, Timestamp};
@@ -46,23 +46,23 @@ impl Notes {
     }
 }
 
-/// Times as the driver sends them.
+/// Times in the driver's type.
 fn times(times: &[Option<Timestamp>]) -> Vec<Option<Time>> {
     times.iter().map(|time| time.map(Time)).collect()
 }
 
-/// A plan as the parameters of a settle.
+/// The parameters of a settle.
 struct Values<'a> {
     settlement: &'a Settlement,
     plan: &'a SettlePlan,
     deaths: i64,
     started: String,
     timeline: String,
-    done_stamps: Vec<Option<Time>>,
-    retried_stamps: Vec<Option<Time>>,
+    done_marked_at: Vec<Option<Time>>,
+    retried_marked_at: Vec<Option<Time>>,
     retried_next: Vec<Option<Time>>,
-    ended_stamps: Vec<Option<Time>>,
-    returned_stamps: Vec<Option<Time>>,
+    given_up_marked_at: Vec<Option<Time>>,
+    unmarked_marked_at: Vec<Option<Time>>,
     notes: Notes,
 }
 
@@ -74,17 +74,18 @@ impl<'a> Values<'a> {
             deaths: i64::from(plan.trial_deaths),
             started: server.started.clone(),
             timeline: server.timeline().to_owned(),
-            done_stamps: times(&plan.done.stamps),
-            retried_stamps: times(&plan.retried.stamps),
-            retried_next: times(&plan.retried.next),
-            ended_stamps: times(&plan.ended.stamps),
-            returned_stamps: times(&plan.returned.stamps),
+            done_marked_at: times(&plan.done.marked_at),
+            retried_marked_at: times(&plan.retried.marked_at),
+            retried_next: times(&plan.retried.next_attempt_at),
+            given_up_marked_at: times(&plan.given_up.marked_at),
+            unmarked_marked_at: times(&plan.unmarked.marked_at),
             notes: Notes::of(&plan.notes),
         }
     }
 
     fn params(&self) -> [&dyn Param; 27] {
-        let SettlePlan { done, retried, ended, returned, forgotten, claims_over, trial, .. } = self.plan;
+        let SettlePlan { done, retried, given_up, unmarked, obsolete_notes, finished_claims, trial, .. } =
+            self.plan;
         [
             &self.settlement.subscription,
             &self.settlement.epoch.0,
@@ -93,16 +94,16 @@ impl<'a> Values<'a> {
             &self.started,
             &self.timeline,
             &done.ids,
-            &self.done_stamps,
+            &self.done_marked_at,
             &retried.ids,
-            &self.retried_stamps,
+            &self.retried_marked_at,
             &retried.attempts,
             &self.retried_next,
-            &ended.ids,
-            &self.ended_stamps,
-            &ended.attempts,
-            &returned.ids,
-            &self.returned_stamps,
+            &given_up.ids,
+            &self.given_up_marked_at,
+            &given_up.attempts,
+            &unmarked.ids,
+            &self.unmarked_marked_at,
             &self.notes.ids,
             &self.notes.keys,
             &self.notes.destinations,
@@ -110,14 +111,14 @@ impl<'a> Values<'a> {
             &self.notes.attempts,
             &self.notes.next,
             &self.notes.errors,
-            forgotten,
-            claims_over,
+            obsolete_notes,
+            finished_claims,
             &self.notes.refused,
         ]
     }
 }
 
-/// Records a plan. Returns how many rows were still ours, `None` if the lease is not.
+/// Records a plan. Returns how many rows were changed; `None` if the lease was lost.
 pub(super) async fn record(
     rows: &PostgresRows,
     conn: &mut Guard<'_>,
@@ -129,8 +130,8 @@ pub(super) async fn record(
     changed(conn, &answer)
 }
 
-/// Records deliveries alone: half of many, beside a settle. Each half is fenced and stands for itself: a row that is marked
-/// was delivered, whatever becomes of the other half.
+/// Records half of many deliveries, in parallel with a settle. Each half is a fenced transaction: if the other half fails,
+/// the recorded rows were still delivered.
 pub(super) async fn record_deliveries(
     rows: &PostgresRows,
     conn: &mut Guard<'_>,
@@ -147,16 +148,16 @@ pub(super) async fn record_deliveries(
                 &server.started,
                 &server.timeline(),
                 &delivered.ids,
-                &times(&delivered.stamps),
+                &times(&delivered.marked_at),
             ],
         )
         .await?;
     changed(conn, &answer)
 }
 
-/// How many rows a fenced statement changed, `None` if the lease is not ours.
+/// How many rows a fenced statement changed; `None` if the lease was lost.
 fn changed(conn: &mut Guard<'_>, answer: &[Row]) -> Result<Option<usize>> {
-    let Some(row) = answer.first() else { return Err(lost()) };
+    let Some(row) = answer.first() else { return Err(lease_lost()) };
     match (get::<bool>(row, 0)?, get::<bool>(row, 1)?) {
         (true, _) => Ok(Some(usize::try_from(get::<i64>(row, 2)?).unwrap_or(0))),
         (false, true) => Ok(None),
@@ -164,7 +165,7 @@ fn changed(conn: &mut Guard<'_>, answer: &[Row]) -> Result<Option<usize>> {
     }
 }
 
-/// The same within a transaction that does more.
+/// The same as a step of a transaction.
 pub(super) async fn record_in(
     rows: &PostgresRows,
     tx: &Tx<'_>,
@@ -173,7 +174,7 @@ pub(super) async fn record_in(
     server: &Incarnation,
 ) -> Result<Option<usize>> {
     let values = Values::of(settlement, plan, server);
-    let answer = tx.query_opt(rows.sql.settle, &values.params()).await?.ok_or_else(lost)?;
+    let answer = tx.query_opt(rows.sql.settle, &values.params()).await?.ok_or_else(lease_lost)?;
     match get::<bool>(&answer, 0)? {
         true => Ok(Some(usize::try_from(get::<i64>(&answer, 2)?).unwrap_or(0))),
         false => Ok(None),

@@ -5,7 +5,7 @@ SELECT e.*,
        e.status = 'pending' AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= now()) AS is_due
 FROM {table} AS e;
 
--- What a publisher would take now. Unlike is_due above this counts failed rows in: they are to be tried again.
+-- The rows that a publisher would claim now. Unlike is_due above, it includes failed rows: they are retried.
 CREATE VIEW {views}."vw_event_outbox_due" AS
 SELECT e.*,
        floor(extract(epoch FROM now() - e.created_at))::bigint AS age_sec,
@@ -13,7 +13,7 @@ SELECT e.*,
 FROM {table} AS e
 WHERE e.status IN ('pending', 'failed') AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= now());
 
--- From creation to delivery, per type.
+-- The time from creation to delivery, per type.
 CREATE VIEW {views}."vw_event_outbox_latency" AS
 SELECT event_type,
        count(*) AS processed,
@@ -26,8 +26,8 @@ FROM (SELECT event_type, extract(epoch FROM processed_at - created_at)::double p
       WHERE processed_at IS NOT NULL) AS done
 GROUP BY event_type;
 
--- Per type: how many, how old what is not delivered is, and how often it was tried. The age of what is delivered
--- says nothing; see adr/0035-views-of-event-outbox.md.
+-- Per type: the number of rows, the age of undelivered rows, and their attempts. Delivered rows have no age; see
+-- adr/0035-views-of-event-outbox.md.
 CREATE VIEW {views}."vw_event_outbox_metrics" AS
 SELECT event_type,
        count(*) AS total,
@@ -46,7 +46,7 @@ FROM (SELECT e.*,
       FROM {table} AS e) AS measured
 GROUP BY event_type;
 
--- What is not delivered, per producer and type.
+-- Undelivered rows, per producer and type.
 CREATE VIEW {views}."vw_sync_backlog_by_node" AS
 SELECT coalesce(producer_node, '(unknown)') AS producer_node,
        event_type,

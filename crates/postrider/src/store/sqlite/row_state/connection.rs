@@ -1,22 +1,23 @@
-//! The two threads of one outbox, and the verbs that are a transaction each.
+//! The two threads of one outbox, and the operations that are one transaction each.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use rusqlite::Connection;
 
 use super::super::failure::Attempt;
 use super::super::ledger::Ledger;
-use super::super::worker::{Worker, finished};
+use super::super::worker::{Worker, poll_once};
 use super::super::{admin as operator, inbox, lease, relays};
 use super::sql::Names;
 use super::tx::{SqliteRowTx, list_due};
 use super::{read, retention, settle};
 use crate::layout::RowTable;
-use crate::store::row_state::dialect::{Role, RowConnection, RowDialect, TxVerb};
+use crate::store::row_state::dialect::{
+    LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
+};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
-use crate::store::row_state::session_rows::{RowClaim, RowId};
+use crate::store::row_state::session_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
 };
@@ -52,12 +53,12 @@ impl RowDialect for SqliteRows {
         self.table.marks_rows()
     }
 
-    /// Every verb says itself which thread it runs on: what reads must not wait for what writes.
+    /// Every operation chooses its thread itself: reads must not wait for writes.
     async fn connection(&self, _: Role) -> Result<SqliteRowConnection<'_>> {
         Ok(SqliteRowConnection(self))
     }
 
-    /// Leaves a file at rest behind, if no other process uses it: the WAL is emptied and removed.
+    /// If no other process uses the file, SQLite then empties and removes the WAL.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             self.reader.close().await;
@@ -69,11 +70,32 @@ impl RowDialect for SqliteRows {
 /// Both threads.
 pub(crate) struct SqliteRowConnection<'a>(&'a SqliteRows);
 
-/// Runs the steps of a verb in the open transaction of a connection. No step waits, so the verb is done when it was
-/// polled once.
+/// Runs a verb in the open transaction of a connection. No step waits, so one poll completes the verb.
 pub(super) fn run<V: TxVerb>(connection: &mut Connection, names: &Names, verb: V) -> Attempt<V::Answer> {
     let mut tx = SqliteRowTx { connection, names };
-    finished(verb.run(&mut tx))
+    poll_once(verb.run(&mut tx))
+}
+
+impl LeaseMemory for SqliteRowConnection<'_> {}
+
+impl SqliteRowConnection<'_> {
+    /// Records a plan and, if requested, notes the deliveries in the same transaction.
+    async fn record_plan(
+        &mut self,
+        settlement: &Settlement,
+        plan: Arc<SettlePlan>,
+        is_noted: bool,
+    ) -> Result<Option<usize>> {
+        let (names, name, epoch) = (self.0.names.clone(), settlement.subscription.clone(), settlement.epoch);
+        let record = move |tx: &mut Connection| {
+            let changed = settle::record(tx, &names, &name, epoch, &plan)?;
+            if is_noted {
+                retention::note(tx, plan.deliveries_to_note(changed))?;
+            }
+            Ok(changed)
+        };
+        self.0.writer.write(record).await
+    }
 }
 
 impl RowConnection for SqliteRowConnection<'_> {
@@ -85,6 +107,10 @@ impl RowConnection for SqliteRowConnection<'_> {
     async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
         let names = self.0.names.clone();
         self.0.reader.read(move |snapshot| run(snapshot, &names, verb)).await
+    }
+
+    fn leases(&mut self) -> &mut dyn LeaseMemory {
+        self
     }
 
     async fn renew(&mut self, lease: LeaseRequest, epoch: Epoch) -> Result<Renewed> {
@@ -121,32 +147,29 @@ impl RowConnection for SqliteRowConnection<'_> {
         self.0.reader.read(move |snapshot| read::read(snapshot, &names, &ids, budget, which)).await
     }
 
-    async fn mark(
-        &mut self,
-        subscription: &str,
-        epoch: Epoch,
-        rows: &[(RowId, i64)],
-    ) -> Result<HashMap<RowId, RowClaim>> {
-        let Some(marks) = self.0.names.sql.marks else { return Ok(HashMap::new()) };
-        let (names, name, rows) = (self.0.names.clone(), subscription.to_owned(), rows.to_vec());
+    async fn mark(&mut self, owner: Owner<'_>, rows: &[SeenRow]) -> Result<Claims> {
+        let Some(marks) = self.0.names.sql.marks else { return Ok(Claims::new()) };
+        let (names, rows) = (self.0.names.clone(), rows.to_vec());
+        let (name, epoch) = (owner.subscription.to_owned(), owner.epoch);
         self.0.writer.write(move |tx| read::mark(tx, &names, &marks, &name, epoch, &rows)).await
     }
 
-    async fn record(
+    async fn record(&mut self, settlement: &Settlement, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
+        self.record_plan(settlement, plan, false).await
+    }
+
+    async fn record_and_note(
         &mut self,
         settlement: &Settlement,
         plan: Arc<SettlePlan>,
-        is_noted: bool,
     ) -> Result<Option<usize>> {
-        let (names, name, epoch) = (self.0.names.clone(), settlement.subscription.clone(), settlement.epoch);
-        let record = move |tx: &mut Connection| {
-            let changed = settle::record(tx, &names, &name, epoch, &plan)?;
-            if is_noted && changed == Some(plan.rows()) {
-                retention::note(tx, &plan.done.ids)?;
-            }
-            Ok(changed)
-        };
-        self.0.writer.write(record).await
+        self.record_plan(settlement, plan, true).await
+    }
+
+    async fn note_delivered(&mut self, ids: &[String]) {
+        let ids = ids.to_vec();
+        // A note that fails only keeps its row from being deleted.
+        _ = self.0.writer.write(move |tx| retention::note(tx, &ids)).await;
     }
     async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {
         self.0.writer.write(move |tx| inbox::purge(tx, &purge)).await

@@ -1,7 +1,7 @@
-//! Looking for rows of `outbox_events`.
+//! Searching rows of `outbox_events`.
 //!
-//! A time in the table is a text; the statement finds whole seconds by it and here the rest is compared. What is in a
-//! payload is compared here too: SQLite has no function for it, and its rows cost nothing before they are read.
+//! Times in the table are texts with whole seconds: the statement compares seconds, and this module compares the rest. It
+//! also compares payloads, because SQLite has no function for that.
 
 use rusqlite::{Connection, Row, params};
 
@@ -9,34 +9,36 @@ use super::super::failure::Attempt;
 use super::super::list::{explained, first, payload};
 use super::sql::Names;
 use crate::Timestamp;
-use crate::store::row_state::unlisted;
+use crate::store::row_state::search_unsupported;
 use crate::store::{EventFilter, ListedEvent};
 
 /// The newest rows that pass a filter, newest first.
 pub(super) fn list(snapshot: &Connection, names: &Names, filter: &EventFilter) -> Attempt<Vec<ListedEvent>> {
-    ask(names, filter, |sql, asked| first(snapshot, sql, asked, filter, |row| listed(row, filter)))
+    with_statement(names, filter, |sql, params| {
+        first(snapshot, sql, params, filter, |row| listed(row, filter))
+    })
 }
 
-/// How the database finds them.
+/// The query plan of the search.
 pub(super) fn plan(snapshot: &Connection, names: &Names, filter: &EventFilter) -> Attempt<Vec<String>> {
-    ask(names, filter, |sql, asked| explained(snapshot, sql, asked))
+    with_statement(names, filter, |sql, params| explained(snapshot, sql, params))
 }
 
-/// Asks with the statement for a filter and its parameters.
-fn ask<T>(
+/// Runs a query with the statement for a filter and its parameters.
+fn with_statement<T>(
     names: &Names,
     filter: &EventFilter,
-    question: impl FnOnce(&str, &[&dyn rusqlite::ToSql]) -> Attempt<T>,
+    query: impl FnOnce(&str, &[&dyn rusqlite::ToSql]) -> Attempt<T>,
 ) -> Attempt<T> {
-    let Some(search) = names.sql.search else { return Err(unlisted().into()) };
+    let Some(search) = names.sql.search else { return Err(search_unsupported().into()) };
     let aggregate = filter.aggregate.as_ref();
     let (kind, id) = (aggregate.map(|aggregate| &aggregate.kind), aggregate.map(|aggregate| &aggregate.id));
     let second = |time: Timestamp| time.as_micros().div_euclid(1_000_000);
     let since = filter.since.map(second);
     let until = filter.until.map(|until| second(until).saturating_add(1));
     match &filter.status {
-        None => question(&names.put_into(search.all), params![kind, id, filter.event_type, since, until]),
-        Some(status) => question(
+        None => query(&names.put_into(search.all), params![kind, id, filter.event_type, since, until]),
+        Some(status) => query(
             &names.put_into(search.of_state),
             params![kind, id, filter.event_type, since, until, status],
         ),
@@ -44,7 +46,7 @@ fn ask<T>(
 }
 
 fn listed(row: &Row<'_>, filter: &EventFilter) -> Attempt<Option<ListedEvent>> {
-    // Another process may have written what is no time.
+    // Another program may have written a text that is not a time.
     let time = row.get::<_, Option<i64>>(5)?.map(Timestamp::from_micros);
     let is_in_time = filter.since.is_none_or(|since| time.is_some_and(|time| time >= since))
         && filter.until.is_none_or(|until| time.is_some_and(|time| time <= until));

@@ -1,4 +1,4 @@
-//! Making the tables, and comparing a table that already exists with what it should be.
+//! Creating the tables, and comparing an existing table with its layout.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,12 +12,12 @@ use crate::layout::{
     Ability, Dialect, Difference, FoundColumn, FoundIndex, RowLayout, RowTable, Shape, compare,
 };
 use crate::store::row_state::tables::{
-    RowExtras, RowsMigrated, check_about, check_names, hinted, missing, refuse_harmful,
+    RowExtras, RowsMigrated, check_names, check_owner, missing, refuse_harmful, with_migrate_hint,
 };
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Result};
 
-/// Every migration of our own tables, oldest first. A released one never changes.
+/// Every migration of Postrider's own tables, oldest first. A released one never changes.
 const MIGRATIONS: &[&str] =
     &[include_str!("ledger.sql"), include_str!("refused.sql"), include_str!("../migrations/0002_inbox.sql")];
 
@@ -33,31 +33,31 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 
 const PLACE: &str = "the SQLite file";
 
-/// The shape of the table; none of a mapped table.
+/// The shape of the table; `None` for a mapped table.
 ///
 /// # Errors
-/// [`Code::LayoutDiffers`] if the layout has no such table.
+/// [`Code::LayoutDiffers`] if the layout does not exist on SQLite.
 pub(super) fn shape(table: &RowTable) -> Result<Option<&'static Shape>> {
     if table.map.is_some() {
         return Ok(None);
     }
     let shape = table.layout.shapes_on(Dialect::Sqlite).first();
-    shape.map(Some).ok_or_else(|| not_here(table.layout))
+    shape.map(Some).ok_or_else(|| layout_unsupported(table.layout))
 }
 
-/// The error of a layout that does not exist on SQLite.
-fn not_here(layout: RowLayout) -> Error {
+/// The error for a layout that does not exist on SQLite.
+fn layout_unsupported(layout: RowLayout) -> Error {
     let what = format!("there is no layout {} on SQLite", layout.name());
     Error::new(Code::LayoutDiffers, what).with_hint("it exists for other databases only; use outbox_events")
 }
 
 /// The statements of a layout.
 fn sql_of(layout: RowLayout) -> Result<Sql> {
-    Sql::of(layout).ok_or_else(|| not_here(layout))
+    Sql::of(layout).ok_or_else(|| layout_unsupported(layout))
 }
 
-/// Refuses what cannot be made here.
-fn check_asked(table: &RowTable, extras: RowExtras) -> Result<()> {
+/// Refuses layouts and options that do not exist on SQLite.
+fn check_supported(table: &RowTable, extras: RowExtras) -> Result<()> {
     let shape = shape(table)?;
     extras.check(table.layout)?;
     if extras.aggregate_index {
@@ -67,39 +67,39 @@ fn check_asked(table: &RowTable, extras: RowExtras) -> Result<()> {
     check_names(table, shape.map_or(&[], std::slice::from_ref))
 }
 
-/// The SQL of all of it, to be run with another tool: the layout's table and ours.
+/// All migrations as SQL, for use with another tool: the layout's table and Postrider's.
 pub(super) fn all(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
-    check_asked(table, extras)?;
+    check_supported(table, extras)?;
     let created = sql_of(table.layout)?.create;
     let created = created.map_or_else(String::new, |sql| format!("{}\n", table.put_into_sqlite(sql)));
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
-        let (begin, named) = match version {
-            1 => (format!("{created}{MIGRATIONS_TABLE}"), naming(table)),
+        let (preamble, record) = match version {
+            1 => (format!("{created}{MIGRATIONS_TABLE}"), record_table(table)),
             _ => Default::default(),
         };
         let entry = format!(
             "INSERT INTO postrider_row_migrations (version, applied_at)\nVALUES ({version}, CAST(strftime('%s', 'now') AS INTEGER) * 1000000);"
         );
-        Migration { version, sql: format!("{begin}{}\n\n{named}{entry}\n", sql.trim_end()) }
+        Migration { version, sql: format!("{preamble}{}\n\n{record}{entry}\n", sql.trim_end()) }
     });
     Ok(steps.collect())
 }
 
-/// Says which table ours are about. The name is a checked one, so it needs no care in quotes.
-fn naming(table: &RowTable) -> String {
+/// Records which table Postrider's tables belong to. The names are checked identifiers, so they need no escaping.
+fn record_table(table: &RowTable) -> String {
     let (layout, name) = (table.layout.name(), table.name.as_str());
     format!(
         "INSERT INTO postrider_row_table (only_one, layout, table_name) VALUES (1, '{layout}', '{name}');\n"
     )
 }
 
-/// Makes what is missing, all of it or nothing. A table that is there is compared and left alone.
+/// Creates what is missing, all of it or nothing. An existing table is compared and not altered.
 pub(super) fn migrate(
     connection: &mut Connection,
     table: &RowTable,
     extras: RowExtras,
 ) -> Attempt<RowsMigrated> {
-    check_asked(table, extras)?;
+    check_supported(table, extras)?;
     let migrated = in_transaction(connection, rusqlite::TransactionBehavior::Immediate, |tx| {
         let from = version(tx)?;
         schema::refuse_newer(PLACE, from, LATEST)?;
@@ -111,9 +111,9 @@ pub(super) fn migrate(
             created.push(table.name.as_str().to_owned());
         }
         for (version, sql) in (1_i64..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
-            let (preamble, named) =
-                if version == 1 { (MIGRATIONS_TABLE, naming(table)) } else { Default::default() };
-            tx.execute_batch(&format!("{preamble}{sql}\n{named}"))?;
+            let (preamble, record) =
+                if version == 1 { (MIGRATIONS_TABLE, record_table(table)) } else { Default::default() };
+            tx.execute_batch(&format!("{preamble}{sql}\n{record}"))?;
             let entry = "INSERT INTO postrider_row_migrations (version, applied_at) VALUES (?1, ?2)";
             tx.execute(entry, params![version, now(tx)?])?;
         }
@@ -125,27 +125,27 @@ pub(super) fn migrate(
     Ok(migrated)
 }
 
-/// The schema of a file, or of none, beside that of this program.
+/// The schema version of a file, 0 if it does not exist, and the version that this program needs.
 pub(super) fn schema(connection: Option<&Connection>) -> Attempt<Schema> {
     Ok(Schema { found: connection.map_or(Ok(0), version)?, needed: LATEST })
 }
 
-/// Refuses a file without our tables, with those of another outbox, or with a table that cannot be worked on. Answers
-/// what statements have to know.
+/// Refuses a file without Postrider's tables, with those of another outbox, or with a table that does not match its layout.
+/// Returns the table with its statements.
 pub(super) fn check(connection: &Connection, table: &RowTable) -> Attempt<Names> {
-    schema::check(PLACE, version(connection)?, LATEST).map_err(|error| hinted(error, table))?;
+    schema::check(PLACE, version(connection)?, LATEST).map_err(|error| with_migrate_hint(error, table))?;
     check_table(connection, table)?;
     refuse_harmful(table, &differences(connection, table)?)?;
     let own_limit = "SELECT 1 FROM pragma_table_info(?1) WHERE name = 'max_attempts'";
     let has_own_limit = connection.prepare(own_limit)?.exists([table.name.as_str()])?;
     Ok(Names {
-        table: custom::learnt(connection, table)?,
+        table: custom::inspect(connection, table)?,
         has_own_limit: has_own_limit && table.layout.has(Ability::RowLimitColumn),
         sql: sql_of(table.layout)?,
     })
 }
 
-/// How the table differs from the layout; one that is missing is a difference too.
+/// How the table differs from the layout. A missing table is a difference, too.
 pub(super) fn differences(connection: &Connection, table: &RowTable) -> Attempt<Vec<Difference>> {
     match found(connection, table)? {
         Some(different) => Ok(different),
@@ -153,13 +153,13 @@ pub(super) fn differences(connection: &Connection, table: &RowTable) -> Attempt<
     }
 }
 
-/// Refuses a ledger that is about another table.
+/// Refuses Postrider's tables if they belong to another table.
 fn check_table(connection: &Connection, table: &RowTable) -> Attempt<()> {
     let sql = "SELECT layout, table_name FROM postrider_row_table";
-    let reported = connection
+    let recorded = connection
         .query_row(sql, [], |row| Ok([row.get(0)?, table.schema.as_str().to_owned(), row.get(1)?]))
         .optional()?;
-    Ok(check_about(PLACE, reported, table)?)
+    Ok(check_owner(PLACE, recorded, table)?)
 }
 
 fn version(connection: &Connection) -> Attempt<i64> {
@@ -170,7 +170,7 @@ fn version(connection: &Connection) -> Attempt<i64> {
     Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }
 
-/// How an existing table differs; `None` if there is none.
+/// How an existing table differs; `None` if it does not exist.
 fn found(connection: &Connection, table: &RowTable) -> Attempt<Option<Vec<Difference>>> {
     let name = table.name.as_str();
     if let Some(map) = &table.map {
@@ -180,7 +180,7 @@ fn found(connection: &Connection, table: &RowTable) -> Attempt<Option<Vec<Differ
         return Ok(None);
     }
     let columns = columns(connection, name)?;
-    // The key that is the number of the row is no index; here it is reported as one.
+    // A primary key that is the rowid has no index. It is listed like one.
     let sql = "SELECT 'PRIMARY', (SELECT group_concat(name, ', ') FROM pragma_table_info(?1) WHERE pk > 0)
                UNION ALL
                SELECT i.name, (SELECT group_concat(name, ', ') FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY seqno))
@@ -191,10 +191,10 @@ fn found(connection: &Connection, table: &RowTable) -> Attempt<Option<Vec<Differ
         Ok(FoundIndex { name: row.get(0)?, definition: format!("btree ({})", over.unwrap_or_default()) })
     })?;
     let indexes: Vec<FoundIndex> = indexes.collect::<Result<_, _>>()?;
-    Ok(shape(table)?.map(|shape| compare(table, shape, &columns, &indexes)))
+    Ok(shape(table)?.map(|shape| compare(table, shape, Dialect::Sqlite, &columns, &indexes)))
 }
 
-/// The columns of a table, none if there is no such table.
+/// The columns of a table; none if it does not exist.
 pub(super) fn columns(connection: &Connection, name: &str) -> Attempt<Vec<FoundColumn>> {
     let sql = "SELECT name, lower(type), \"notnull\" = 0 AND pk = 0, dflt_value IS NOT NULL OR pk > 0 FROM pragma_table_info(?1)";
     let mut statement = connection.prepare(sql)?;

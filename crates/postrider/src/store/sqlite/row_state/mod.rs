@@ -1,8 +1,8 @@
 //! The store of a table with a state per row in a SQLite file: `outbox_events`, or a table with a column map.
 //!
-//! What it does is written once for all databases, in [`row_state`](crate::store::row_state); here are the statements
-//! and the threads they run on. Lease, fence and pause are those of the default layout. See
-//! adr/0020-row-state-store.md. Postrider's own tables are in the same file.
+//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements and
+//! the threads they run on. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
+//! Postrider's own tables are in the same file.
 
 mod connection;
 mod custom;
@@ -21,33 +21,33 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use self::connection::SqliteRows;
 use self::sql::Names;
 use super::worker::in_transaction;
-use super::{SqliteStore, connect, connect_or_create, refuse_missing, tally as counted};
+use super::{SqliteStore, connect, connect_or_create, event_counts, refuse_missing};
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::overview::ReadOverview;
 use crate::store::row_state::store::RowStateStore;
 use crate::store::{
-    EventFilter, ListedEvent, Migration, Overview, RowExtras, RowsMigrated, Schema, Tally, TallyBy,
+    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, RowsMigrated, Schema,
 };
 use crate::{Ident, Result};
 
 /// An outbox in a table with a state per row, in a SQLite file. Clones share its connections.
 pub type SqliteRowStore = RowStateStore<SqliteRows>;
 
-/// The table as it is called here: a file has one schema.
-fn here(table: &RowTable) -> Result<RowTable> {
+/// The table in the schema of the file.
+fn in_file(table: &RowTable) -> Result<RowTable> {
     Ok(table.clone().in_schema(Ident::new("main")?))
 }
 
 impl RowStateStore<SqliteRows> {
-    /// Makes the file and the table of the layout if there are none, and Postrider's own tables beside it. A table
-    /// that is there is compared and never altered; the file is switched to WAL. Safe to run again; all of it happens
-    /// or none. Blocks the calling thread.
+    /// Creates the file and the table of the layout if they do not exist, and Postrider's own tables. An existing table is
+    /// compared and never altered; the file is switched to WAL. All of it happens or nothing; it is safe to run again.
+    /// Blocks the calling thread.
     ///
     /// # Errors
-    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on, the file holds another outbox,
-    /// or the layout is not for SQLite. Nothing was changed.
+    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table does not match its layout, the file contains another
+    /// outbox, or the layout does not exist on SQLite. Nothing was changed.
     pub fn migrate(path: impl AsRef<Path>, table: &RowTable, extras: RowExtras) -> Result<RowsMigrated> {
-        let table = here(table)?;
+        let table = in_file(table)?;
         if migrate::shape(&table)?.is_none() {
             // A table of layout custom belongs to the application, so a missing file cannot contain it.
             refuse_missing(path.as_ref()).map_err(|error| {
@@ -63,18 +63,18 @@ impl RowStateStore<SqliteRows> {
     /// How the table differs from the layout. Changes nothing.
     ///
     /// # Errors
-    /// What the database says.
+    /// Errors of the database.
     pub fn differences(path: impl AsRef<Path>, table: &RowTable) -> Result<Vec<Difference>> {
-        Ok(migrate::differences(&SqliteStore::connect_read_only(path)?, &here(table)?)?)
+        Ok(migrate::differences(&SqliteStore::connect_read_only(path)?, &in_file(table)?)?)
     }
 
-    /// How many rows another publisher has marked as being published, be it now or before a crash. Changes nothing.
+    /// How many rows other publishers have marked as being published, now or before a crash. Changes nothing.
     ///
     /// # Errors
-    /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there.
+    /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
     pub fn foreign_claims(path: impl AsRef<Path>, table: &RowTable) -> Result<u64> {
         let connection = SqliteStore::connect_read_only(path)?;
-        let names = migrate::check(&connection, &here(table)?)?;
+        let names = migrate::check(&connection, &in_file(table)?)?;
         let count = || -> super::failure::Attempt<i64> {
             let Some(marks) = &names.sql.marks else { return Ok(0) };
             Ok(connection.query_row(&names.put_into(marks.foreign), [], |row| row.get(1))?)
@@ -85,44 +85,49 @@ impl RowStateStore<SqliteRows> {
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
     ///
     /// # Errors
-    /// What the database says. A file that is not there has version 0.
+    /// Errors of the database. A file that does not exist has version 0.
     pub fn schema(path: impl AsRef<Path>) -> Result<Schema> {
         let connection = path.as_ref().exists().then(|| SqliteStore::connect_read_only(path)).transpose()?;
         Ok(migrate::schema(connection.as_ref())?)
     }
 
-    /// Every migration, oldest first, to be run with another tool.
+    /// Every migration, oldest first, for use with another tool.
     ///
     /// # Errors
-    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the layout is not for SQLite.
+    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on SQLite.
     pub fn migrations(table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
-        migrate::all(&here(table)?, extras)
+        migrate::all(&in_file(table)?, extras)
     }
 
-    /// Rows counted by type, hour or producer: `groups_max` groups at most. Reads the whole table, and changes nothing.
+    /// Rows counted by type, hour or producer, in at most `groups_max` groups. Reads the whole table; changes nothing.
     /// Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
-    pub fn tally(path: impl AsRef<Path>, table: &RowTable, by: TallyBy, groups_max: usize) -> Result<Tally> {
+    pub fn count_events(
+        path: impl AsRef<Path>,
+        table: &RowTable,
+        by: CountBy,
+        groups_max: usize,
+    ) -> Result<EventCounts> {
         let connection = SqliteStore::connect_read_only(path)?;
-        let names = migrate::check(&connection, &here(table)?)?;
-        Ok(counted::tally(&connection, by, groups_max, &names.put_into(names.sql.tally))?)
+        let names = migrate::check(&connection, &in_file(table)?)?;
+        Ok(event_counts::count_events(&connection, by, groups_max, &names.put_into(names.sql.event_states))?)
     }
 
-    /// Opens a file that was migrated. Blocks the calling thread for the time of two opens.
+    /// Opens a file that was migrated. Blocks the calling thread while two connections are opened.
     ///
     /// # Errors
-    /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables are not there,
-    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table cannot be worked on.
+    /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist,
+    /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table does not match its layout.
     pub fn open(path: impl AsRef<Path>, table: &RowTable) -> Result<Self> {
         let (writer, names) = open(path.as_ref(), table)?;
         let reader = SqliteStore::connect_read_only(path)?;
         SqliteRows::start(names, reader, writer).map(Self::of)
     }
 
-    /// A connection of the caller's own to a file that was migrated, to write events with: it waits for locks as the
-    /// store does and keeps what it committed through a power failure.
+    /// A separate connection to a file that was migrated, for writing events. It waits for locks as the store does, and its
+    /// commits survive a power failure.
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
@@ -136,7 +141,7 @@ impl RowStateStore<SqliteRows> {
     /// As [`SqliteRowStore::open`].
     pub fn read_overview(path: impl AsRef<Path>, table: &RowTable, backlog_max: u64) -> Result<Overview> {
         let mut connection = SqliteStore::connect_read_only(path)?;
-        let names = migrate::check(&connection, &here(table)?)?;
+        let names = migrate::check(&connection, &in_file(table)?)?;
         let overview = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
             connection::run(snapshot, &names, ReadOverview { backlog_max })
         });
@@ -150,27 +155,27 @@ impl RowStateStore<SqliteRows> {
     /// As [`SqliteRowStore::open`].
     pub fn list(path: impl AsRef<Path>, table: &RowTable, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
         let mut connection = SqliteStore::connect_read_only(path)?;
-        let names = migrate::check(&connection, &here(table)?)?;
+        let names = migrate::check(&connection, &in_file(table)?)?;
         let found = in_transaction(&mut connection, TransactionBehavior::Deferred, |snapshot| {
             list::list(snapshot, &names, filter)
         });
         Ok(found?)
     }
 
-    /// How the database finds those rows, in its own words.
+    /// The query plan of that search, as the database prints it.
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
     pub fn list_plan(path: impl AsRef<Path>, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
         let connection = SqliteStore::connect_read_only(path)?;
-        let names = migrate::check(&connection, &here(table)?)?;
+        let names = migrate::check(&connection, &in_file(table)?)?;
         Ok(list::plan(&connection, &names, filter)?)
     }
 }
 
-/// A connection that may write, and what statements have to know of the table.
+/// A connection that may write, and the table with its statements.
 fn open(path: &Path, table: &RowTable) -> Result<(Connection, Names)> {
-    let table = here(table)?;
+    let table = in_file(table)?;
     migrate::shape(&table)?;
     refuse_missing(path)?;
     let connection = connect(path, OpenFlags::empty())?;

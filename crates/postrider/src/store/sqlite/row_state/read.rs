@@ -1,6 +1,4 @@
-//! Rows by id, as far as a budget goes, with their payloads; and the marks on them.
-
-use std::collections::HashMap;
+//! Reads rows by id within a budget, and marks them.
 
 use bytes::Bytes;
 use rusqlite::types::ValueRef;
@@ -8,10 +6,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::failure::Attempt;
 use super::sql::{Marks, Names};
-use crate::store::row_state::lost;
-use crate::store::row_state::read::{Body, Read, RowState, Which, about};
-use crate::store::row_state::refused::counted;
-use crate::store::row_state::session_rows::{RowClaim, RowId};
+use crate::store::row_state::dialect::SeenRow;
+use crate::store::row_state::lease_lost;
+use crate::store::row_state::read::{EventColumns, Read, RowState, Which, aggregate};
+use crate::store::row_state::refused::attempts_after_mark;
+use crate::store::row_state::session_rows::{Claims, RowClaim, RowId};
 use crate::store::{Budget, Epoch};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -34,14 +33,14 @@ pub(super) fn read(
             bytes = bytes.saturating_add(state.bytes);
             wanted += 1;
         }
-        let body = if is_wanted { body(row) } else { Err(lost()) };
-        found.push((state, body));
-        // One more than fits tells that it did not.
+        let columns = if is_wanted { columns(row) } else { Err(lease_lost()) };
+        found.push((state, columns));
+        // One row beyond the budget shows that there are more.
         if bytes > budget.bytes_max && wanted > 1 {
             break;
         }
     }
-    Ok(Read::of(found, budget, which, |(state, _)| Ok(state.clone()), |(_, body)| body)?)
+    Ok(Read::of(found, budget, which, |(state, _)| Ok(state.clone()), |(_, columns)| columns)?)
 }
 
 fn state(row: &Row<'_>) -> Attempt<RowState> {
@@ -57,11 +56,11 @@ fn state(row: &Row<'_>) -> Attempt<RowState> {
         is_due: row.get::<_, Option<bool>>(12)?.unwrap_or(false),
         is_open: row.get::<_, Option<bool>>(13)?.unwrap_or(false),
         bytes: payload + headers,
-        is_bare: false,
+        lacks_payload: false,
     })
 }
 
-/// A number, whatever the column holds instead: one odd row must not keep others from being read.
+/// A number. Any other value is replaced by one: an unexpected value must not prevent other rows from being read.
 fn number(row: &Row<'_>, column: usize) -> Attempt<i64> {
     Ok(match row.get_ref(column)? {
         ValueRef::Integer(number) => number,
@@ -70,18 +69,18 @@ fn number(row: &Row<'_>, column: usize) -> Attempt<i64> {
     })
 }
 
-/// A row that holds something else than its layout says is damaged.
-fn body(row: &Row<'_>) -> Result<Body> {
+/// The columns of an event. A row with a value of another type is damaged.
+fn columns(row: &Row<'_>) -> Result<EventColumns> {
     let time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_micros));
-    let read = || -> Attempt<Body> {
+    let read = || -> Attempt<EventColumns> {
         let payload = match row.get_ref(6)? {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Bytes::copy_from_slice(bytes),
             _ => return Err(Error::new(Code::RowDamaged, "its payload is neither text nor bytes").into()),
         };
-        Ok(Body {
+        Ok(EventColumns {
             event_key: row.get(1)?,
             event_type: row.get(2)?,
-            aggregate: about(row.get(3)?, row.get(4)?),
+            aggregate: aggregate(row.get(3)?, row.get(4)?),
             key: row.get(5)?,
             payload,
             headers: row.get(7)?,
@@ -94,37 +93,37 @@ fn body(row: &Row<'_>) -> Result<Body> {
     read().map_err(Error::from)
 }
 
-/// Marks rows as being published, by compare and set. Answers which were won.
+/// Marks rows as being published, by compare and set. Returns those that were marked.
 pub(super) fn mark(
     tx: &Connection,
     names: &Names,
     marks: &Marks,
     subscription: &str,
     epoch: Epoch,
-    rows: &[(RowId, i64)],
-) -> Attempt<HashMap<RowId, RowClaim>> {
+    rows: &[SeenRow],
+) -> Attempt<Claims> {
     // Index: the primary key (name).
     let fence = "SELECT 1 FROM postrider_row_subscriptions WHERE name = ?1 AND epoch = ?2";
     let owns = tx.prepare_cached(fence)?.query_row(params![subscription, epoch.0], |_| Ok(())).optional()?;
     if owns.is_none() {
-        return Err(lost().into());
+        return Err(lease_lost().into());
     }
-    // Whole seconds: the layout's column has no more.
+    // Whole seconds, as in the layout's column.
     let at: i64 =
         tx.query_row("SELECT CAST(strftime('%s', 'now') AS INTEGER) * 1000000", [], |row| row.get(0))?;
     let mut statement = tx.prepare_cached(&names.put_into(marks.mark))?;
-    let mut won = Vec::new();
+    let mut marked = Vec::new();
     for (id, attempts) in rows {
         if statement.execute(params![&**id, attempts, at])? > 0 {
-            won.push((id.clone(), counted(*attempts)));
+            marked.push((id.clone(), attempts_after_mark(*attempts)));
         }
     }
-    if won.is_empty() {
-        return Ok(HashMap::new());
+    if marked.is_empty() {
+        return Ok(Claims::new());
     }
-    let pairs: Vec<String> = won.iter().map(|(id, attempts)| format!("[{id},{attempts}]")).collect();
+    let pairs: Vec<String> = marked.iter().map(|(id, attempts)| format!("[{id},{attempts}]")).collect();
     let note = "INSERT INTO postrider_row_claims (epoch, claimed_at, ids) VALUES (?1, ?2, ?3)";
     let number = tx.prepare_cached(note)?.insert(params![epoch.0, at, format!("[{}]", pairs.join(","))])?;
     let at = Timestamp::from_micros(at);
-    Ok(won.into_iter().map(|(id, attempts)| (id, RowClaim { at, number, attempts })).collect())
+    Ok(marked.into_iter().map(|(id, attempts)| (id, RowClaim { at, number, attempts })).collect())
 }

@@ -10,7 +10,7 @@ use crate::Timestamp;
 use crate::store::Epoch;
 use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
 
-/// Records what was planned. Answers how many rows were still ours, `None` if the lease is not.
+/// Records a plan. Returns how many rows were changed; `None` if the lease was lost.
 pub(super) fn record(
     tx: &Connection,
     names: &Names,
@@ -33,13 +33,12 @@ pub(super) fn record(
         return Ok(None);
     }
     let mut changed = 0;
-    let outcomes =
-        [&plan.done, &plan.retried, &plan.ended, &plan.returned].into_iter().zip(names.sql.outcomes);
+    let outcomes = plan.outcomes().into_iter().zip(names.sql.outcomes);
     for (outcome, statement) in outcomes.filter(|(outcome, _)| !outcome.ids.is_empty()) {
         changed += change(tx, &names.put_into(statement), outcome)?;
     }
-    forget(tx, &plan.forgotten)?;
-    for claim in &plan.claims_over {
+    delete_notes(tx, &plan.obsolete_notes)?;
+    for claim in &plan.finished_claims {
         // Index: the primary key (number).
         tx.prepare_cached("DELETE FROM postrider_row_claims WHERE number = ?1")?.execute([claim])?;
     }
@@ -47,26 +46,29 @@ pub(super) fn record(
     Ok(Some(changed))
 }
 
-/// Changes the rows of an outcome, each by its own statement. Where there is nothing to change, each counts as changed.
+/// Changes the rows of an outcome, one statement each. If the table has nothing to change, each row counts as changed.
 fn change(tx: &Connection, statement: &str, outcome: &OutcomeRows) -> Attempt<usize> {
     if statement.is_empty() {
         return Ok(outcome.ids.len());
     }
     let mut statement = tx.prepare_cached(statement)?;
-    // Not every outcome asks for all.
-    let asked = statement.parameter_count();
+    // Not every statement uses all parameters.
+    let params = statement.parameter_count();
     let mut changed = 0;
-    for (place, id) in outcome.ids.iter().enumerate() {
-        let stamp = outcome.stamps[place].map(Timestamp::as_micros);
-        let values: [Value; 4] =
-            [id.clone().into(), stamp.into(), outcome.marked[place].into(), outcome.attempts[place].into()];
-        changed += statement.execute(params_from_iter(values.into_iter().take(asked)))?;
+    for (index, id) in outcome.ids.iter().enumerate() {
+        let values: [Value; 4] = [
+            id.clone().into(),
+            outcome.marked_at[index].map(Timestamp::as_micros).into(),
+            outcome.marked_attempts[index].into(),
+            outcome.attempts[index].into(),
+        ];
+        changed += statement.execute(params_from_iter(values.into_iter().take(params)))?;
     }
     Ok(changed)
 }
 
 /// Deletes notes.
-pub(super) fn forget(tx: &Connection, ids: &[String]) -> Attempt<()> {
+pub(super) fn delete_notes(tx: &Connection, ids: &[String]) -> Attempt<()> {
     for id in ids {
         // Index: the primary key (row_id).
         tx.prepare_cached("DELETE FROM postrider_row_notes WHERE row_id = ?1")?.execute([id])?;

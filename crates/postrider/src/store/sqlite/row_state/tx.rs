@@ -1,47 +1,125 @@
 //! Steps within a transaction, on the thread that owns the connection.
 
-use std::collections::HashMap;
-
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::super::failure::Attempt;
+use super::super::failure::{Attempt, Failure};
 use super::super::lease::{now, other_holder, take, unknown};
 use super::super::ledger::Ledger;
-use super::super::{adopt, overview, relays};
+use super::super::{adopt, lease, relays};
 use super::sql::Names;
 use super::{retention, settle};
-use crate::adopt::Parcel;
-use crate::store::row_state::dialect::{RowCounts, RowTx, SubscriptionState, WaitingRows};
-use crate::store::row_state::load::{NotedRow, SubscriptionRow, WaitingRow};
+use crate::adopt::Batch;
+use crate::store::lease_tx::LeaseTx;
+use crate::store::row_state::columns::{ResultRow, foreign_marks};
+use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, SubscriptionState};
+use crate::store::row_state::lease_lost;
+use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::session_rows::{RowClaim, RowId};
 use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, Settlement};
 use crate::{Result, Timestamp};
 
-/// An open transaction. The connection is borrowed as a whole, so that it may go to another thread with its verb.
+/// An open transaction. It borrows the connection as a whole, so that it can be sent to another thread with its verb.
 pub(super) struct SqliteRowTx<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) names: &'a Names,
 }
 
-/// A time that may be missing.
-fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Timestamp>> {
-    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp::from_micros))
+impl ResultRow for Row<'_> {
+    fn text(&self, column: usize) -> Result<Option<String>> {
+        Ok(self.get(column).map_err(Failure::from)?)
+    }
+
+    fn number(&self, column: usize) -> Result<Option<i64>> {
+        Ok(self.get(column).map_err(Failure::from)?)
+    }
+
+    fn flag(&self, column: usize) -> Result<Option<bool>> {
+        Ok(self.get(column).map_err(Failure::from)?)
+    }
+
+    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
+        Ok(self.number(column)?.map(Timestamp::from_micros))
+    }
 }
 
-/// Ids of due rows in their order, at most so many.
+/// Ids of due rows in their order, at most `rows_max`.
 pub(super) fn list_due(snapshot: &Connection, names: &Names, rows_max: usize) -> Attempt<Vec<RowId>> {
     let mut statement = snapshot.prepare_cached(&names.put_into(names.sql.list))?;
-    let most = i64::try_from(rows_max).unwrap_or(i64::MAX);
-    let ids = statement.query_map([most], |row| Ok(row.get::<_, String>(0)?.into()))?;
+    let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let ids = statement.query_map([limit], |row| Ok(row.get::<_, String>(0)?.into()))?;
     Ok(ids.collect::<Result<_, _>>()?)
 }
 
+/// All rows that a statement returns.
+fn all<T>(
+    tx: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+    read: impl Fn(&Row<'_>) -> Result<T>,
+) -> Attempt<Vec<T>> {
+    let mut statement = tx.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        all.push(read(row)?);
+    }
+    Ok(all)
+}
+
+/// The first row that a statement returns.
+fn first<T>(
+    tx: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+    read: impl Fn(&Row<'_>) -> Result<T>,
+) -> Attempt<Option<T>> {
+    let mut statement = tx.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    Ok(rows.next()?.map(read).transpose()?)
+}
+
 impl SqliteRowTx<'_> {
-    /// Runs a step, with errors as everywhere else.
+    /// Runs a step, and converts its error.
     fn step<T>(&mut self, step: impl FnOnce(&Connection, &Names) -> Attempt<T>) -> Result<T> {
         Ok(step(self.connection, self.names)?)
+    }
+}
+
+impl LeaseTx for SqliteRowTx<'_> {
+    type Row = LockedSubscription;
+
+    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+        self.step(|tx, _| {
+            // Index: the primary key (name).
+            let sql = "SELECT halted FROM postrider_row_subscriptions WHERE name = ?1";
+            let halted: Option<Option<String>> =
+                tx.prepare_cached(sql)?.query_row([&lease.subscription], |row| row.get(0)).optional()?;
+            if let Some(reason) = halted.ok_or_else(|| unknown(&lease.subscription))? {
+                return Ok(Some(Acquired::Halted(reason)));
+            }
+            let now = now(tx)?;
+            let held = other_holder(tx, Ledger::Rows, lease, now)?;
+            Ok(held.map(|(holder, expires_at)| {
+                let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
+                Acquired::Held { holder, remaining }
+            }))
+        })
+    }
+
+    /// The transaction is the only one that writes, so nothing needs a lock.
+    async fn lock(&mut self, name: &str) -> Result<Option<LockedSubscription>> {
+        self.step(|tx, _| {
+            // Index: the primary key (name).
+            let sql = "SELECT epoch, clean, paused, trial, trial_deaths
+                       FROM postrider_row_subscriptions WHERE name = ?1";
+            first(tx, sql, [name], |row| LockedSubscription::read(row))
+        })
+    }
+
+    async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+        self.step(|tx, _| take(tx, Ledger::Rows, lease, epoch, now(tx)?))
     }
 }
 
@@ -58,17 +136,7 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, _| {
             let sql =
                 "SELECT name, epoch, clean, paused, halted FROM postrider_row_subscriptions ORDER BY name";
-            let mut statement = tx.prepare_cached(sql)?;
-            let all = statement.query_map([], |row| {
-                Ok(SubscriptionState {
-                    name: row.get(0)?,
-                    epoch: Epoch(row.get(1)?),
-                    clean: row.get(2)?,
-                    paused: row.get(3)?,
-                    halted: row.get(4)?,
-                })
-            })?;
-            Ok(all.collect::<Result<_, _>>()?)
+            all(tx, sql, [], |row| SubscriptionState::read(row))
         })
     }
 
@@ -93,48 +161,7 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, names| Ok(!list_due(tx, names, 1)?.is_empty()))
     }
 
-    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-        self.step(|tx, _| {
-            // Index: the primary key (name).
-            let sql = "SELECT halted FROM postrider_row_subscriptions WHERE name = ?1";
-            let halted: Option<Option<String>> =
-                tx.prepare_cached(sql)?.query_row([&lease.subscription], |row| row.get(0)).optional()?;
-            if let Some(reason) = halted.ok_or_else(|| unknown(&lease.subscription))? {
-                return Ok(Some(Acquired::Halted(reason)));
-            }
-            let now = now(tx)?;
-            let held = other_holder(tx, Ledger::Rows, lease, now)?;
-            Ok(held.map(|(holder, expires_at)| {
-                let remaining = Timestamp::from_micros(now).until(Timestamp::from_micros(expires_at));
-                Acquired::Held { holder, remaining }
-            }))
-        })
-    }
-
-    /// The transaction is the only one that writes: there is nothing to lock.
-    async fn lock_subscription(&mut self, name: &str) -> Result<Option<(Epoch, SubscriptionRow)>> {
-        self.step(|tx, _| {
-            // Index: the primary key (name).
-            let sql = "SELECT epoch, clean, paused, trial, trial_deaths
-                       FROM postrider_row_subscriptions WHERE name = ?1";
-            let found = tx.prepare_cached(sql)?.query_row([name], |row| {
-                let subscription = SubscriptionRow {
-                    clean: row.get(1)?,
-                    paused: row.get(2)?,
-                    trial: row.get(3)?,
-                    trial_deaths: row.get(4)?,
-                };
-                Ok((Epoch(row.get(0)?), subscription))
-            });
-            Ok(found.optional()?)
-        })
-    }
-
-    async fn take_lease(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-        self.step(|tx, _| take(tx, Ledger::Rows, lease, epoch, now(tx)?))
-    }
-
-    async fn give_back(&mut self, name: &str, epoch: Epoch) -> Result<u64> {
+    async fn remove_marks(&mut self, name: &str, epoch: Epoch) -> Result<u64> {
         self.step(|tx, names| {
             let Some(marks) = &names.sql.marks else { return Ok(0) };
             // Index: the primary key (name).
@@ -142,9 +169,9 @@ impl RowTx for SqliteRowTx<'_> {
             if !tx.prepare_cached(owns)?.exists(params![name, epoch.0])? {
                 return Ok(0);
             }
-            let given_back = tx.prepare_cached(&names.put_into(marks.give_back))?.execute([])?;
+            let unmarked = tx.prepare_cached(&names.put_into(marks.remove))?.execute([])?;
             tx.prepare_cached("DELETE FROM postrider_row_claims")?.execute([])?;
-            Ok(given_back as u64)
+            Ok(unmarked as u64)
         })
     }
 
@@ -154,44 +181,33 @@ impl RowTx for SqliteRowTx<'_> {
                               json_extract(e.value, '$[1]')
                        FROM postrider_row_claims AS o, json_each(o.ids) AS e
                        ORDER BY o.number, e.id";
-            let mut statement = tx.prepare_cached(sql)?;
-            let claims = statement.query_map([], |row| {
-                let at = Timestamp::from_micros(row.get(2)?);
-                Ok((row.get(0)?, RowClaim { number: row.get(1)?, at, attempts: row.get(3)? }))
-            })?;
-            Ok(claims.collect::<Result<_, _>>()?)
+            all(tx, sql, [], |row| RowClaim::read(row, true))
         })
     }
 
     async fn foreign_marks(&mut self) -> Result<Option<(i64, i64)>> {
         self.step(|tx, names| {
             let Some(marks) = &names.sql.marks else { return Ok(None) };
-            let foreign = names.put_into(marks.foreign);
-            Ok(Some(tx.query_row(&foreign, [], |row| Ok((row.get(0)?, row.get(1)?)))?))
+            first(tx, &names.put_into(marks.foreign), [], |row| foreign_marks(row))
         })
     }
 
     async fn notes(&mut self) -> Result<Vec<NotedRow>> {
-        self.step(|tx, names| {
-            let mut statement = tx.prepare_cached(&names.put_into(names.sql.load))?;
-            let mut notes = statement.query_map([], note)?.collect::<Result<Vec<_>, _>>()?;
-            let mut statement = tx.prepare_cached("SELECT row_id, outcome FROM postrider_row_refused")?;
-            let refused = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
-            let mut refused = refused.collect::<Result<HashMap<String, String>, _>>()?;
-            for note in &mut notes {
-                note.refused = refused.remove(&note.id).map(|word| Refused::from_word(&word));
-            }
-            Ok(notes)
-        })
+        self.step(|tx, names| all(tx, &names.put_into(names.sql.notes), [], |row| NotedRow::read(row)))
     }
 
-    /// No table here says that a row waits.
-    async fn waiting(&mut self) -> Result<Vec<WaitingRow>> {
+    async fn refused_rows(&mut self) -> Result<Vec<(String, Refused)>> {
+        let sql = "SELECT row_id, outcome FROM postrider_row_refused";
+        self.step(|tx, _| all(tx, sql, [], |row| Refused::read(row)))
+    }
+
+    /// No layout on SQLite has a column for the time of the next attempt.
+    async fn scheduled_rows(&mut self) -> Result<Vec<ScheduledRow>> {
         Ok(Vec::new())
     }
 
-    async fn forget(&mut self, ids: &[String]) -> Result<()> {
-        self.step(|tx, _| settle::forget(tx, ids))
+    async fn delete_notes(&mut self, ids: &[String]) -> Result<()> {
+        self.step(|tx, _| settle::delete_notes(tx, ids))
     }
 
     async fn now(&mut self) -> Result<Timestamp> {
@@ -199,24 +215,21 @@ impl RowTx for SqliteRowTx<'_> {
     }
 
     async fn newest(&mut self) -> Result<Option<Timestamp>> {
-        self.step(|tx, names| Ok(tx.query_row(&names.put_into(names.sql.newest), [], |row| time(row, 0))?))
+        self.step(|tx, names| {
+            Ok(first(tx, &names.put_into(names.sql.newest), [], |row| row.time(0))?.flatten())
+        })
     }
 
-    async fn backlog(&mut self, rows_max: u64) -> Result<WaitingRows> {
+    async fn backlog(&mut self, rows_max: u64) -> Result<BacklogRows> {
         self.step(|tx, names| {
             let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
-            let mut statement = tx.prepare_cached(&names.put_into(names.sql.backlog))?;
-            // Only a mapped table tells the two times apart.
-            let last = statement.column_count() - 1;
-            Ok(statement.query_row([limit], |row| {
-                let events = row.get::<_, i64>(0)?.unsigned_abs();
-                Ok(WaitingRows { events, first: time(row, 1)?, oldest: time(row, last)? })
-            })?)
+            let read = |row: &Row<'_>| BacklogRows::read(row, row.as_ref().column_count());
+            Ok(first(tx, &names.put_into(names.sql.backlog), [limit], read)?.unwrap_or_default())
         })
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
-        self.step(|tx, _| overview::lease(tx, Ledger::Rows, name))
+        self.step(|tx, _| lease::load(tx, Ledger::Rows, name))
     }
 
     async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {
@@ -224,16 +237,9 @@ impl RowTx for SqliteRowTx<'_> {
     }
 
     async fn counts(&mut self) -> Result<RowCounts> {
-        self.step(|tx, names| {
-            let counts = tx.query_row(&names.put_into(names.sql.counts), [], |row| {
-                let mut by_state = [0; 6];
-                for (at, rows) in by_state.iter_mut().enumerate() {
-                    *rows = row.get::<_, i64>(at)?.unsigned_abs();
-                }
-                Ok(RowCounts { by_state, undelivered: [time(row, 6)?, time(row, 7)?] })
-            });
-            Ok(counts?)
-        })
+        let counts = |row: &Row<'_>| RowCounts::read(row);
+        let counts = self.step(|tx, names| first(tx, &names.put_into(names.sql.counts), [], counts))?;
+        counts.ok_or_else(lease_lost)
     }
 
     async fn delete_own(&mut self, purge: &Purge) -> Result<(u64, u64)> {
@@ -248,28 +254,11 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, names| settle::record(tx, names, &settlement.subscription, settlement.epoch, plan))
     }
 
-    async fn keep(&mut self, ids: &[String]) -> Result<()> {
-        self.step(|tx, _| retention::keep(tx, ids))
+    async fn exclude_from_retention(&mut self, ids: &[String]) -> Result<()> {
+        self.step(|tx, _| retention::exclude(tx, ids))
     }
 
-    async fn write(&mut self, parcel: Parcel) -> Result<()> {
-        self.step(|tx, _| adopt::write(tx, parcel))
+    async fn write(&mut self, batch: Batch) -> Result<()> {
+        Ok(adopt::write(self.connection, batch)?)
     }
-}
-
-fn note(row: &Row<'_>) -> rusqlite::Result<NotedRow> {
-    Ok(NotedRow {
-        id: row.get(0)?,
-        key: row.get(1)?,
-        destination: row.get(2)?,
-        state: row.get(3)?,
-        attempts: row.get(4)?,
-        next_attempt_at: time(row, 5)?,
-        last_error: row.get(6)?,
-        created: time(row, 7)?,
-        is_done: row.get(8)?,
-        is_given_up: row.get(9)?,
-        limit: row.get(10)?,
-        refused: None,
-    })
 }

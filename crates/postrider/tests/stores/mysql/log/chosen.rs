@@ -76,7 +76,7 @@ case! {
         assert!(page(&mut store.claimer_of("mail", &loaded)).await?.damaged.is_empty());
         // Nobody looks while it is written: what was empty is in the table.
         write_at(&case, empty).await?;
-        assert_eq!(MySqlStore::turned_up(&case.config).await?, [("mail".to_owned(), vec![Position::new(empty)])]);
+        assert_eq!(MySqlStore::late_rows(&case.config).await?, [("mail".to_owned(), vec![Position::new(empty)])]);
         let loaded = granted(&store).await?;
         let mut claimer = store.claimer_of("mail", &loaded);
         let damaged = page(&mut claimer).await?.damaged;
@@ -91,7 +91,7 @@ case! {
             "INSERT INTO {{schema}}.parked (subscription, position, state, attempts)
              VALUES ('mail', {empty}, '{}', 0)", ParkedState::Dead.as_str()
         )).await?;
-        assert!(MySqlStore::turned_up(&case.config).await?.is_empty());
+        assert!(MySqlStore::late_rows(&case.config).await?.is_empty());
         let loaded = granted(&store).await?;
         assert!(page(&mut store.claimer_of("mail", &loaded)).await?.damaged.is_empty());
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use postrider::store::TallyBy;
+use postrider::store::CountBy;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Event, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
@@ -129,7 +129,7 @@ async fn a_relay_that_may_not_see_the_transactions_is_refused_and_told_what_to_d
         assert_eq!(error.code(), Code::ServerUnfit, "{error}");
         // Who only looks needs none of it.
         assert_eq!(MySqlStore::read_overview(&config, 10).await?.subscriptions.len(), 0);
-        MySqlStore::tally(&config, TallyBy::Type, 10).await?;
+        MySqlStore::count_events(&config, CountBy::Type, 10).await?;
         // And whoever makes the tables is told before there are any.
         case.run("DROP DATABASE {schema}").await?;
         assert_eq!(MySqlStore::migrate(&config).await.unwrap_err().code(), Code::ServerUnfit);

@@ -12,7 +12,7 @@ use super::kept::Kept;
 use crate::server_faults::eventually;
 
 async fn relay(case: &Case, sink: &Kept) -> Result<Relay> {
-    let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+    let policy = Policy::default().lease(Duration::from_secs(1));
     let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await
 }
@@ -26,7 +26,7 @@ const CHANGES: [[&str; 3]; 5] = [
     ],
     [
         "ALTER TABLE {schema}.events ALTER COLUMN tx SET DEFAULT '3'::xid8",
-        "tx does not stand before position",
+        "tx is not before position",
         "ALTER TABLE {schema}.events ALTER COLUMN tx SET DEFAULT pg_current_xact_id()",
     ],
     [
@@ -56,7 +56,7 @@ case! {
             assert!(refused.message().contains(said), "{refused}");
             eventually("the relay says what is wrong and has stopped", async || {
                 let status = relay.status();
-                status[0].brain.leading.is_none() && status[0].trouble.as_ref().is_some_and(|trouble| trouble.contains(said))
+                status[0].state.leading.is_none() && status[0].error.as_ref().is_some_and(|trouble| trouble.contains(said))
             })
             .await;
             case.run(undone).await?;

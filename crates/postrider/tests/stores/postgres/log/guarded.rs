@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::adopt::HandsOver;
+use postrider::adopt::AdoptSource;
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::postgres::{Pooler, PostgresConfig, PostgresNotifier, PostgresStore};
 use postrider::store::{
-    Acquired, Budget, Claimed, Epoch, EventFilter, LeaseRequest, Purge, Settlement, Start, Store, TallyBy,
+    Acquired, Budget, Claimed, CountBy, Epoch, EventFilter, LeaseRequest, Purge, Settlement, Start, Store,
 };
 use postrider::{Code, Event, Position, Result};
 use postrider_testkit::servers::{pgbouncer, postgres};
@@ -75,8 +75,8 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     let filter = EventFilter { events_max: 10, ..EventFilter::default() };
     assert!(!PostgresStore::list(config, &filter).await?.is_empty());
     PostgresStore::list_plan(config, &filter).await?;
-    for by in [TallyBy::Type, TallyBy::Hour, TallyBy::Producer] {
-        PostgresStore::tally(config, by, 10).await?;
+    for by in [CountBy::Type, CountBy::Hour, CountBy::Producer] {
+        PostgresStore::count_events(config, by, 10).await?;
     }
     store.close().await;
     Ok(())
@@ -86,7 +86,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
 async fn whole_relay(case: &Case, config: &PostgresConfig, event: &str) -> Result<()> {
     let sink = Kept::new();
     let store = Arc::new(PostgresStore::connect(&config.clone().listen(true)).await?);
-    let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+    let policy = Policy::default().lease(Duration::from_secs(1));
     let mail = Subscription::new(format!("of {event}").replace(' ', "."), sink.clone());
     let relay = Relay::builder().outbox(store, [mail.start(Start::Beginning).policy(policy)]).spawn().await?;
     case.committed(event).await?;
@@ -115,7 +115,7 @@ async fn whoever_plants_functions_operators_and_tables_on_the_search_path_runs_n
     assert_eq!(said.as_deref(), Some("trapped"), "else this test shows nothing");
 
     PostgresStore::migrate(&as_role("boss")?).await?;
-    PostgresStore::make_views(&as_role("boss")?).await?;
+    PostgresStore::create_views(&as_role("boss")?).await?;
     let boss = as_role("boss")?.client().await?;
     boss.batch_execute(&PostgresStore::roles(&case.schema)?).await.map_err(failed)?;
     case.make_roles().await?;
@@ -166,7 +166,7 @@ case! {
     /// Rows that a policy hides look as if they were rolled back.
     async fn a_relay_from_which_a_policy_hides_events_is_refused_at_its_start_and_stopped_later(case) {
         let sink = Kept::new();
-        let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+        let policy = Policy::default().lease(Duration::from_secs(1));
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
         let relay = Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await?;
         case.committed("before").await?;
@@ -179,7 +179,7 @@ case! {
         .await?;
         case.run("INSERT INTO {schema}.events (type, payload) VALUES ('hidden', '')").await?;
         case.committed("shown").await?;
-        let trouble = async || relay.status()[0].trouble.clone().is_some_and(|said| said.contains("row-level security"));
+        let trouble = async || relay.status()[0].error.clone().is_some_and(|said| said.contains("row-level security"));
         crate::server_faults::eventually("the relay says that rows are hidden", trouble).await;
         let floor: i64 = case.one("SELECT floor FROM {schema}.subscriptions").await?;
         assert!(floor <= 1, "nothing hidden is taken for done: {floor}");
@@ -220,7 +220,7 @@ case! {
         }
         let after: Vec<i32> = case.one(processes).await?;
         assert!(!before.is_empty() && before.iter().all(|pid| after.contains(pid)), "{before:?} {after:?}");
-        assert_eq!(relay.status()[0].trouble, None);
+        assert_eq!(relay.status()[0].error, None);
         relay.shutdown().await?;
     }
 }

@@ -14,7 +14,8 @@ use super::case::{Case, case};
 
 /// Looks and renewals of an idle subscription in ten minutes of simulated time.
 fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
-    let setup = Setup { subscription: "mail".to_owned(), policy, prefix_safe: false, seed: 1 };
+    let setup =
+        Setup { subscription: "mail".to_owned(), policy, prefix_safe: false, in_flight_max: None, seed: 1 };
     let (mut brain, mut now) = (Brain::new(setup), Duration::from_secs(1));
     let (mut looks, mut renewals) = (0, 0);
     let mut inputs = vec![Input::Tick];
@@ -72,7 +73,7 @@ fn granted() -> Acquisition {
 #[test]
 fn an_idle_subscription_looks_twice_a_second_and_renews_every_five_seconds() {
     assert_eq!(idle_ten_minutes(Policy::default()), (1_200, 120));
-    let rarely = Policy { poll_max: Duration::from_secs(5), ..Policy::default() };
+    let rarely = Policy::default().poll_max(Duration::from_secs(5));
     assert_eq!(idle_ten_minutes(rarely), (120, 120));
 }
 

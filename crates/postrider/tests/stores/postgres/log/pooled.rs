@@ -137,7 +137,7 @@ case! {
 
 async fn relay(config: &PostgresConfig, sink: &Kept) -> Result<Relay> {
     let store = Arc::new(PostgresStore::connect(&config.clone().listen(true)).await?);
-    let policy = Policy { lease: Duration::from_secs(1), ..Policy::default() };
+    let policy = Policy::default().lease(Duration::from_secs(1));
     let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     Relay::builder().outbox(store, [subscription]).spawn().await
 }
@@ -150,7 +150,7 @@ case! {
         let second = relay(&config, &sink).await?;
         case.committed("before").await?;
         sink.wait_for("before").await;
-        let (leader, standby) = if first.status()[0].brain.leading.is_some() { (first, second) } else { (second, first) };
+        let (leader, standby) = if first.status()[0].state.leading.is_some() { (first, second) } else { (second, first) };
         // Like a crash: the lease has to run out.
         drop(leader);
         for number in 0..20 {

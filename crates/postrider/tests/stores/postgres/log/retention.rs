@@ -25,11 +25,7 @@ impl Sink for Particular {
 }
 
 fn soon() -> Retention {
-    Retention {
-        rest: Duration::from_millis(20),
-        batch_events_max: 100,
-        ..Retention::of(Duration::from_secs(60))
-    }
+    Retention::keep_for(Duration::from_secs(60)).interval(Duration::from_millis(20)).batch_events_max(100)
 }
 
 async fn write_old(case: &Case) -> Result<()> {
@@ -62,7 +58,7 @@ case! {
         write_old(&case).await?;
         let store = Arc::new(case.store().await?);
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
-        let relay = Relay::builder().outbox_keeping(store, [subscription], soon()).spawn().await?;
+        let relay = Relay::builder().outbox_with_retention(store, [subscription], soon()).spawn().await?;
         wait_until(&case, COUNT, 2).await?;
         relay.shutdown().await?;
         assert_eq!(left(&case).await?, [7, 500]);
@@ -75,7 +71,7 @@ case! {
         let store: Arc<dyn Store> = Arc::new(case.store().await?);
         store.subscribe("slow", Start::Position(Position::new(101))).await?;
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
-        let relay = Relay::builder().outbox_keeping(store.clone(), [subscription], soon()).spawn().await?;
+        let relay = Relay::builder().outbox_with_retention(store.clone(), [subscription], soon()).spawn().await?;
         // 1 to 100 but the dead one, and the mark of the slow one.
         wait_until(&case, COUNT, 402).await?;
         let held = store.overview(0).await?.held_back(Duration::from_secs(60));
@@ -97,7 +93,7 @@ case! {
         holding.batch_execute(&hold).await.map_err(failed)?;
         let store = Arc::new(case.store().await?);
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
-        let relay = Relay::builder().outbox_keeping(store, [subscription], soon()).spawn().await?;
+        let relay = Relay::builder().outbox_with_retention(store, [subscription], soon()).spawn().await?;
         let waiting = "SELECT count(*) FROM pg_stat_activity
                        WHERE application_name = '{schema}' AND wait_event_type = 'Lock' AND query LIKE 'DELETE%'";
         wait_until(&case, waiting, 1).await?;
@@ -124,7 +120,7 @@ case! {
         let store: Arc<dyn Store> =
             Arc::new(postrider::store::postgres::PostgresStore::connect(&case.config_as(&role)?).await?);
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
-        let relay = Relay::builder().outbox_keeping(store.clone(), [subscription], soon()).spawn().await?;
+        let relay = Relay::builder().outbox_with_retention(store.clone(), [subscription], soon()).spawn().await?;
         wait_until(&case, "SELECT floor FROM {schema}.subscriptions", 500).await?;
         let trim = Purge::new(Duration::from_secs(60), 10);
         let refused = store.purge(trim).await.unwrap_err();

@@ -25,7 +25,7 @@ const REWRITES: [&str; 8] = [
 case! {
     async fn a_relay_goes_on_through_every_rewrite_of_the_table(case) {
         let sink = Kept::new();
-        let policy = Policy { lease: Duration::from_secs(3), ..Policy::default() };
+        let policy = Policy::default().lease(Duration::from_secs(3));
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
         let relay = Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await?;
         for round in 0..2 {

@@ -74,7 +74,7 @@ case! {
 /// A relay that looks once and then not for an hour, unless it is woken.
 async fn sleeper(case: &Case, sink: &Kept) -> Result<Relay> {
     let hour = Duration::from_secs(60 * 60);
-    let policy = Policy { poll_min: hour, poll_max: hour, ..Policy::default() };
+    let policy = Policy::default().poll_min(hour).poll_max(hour);
     let store = Arc::new(PostgresStore::connect(&case.config.clone().listen(true)).await?);
     let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     Relay::builder().outbox(store, [subscription]).spawn().await

@@ -5,4 +5,4 @@ mod conformance;
 mod live;
 mod peers;
 mod refused;
-mod tally;
+mod event_counts;

@@ -92,7 +92,7 @@ async fn a_stranger_at_work_keeps_us_from_starting_unless_the_table_is_shared() 
     let sink = Taker::new(|_, _| None);
     let refused = relay(case.store().await?, &sink).await?;
     let trouble =
-        async || Ok(refused.status()[0].trouble.clone().is_some_and(|text| text.contains("as PUBLISHING")));
+        async || Ok(refused.status()[0].error.clone().is_some_and(|text| text.contains("as PUBLISHING")));
     eventually("it says so", trouble).await?;
     refused.shutdown().await?;
     assert_eq!(sink.taken(), [], "nothing was published");

@@ -97,7 +97,7 @@ async fn a_relay_refuses_to_keep_an_order_that_no_column_tells() -> Result<()> {
     let refused = relay_to(case.store().await?, sink.clone()).await.unwrap_err();
     assert_eq!(refused.code(), Code::OrderUndefined);
     assert!(refused.report().contains("order = \"none\""), "{refused}");
-    let policy = Policy { order: Order::None, ..Policy::default() };
+    let policy = Policy::default().order(Order::None);
     let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     let relay = Relay::builder().outbox(case.store().await?, [subscription]).spawn().await?;
     sink.wait_for(1).await;

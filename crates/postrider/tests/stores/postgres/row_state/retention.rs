@@ -14,13 +14,13 @@ use crate::taker::Taker;
 
 /// Looks all the time.
 fn soon(retention: Retention) -> Retention {
-    Retention { rest: Duration::from_millis(5), ..retention }
+    retention.interval(Duration::from_millis(5))
 }
 
 /// A relay delivers what is pending, with this retention, until so many rows are left.
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_keeping(case.store().await?, [subscription], soon(retention));
+    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
     let relay = relay.spawn().await?;
     eventually(
         "all else is deleted",
@@ -52,8 +52,8 @@ async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> 
         if layout == RowLayout::Outbox {
             case.run("UPDATE {t} SET expires_at = '2020-01-01'").await?;
         }
-        left(&case, Retention::of(Duration::ZERO), 100).await?;
-        let all = Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(60)) };
+        left(&case, Retention::keep_for(Duration::ZERO), 100).await?;
+        let all = Retention::keep_for(Duration::from_secs(60)).scope(RetentionScope::All);
         left(&case, all, 0).await?;
         Ok(())
     })
@@ -85,7 +85,7 @@ async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> 
 /// A relay with this retention runs until `processed_events` has these groups and rows.
 async fn cleaned(case: &Case, retention: Retention, expected: &str) -> Result<()> {
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_keeping(case.store().await?, [subscription], soon(retention));
+    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
     let relay = relay.spawn().await?;
     let groups = "SELECT string_agg(DISTINCT consumer_group, ' ') || count(*) FROM processed_events";
     eventually("expired rows of the inbox are deleted", async || {

@@ -11,9 +11,10 @@ use crate::relay_cases::eventually;
 use crate::taker::Taker;
 
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
-    let retention = Retention { rest: Duration::from_millis(5), ..retention };
+    let retention = retention.interval(Duration::from_millis(5));
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_keeping(case.store()?, [subscription], retention).spawn().await?;
+    let relay =
+        Relay::builder().outbox_with_retention(case.store()?, [subscription], retention).spawn().await?;
     let count = "SELECT count(*) FROM outbox_events";
     eventually("all else is deleted", async || Ok(case.one::<i64>(count)? == rows)).await?;
     relay.shutdown().await.map(|_| ())
@@ -28,6 +29,6 @@ async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> 
          SELECT 'Order', n, 'order.placed', '{}', 'PUBLISHED', '2025-01-01 00:00:00' FROM n",
     )?;
     (0..10).try_for_each(|number| case.run(&Case::insert("k", number)))?;
-    left(&case, Retention::of(Duration::ZERO), 1_000).await?;
-    left(&case, Retention { scope: RetentionScope::All, ..Retention::of(Duration::from_secs(60)) }, 0).await
+    left(&case, Retention::keep_for(Duration::ZERO), 1_000).await?;
+    left(&case, Retention::keep_for(Duration::from_secs(60)).scope(RetentionScope::All), 0).await
 }

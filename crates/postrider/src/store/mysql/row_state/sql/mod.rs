@@ -1,16 +1,16 @@
 //! The statements, one file per layout, each with the same names.
 //!
-//! Beside `{schema}` and `{table}` they hold `{ids}`, numbers between commas; `{most}` and `{payload_max}`, numbers;
-//! `{limit}`, tries after which the row `t` is given up; `{abandoned}`, whether the claim of another publisher on the row
-//! `t` is over. Only numbers and checked names are ever written into a statement.
+//! Their placeholders: `{schema}` and `{table}`; `{ids}`, a list of ids; `{rows_max}` and `{payload_max}`, numbers;
+//! `{limit}`, the attempts after which the row `t` is given up; `{abandoned}`, whether the mark of another publisher on the
+//! row `t` is abandoned. Only numbers and checked names are ever inserted into a statement.
 
 mod custom;
 mod event_outbox;
 mod outbox_events;
 
-use crate::layout::RowLayout;
+use crate::layout::{RowLayout, RowTable};
 
-/// How ids stand in a statement and in our own tables.
+/// How ids are written in statements and in Postrider's own tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ids {
     Numbers,
@@ -26,7 +26,7 @@ impl Ids {
         }
     }
 
-    /// Ids as they stand in a statement: numbers, or texts by their bytes. There is always one that does not exist.
+    /// A list of ids for a statement: numbers, or texts in hexadecimal. An empty list becomes an id that does not exist.
     pub(super) fn listed<'a>(self, ids: impl IntoIterator<Item = &'a str>) -> String {
         let ids = ids.into_iter();
         let list: Vec<String> = match self {
@@ -40,7 +40,7 @@ impl Ids {
     }
 }
 
-/// A text that needs no care for quotes.
+/// A text literal that needs no quoting.
 fn literal(text: &str) -> String {
     let hex: String = text.bytes().map(|byte| format!("{byte:02X}")).collect();
     format!("_utf8mb4 X'{hex}'")
@@ -50,65 +50,66 @@ fn literal(text: &str) -> String {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {
     pub(super) ids: Ids,
-    /// Ids of due rows in their order: `{most}` of them.
+    /// Ids of due rows in their order, at most `{rows_max}`.
     pub(super) list: &'static str,
-    /// Rows by `{ids}`, due or not, in any order. The columns are those of [`read`](super::read).
+    /// Rows by `{ids}`, due or not, in any order. The columns are those that [`read`](super::read) reads.
     pub(super) read: &'static str,
     /// Payloads by `{ids}`: id, payload.
     pub(super) payloads: &'static str,
-    /// How rows are marked as being published, where the layout can.
+    /// How rows are marked as being published, if the layout has a state for that.
     pub(super) marks: Option<Marks>,
-    /// Records outcomes, between the fence and the notes; see [`settle`](super::settle).
+    /// Record the outcomes done, retried, given up and unmarked; see [`settle`](super::settle).
     pub(super) outcomes: [&'static str; 4],
-    /// Noted rows beside what the table says of them; see [`load`](super::load).
-    pub(super) load: &'static str,
-    /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
-    pub(super) waiting: Option<&'static str>,
-    /// Deletes what is delivered and old, whichever program delivered it: microseconds since 1970, twice where two times count.
+    /// Notes with the state of their rows in the table.
+    pub(super) notes: &'static str,
+    /// Rows without a note whose next attempt is scheduled for later, if the table has a column for that.
+    pub(super) scheduled: Option<&'static str>,
+    /// Deletes rows that were delivered long ago, by any program. Every parameter is the same time, in microseconds since
+    /// 1970.
     pub(super) delete_delivered: &'static str,
-    /// Deletes the rows of old notes, `{ids}`, that were delivered from here.
+    /// Deletes rows that Postrider delivered, by the `{ids}` of their notes.
     pub(super) delete_own: &'static str,
-    /// What is neither done nor noted, up to `{most}`: their number, and the creation of the first.
+    /// Rows that are neither done nor noted, counted up to `{rows_max}`: their number, and the creation time of the first.
     pub(super) backlog: &'static str,
-    /// Creation of the newest row.
+    /// Creation time of the newest row.
     pub(super) newest: &'static str,
-    /// All rows by state: pending, being published, failed and due again, given up, delivered; how many of those given up
-    /// wait for a route; the creation of the first and the last that is undelivered. No index: all of the table is read.
+    /// All rows by state, as [`RowCounts`](crate::store::row_state::dialect::RowCounts) lists them. No index: the whole
+    /// table is read.
     pub(super) counts: &'static str,
-    /// Makes the table of the layout.
+    /// Creates the table of the layout.
     pub(super) create: Option<&'static str>,
-    /// How rows are searched, where that is possible; see [`list`](super::list).
+    /// How rows are searched, if the layout supports it; see [`list`](super::list).
     pub(super) search: Option<Search>,
-    /// What every row says of itself; see [`tally`](crate::store::tally). Index: none, the table is read.
-    pub(super) tally: &'static str,
-    /// How events of another outbox are written to the table. No mapped table is written to.
-    pub(super) adopt: Adopt,
+    /// The state of every row, for [`event_counts`](crate::store::event_counts). No index: the whole table is read.
+    pub(super) event_states: &'static str,
+    /// How events of another outbox are written to the table. Mapped tables are never written to.
+    pub(super) adopt: AdoptSql,
 }
 
-/// What the table needs beside its writer, when events are handed over to it.
+/// The statements that moving events into the table needs, in addition to the writer's INSERT.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::store::mysql) struct Adopt {
-    /// Deletes delivered rows with the ids of these events, `{ids}`: an event that came from this table and comes back finds
-    /// the row it was handed over from.
-    pub(in crate::store::mysql) make_way: Option<&'static str>,
-    /// Records tries: how many, at most, id. A row that has used up its tries has one left, or it would count as given up.
+pub(in crate::store::mysql) struct AdoptSql {
+    /// Deletes delivered rows with the event ids `{ids}`, if the table requires unique event ids. An event that returns to
+    /// the table it came from would otherwise conflict with its old row.
+    pub(in crate::store::mysql) delete_returned: Option<&'static str>,
+    /// Records attempts: how many, limit, id. A row at its limit keeps one attempt; otherwise it would count as given up.
     /// Index: the primary key (id).
-    pub(in crate::store::mysql) tried: &'static str,
+    pub(in crate::store::mysql) set_attempts: &'static str,
 }
 
-/// How events are handed over to a table of this layout, if it exists on these servers.
-pub(in crate::store::mysql) fn adopt(layout: RowLayout) -> Option<Adopt> {
+/// How events of another outbox are written to a table of this layout, if it exists on these servers.
+pub(in crate::store::mysql) fn adopt(layout: RowLayout) -> Option<AdoptSql> {
     Sql::of(layout).map(|sql| sql.adopt)
 }
 
 /// How the newest rows that pass a filter are found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search {
-    /// Its conditions are put in for `{asked}`, a hint about an index for `{forced}`.
+    /// Its placeholders: `{conditions}`, and `{index_hint}` if the layout needs one.
     pub(super) statement: &'static str,
     /// The conditions for an aggregate's type and id.
     pub(super) aggregate: [&'static str; 2],
-    /// Where the only index for times begins with the state.
+    /// The index to use, if the only index over times begins with the state.
     pub(super) by_state: Option<ByState>,
 }
 
@@ -119,21 +120,21 @@ pub(super) struct ByState {
     pub(super) index: &'static str,
 }
 
-/// The statements about rows that say that they are being published.
+/// The statements about marks, in a layout with a state for rows that are being published.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marks {
-    /// Locks those of `{ids}` that may be marked: id, count of attempts.
+    /// Locks those of `{ids}` that may be marked: id, attempts.
     pub(super) lock: &'static str,
     /// Marks `{ids}`, which are locked. One parameter: microseconds since 1970.
     pub(super) mark: &'static str,
-    /// Gives back what was claimed and is not settled.
-    pub(super) give_back: &'static str,
-    /// Rows that another publisher is publishing: how many since ten minutes ago, and how many in all.
+    /// Removes the marks from rows that are not settled.
+    pub(super) remove: &'static str,
+    /// Rows that other publishers have marked: how many in the last ten minutes, and how many in total.
     pub(super) foreign: &'static str,
 }
 
 impl Sql {
-    /// `None` where the layout has no such table.
+    /// `None` if the layout does not exist on these servers.
     pub(super) const fn of(layout: RowLayout) -> Option<Self> {
         match layout {
             RowLayout::EventOutbox => Some(event_outbox::SQL),
@@ -144,7 +145,32 @@ impl Sql {
     }
 }
 
-/// Rows of an outcome: id, time and count of their claim, what they are to count, time of the next try.
+/// The table, and what was found in the live table.
+#[derive(Debug, Clone)]
+pub(in crate::store::mysql) struct Names {
+    pub(super) table: RowTable,
+    /// It has the column `max_attempts`.
+    pub(super) has_own_limit: bool,
+}
+
+impl Names {
+    /// The statement with its placeholders replaced.
+    pub(in crate::store::mysql) fn put_into(&self, statement: &str) -> String {
+        let abandoned = match self.table.foreign_claim_timeout {
+            Some(timeout) => format!(
+                "(t.status = 'PUBLISHING' AND t.last_attempt_at < UTC_TIMESTAMP(6) - INTERVAL {} MICROSECOND)",
+                i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX / 2)
+            ),
+            None => "FALSE".to_owned(),
+        };
+        self.table
+            .put_into_mysql(statement)
+            .replace("{limit}", &self.table.limit_of_row(self.has_own_limit))
+            .replace("{abandoned}", &abandoned)
+    }
+}
+
+/// The rows of an outcome: id, time of the mark, attempts when marked, new attempts, time of the next attempt.
 macro_rules! rows_of {
     ($variable:literal) => {
         concat!(
@@ -156,29 +182,65 @@ macro_rules! rows_of {
         )
     };
 }
-/// The one subscription of the table, if it is there.
+
+/// The subscription of the table, if there is one.
 macro_rules! subscription {
     () => {
         "(SELECT MIN(name) FROM {schema}.subscriptions) AS subscription"
     };
 }
 
-/// Deletes the rows of these notes. A row that was made a day after its note is another one, under a number that was
-/// given out again. Indexes: the primary keys.
+/// Deletes the rows of these notes. A row that was created more than a day after its note is another row with a reused
+/// number. Indexes: the primary keys.
 macro_rules! delete_own {
-    ($row:literal, $is_done:literal, $made:literal) => {
+    ($row:literal, $is_done:literal, $created:literal) => {
         concat!(
             "DELETE t FROM {schema}.row_done AS n STRAIGHT_JOIN {table} AS t ON ",
             $row,
             " WHERE n.row_id IN ({ids}) AND ",
             $is_done,
             " AND COALESCE(",
-            $made,
+            $created,
             " <= n.done_at + INTERVAL 1 DAY, TRUE)"
         )
     };
 }
 
+/// The number of open rows, and the creation time of the first.
+macro_rules! backlog {
+    (WHERE $is_open:literal) => {
+        concat!(
+            "SELECT (SELECT COUNT(*) FROM (SELECT t.id ",
+            open!($is_open),
+            " LIMIT {rows_max}) AS counted), (SELECT ",
+            micros!("MIN(t.created_at)"),
+            " ",
+            open!($is_open),
+            ")"
+        )
+    };
+}
+
+/// Rows that are neither done nor noted.
+macro_rules! open {
+    ($is_open:literal) => {
+        concat!(
+            "FROM {table} AS t WHERE (",
+            $is_open,
+            ") AND NOT EXISTS (SELECT 1 FROM {schema}.row_notes AS n WHERE n.row_id = t.id)"
+        )
+    };
+}
+
+/// The row's note does not schedule its next attempt for later.
+macro_rules! backoff_is_over {
+    () => {
+        "NOT COALESCE(noted.next_attempt_at > UTC_TIMESTAMP(6), FALSE)"
+    };
+}
+
+/// In a layout without marks there is none to remove.
+const NOTHING_UNMARKED: &str = "SET @postrider_nothing = 0";
+
 use super::super::row::micros;
-use rows_of;
-use {delete_own, subscription};
+use {backlog, backoff_is_over, delete_own, open, rows_of, subscription};

@@ -1,91 +1,91 @@
 //! The statements, one file per layout, each with the same names.
 //!
-//! All of them take their parameters in the same order, whether they use each or not, so that the code around them
-//! is the same for every layout. Rows are known by their id as text.
+//! The statements of all layouts take the same parameters in the same order, whether they use each of them or not, so that
+//! one function runs them all. Rows are identified by their id as text.
 //!
-//! Arrays are wrapped in a SELECT: a planner that counts their elements reads a whole table instead of some thousand
-//! entries of its primary key.
+//! Arrays are wrapped in a SELECT. If the planner knew how many elements they have, it would scan the whole table instead of
+//! reading some thousand entries of its primary key.
 
 mod custom;
 mod event_outbox;
 mod outbox;
 mod outbox_events;
 
-use crate::layout::RowLayout;
+use super::super::history::{on_server, started, timeline};
+use crate::Ident;
+use crate::layout::{RowLayout, RowTable};
 
 /// The statements of a layout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {
-    /// Ids of due rows in their order. `$1` how many, `$2` limit of attempts, `$3` microseconds after which the
-    /// claim of another process is over.
+    /// Ids of due rows in their order. `$1` how many, `$2` limit of attempts, `$3` microseconds after which the mark of
+    /// another publisher is considered abandoned.
     pub(super) list: &'static str,
-    /// Rows by id, in the order asked, due or not. `$1` bytes up to which a payload comes along, `$2` ids, `$3` limit
-    /// of attempts, `$4` as `$3` of `list`. The columns are those of [`event`](super::event).
+    /// Rows by id, due or not, in the requested order. `$1` bytes up to which a payload is included, `$2` ids, `$3` limit
+    /// of attempts, `$4` as `$3` of `list`. The columns are those that [`read`](super::read) reads.
     pub(super) read: &'static str,
     /// Payloads by id (`$1`): id, payload.
     pub(super) payloads: &'static str,
-    /// Marks rows as being published, where the layout can: `$1` name, `$2` epoch, `$3` ids, `$4` attempts seen,
-    /// `$5` and `$6` the server, `$7` as `$3` of `list`. Answers id, time, number of the claim; no row at all if the
-    /// epoch is not ours, a row of NULL if nothing was won.
+    /// Marks rows as being published, if the layout has a state for that: `$1` name, `$2` epoch, `$3` ids, `$4` attempts
+    /// seen, `$5` and `$6` the server, `$7` as `$3` of `list`. Returns id, time and number of the claim; no row if the
+    /// epoch has changed, a row of NULLs if no row was marked.
     pub(super) claim: Option<&'static str>,
-    /// Locks rows in a transaction that stays open, where the layout has no such mark: `$1` name, `$2` epoch, `$3` ids,
-    /// `$4` attempts seen. Answers id and time of those that were free.
+    /// Locks rows in a transaction that stays open, if the layout has no such state: `$1` name, `$2` epoch, `$3` ids,
+    /// `$4` attempts seen. Returns id and time of the rows that were free.
     pub(super) lock: Option<&'static str>,
-    /// Gives back what was claimed and is not settled: `$1` name, `$2` epoch. Answers how many.
-    pub(super) give_back: Option<&'static str>,
-    /// Rows that another publisher is publishing: how many since ten minutes ago, and how many in all.
-    pub(super) foreign: Option<&'static str>,
+    /// Removes the marks from rows that are not settled: `$1` name, `$2` epoch. Returns how many.
+    pub(super) remove_marks: Option<&'static str>,
+    /// Rows that other publishers have marked: how many in the last ten minutes, and how many in total.
+    pub(super) foreign_marks: Option<&'static str>,
     /// Records outcomes; see [`settle`](super::settle).
     pub(super) settle: &'static str,
-    /// Records deliveries alone, beside a settle: `$1` name, `$2` epoch, `$3` and `$4` the server, `$5` ids, `$6`
-    /// times of their claims. Answers as `settle` does.
+    /// Records deliveries only, in parallel with a settle: `$1` name, `$2` epoch, `$3` and `$4` the server, `$5` ids,
+    /// `$6` times of their marks. Returns the same columns as `settle`.
     pub(super) deliver: &'static str,
-    /// Noted rows beside what the table says of them: `$1` limit of attempts. See [`load`](super::load).
-    pub(super) load: &'static str,
-    /// Rows without a note that must wait, where the table says so: id, key, attempts, time, creation.
-    pub(super) waiting: Option<&'static str>,
-    /// Deletes what is delivered and old, whichever program delivered it: `$1` microseconds, `$2` how many. What was
-    /// delivered from here is deleted by `delete_own`.
+    /// Notes with the state of their rows in the table: `$1` limit of attempts.
+    pub(super) notes: &'static str,
+    /// Rows without a note whose next attempt is scheduled for later, if the table has a column for that.
+    pub(super) scheduled: Option<&'static str>,
+    /// Deletes rows that were delivered long ago, by any program: `$1` microseconds, `$2` how many.
     pub(super) delete_delivered: &'static str,
-    /// Deletes what was delivered from here and is old: `$1` microseconds, `$2` how many. Answers how many rows, and how many
+    /// Deletes rows that Postrider delivered long ago: `$1` microseconds, `$2` how many. Returns how many rows, and how many
     /// notes.
     pub(super) delete_own: &'static str,
-    /// The same for rows past their own `expires_at`, where the layout has it.
+    /// The same for rows whose own `expires_at` has passed, if the layout has that column.
     pub(super) delete_own_expired: Option<&'static str>,
-    /// What is neither done nor noted: `$1` how many to count, `$2` limit of attempts. Answers their number, and the
-    /// creation of the first.
+    /// Rows that are neither done nor noted: `$1` how many to count, `$2` limit of attempts. Returns their number, and the
+    /// creation time of the first.
     pub(super) backlog: &'static str,
-    /// Creation of the newest row.
+    /// Creation time of the newest row.
     pub(super) newest: &'static str,
-    /// All rows by state: `$1` limit of attempts. Answers how many are pending, being published, failed and due again,
-    /// given up, delivered; how many of those given up wait for a route; the creation of the first and the last that is
-    /// undelivered. No index: all of the table is read.
+    /// All rows by state, as [`RowCounts`](crate::store::row_state::dialect::RowCounts) lists them: `$1` limit of attempts.
+    /// No index: the whole table is read.
     pub(super) counts: &'static str,
-    /// Makes the tables of the layout, in the order of its shapes.
+    /// Creates the tables of the layout, in the order of its shapes.
     pub(super) create: &'static [&'static str],
     /// The newest rows that pass a filter: see [`list`](super::list).
     pub(super) search: &'static str,
-    /// The same of one aggregate.
+    /// The same for one aggregate.
     pub(super) search_aggregate: &'static str,
-    /// What every row says of itself: see [`tally`](super::tally).
-    pub(super) tally: &'static str,
-    /// How events of another outbox are written to the table. No mapped table is written to.
-    pub(super) adopt: Adopt,
+    /// The state of every row: see [`event_states`]. No index: the whole table is read.
+    event_states: &'static str,
+    /// How events of another outbox are written to the table. Mapped tables are never written to.
+    pub(super) adopt: AdoptSql,
 }
 
-/// What the table needs beside its writer, when events are handed over to it.
+/// The statements that moving events into the table needs, in addition to the writer's INSERT.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::store::postgres) struct Adopt {
-    /// Deletes delivered rows with the ids `$1`, where those are the rows' own: an event that came from this table and
-    /// comes back finds the row it was handed over from.
-    pub(in crate::store::postgres) make_way: Option<&'static str>,
-    /// Records tries: `$1` id, `$2` how many, `$3` limit. A row that has used up its tries has one left, or it would count
+pub(in crate::store::postgres) struct AdoptSql {
+    /// Deletes delivered rows with the event ids `$1`, if the table requires unique event ids. An event that returns to the
+    /// table it came from would otherwise conflict with its old row.
+    pub(in crate::store::postgres) delete_returned: Option<&'static str>,
+    /// Records attempts: `$1` id, `$2` how many, `$3` limit. A row at its limit keeps one attempt; otherwise it would count
     /// as given up. Index: the primary key (id).
-    pub(in crate::store::postgres) tried: &'static str,
+    pub(in crate::store::postgres) set_attempts: &'static str,
 }
 
-/// How events are handed over to a table of this layout.
-pub(in crate::store::postgres) const fn adopt(layout: RowLayout) -> Adopt {
+/// How events of another outbox are written to a table of this layout.
+pub(in crate::store::postgres) const fn adopt(layout: RowLayout) -> AdoptSql {
     Sql::of(layout).adopt
 }
 
@@ -100,18 +100,36 @@ impl Sql {
     }
 }
 
-/// A payload as text if it is small enough, and its length if that is not cheaply known. A value below 2,000 bytes
-/// is never compressed, so its size is no surprise.
-macro_rules! body {
+/// The SELECT of the states of all rows, for [`event_counts`](crate::store::event_counts). In it, `{limit}` is the number of attempts after
+/// which a row is given up, and `{abandoned}` whether the mark of another publisher on the row `t` is abandoned.
+pub(super) fn event_states(schema: &Ident, table: &RowTable) -> String {
+    let abandoned = match table.foreign_claim_timeout {
+        Some(timeout) => format!(
+            "t.status = 'PUBLISHING'
+               AND t.last_attempt_at < statement_timestamp() - {} * interval '1 microsecond'",
+            i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX)
+        ),
+        None => "false".to_owned(),
+    };
+    let statement = Sql::of(table.layout)
+        .event_states
+        .replace("{limit}", &table.max_attempts.to_string())
+        .replace("{abandoned}", &abandoned);
+    schema.put_into(&table.put_into(&statement))
+}
+
+/// A payload as text if it is small enough, and its length if it is large. A value below 2,000 bytes is never compressed, so
+/// its stored size is its real size.
+macro_rules! payload {
     () => {
         "CASE WHEN pg_column_size(t.payload) < 2000 OR octet_length(t.payload::text) <= $1 THEN t.payload::text END,
          CASE WHEN pg_column_size(t.payload) >= 2000 THEN octet_length(t.payload::text)::bigint END"
     };
 }
-use body;
+use payload;
 
-/// The begin of every settle: the lock on the subscription's row, on the server where the lease was taken. Where it
-/// finds nothing, nothing else happens. Index: the primary key (name).
+/// The beginning of every settle: locks the subscription's row, on the server where the lease was taken. If it finds no row,
+/// the rest of the statement changes nothing. Index: the primary key (name).
 macro_rules! fence {
     () => {
         concat!(
@@ -127,9 +145,9 @@ macro_rules! fence {
 }
 use fence;
 
-/// The begin of a statement that runs beside a settle: a takeover waits for it, and no settle does. Index: the primary
-/// key (name).
-macro_rules! fence_beside {
+/// The beginning of a statement that runs in parallel with a settle: a takeover waits for it, a settle does not. Index: the
+/// primary key (name).
+macro_rules! shared_fence {
     ($started:literal, $timeline:literal) => {
         concat!(
             "WITH fence AS (
@@ -141,10 +159,10 @@ macro_rules! fence_beside {
         )
     };
 }
-use fence_beside;
+use shared_fence;
 
-/// The end of a statement that records deliveries alone.
-macro_rules! delivered {
+/// The end of a statement that records deliveries only.
+macro_rules! count_deliveries {
     () => {
         concat!(
             " SELECT EXISTS (SELECT FROM fence), ",
@@ -153,10 +171,83 @@ macro_rules! delivered {
         )
     };
 }
-use delivered;
+use count_deliveries;
 
-/// The end of every settle: notes written and removed, claims that are over, and how many rows were changed.
-/// Indexes: the primary keys (row_id) and (number).
+/// One outcome of a settle: updates these rows, if the fence found the subscription.
+macro_rules! outcome {
+    ($name:literal, SET $set:expr, FROM $rows:expr, WHERE $condition:expr) => {
+        concat!(
+            ", ",
+            $name,
+            " AS (
+                 UPDATE {table} AS t
+                 SET ",
+            $set,
+            "    FROM fence, ",
+            $rows,
+            "    WHERE ",
+            $condition,
+            "    RETURNING t.id
+             )"
+        )
+    };
+}
+use outcome;
+
+/// Ids and times of the marks of delivered rows.
+macro_rules! delivered_rows {
+    ($ids:literal, $marked_at:literal) => {
+        concat!(
+            "unnest((SELECT ",
+            $ids,
+            "::text[]), (SELECT ",
+            $marked_at,
+            "::timestamptz[])) AS c (id, marked_at)"
+        )
+    };
+}
+use delivered_rows;
+
+/// In a layout without marks there is none to remove: each row counts as changed.
+macro_rules! nothing_unmarked {
+    () => {
+        ", unmarked AS (SELECT c.id FROM fence, unnest((SELECT $16::text[])) AS c (id))"
+    };
+}
+use nothing_unmarked;
+
+/// Locks rows that no other publisher has locked and whose attempts are unchanged. Index: the primary key.
+macro_rules! lock {
+    ($id:literal, ON $row:literal, WHERE $is_open:literal, $attempts:literal) => {
+        concat!(
+            "SELECT ",
+            $id,
+            ", now()
+             FROM unnest((SELECT $3::text[]), (SELECT $4::bigint[])) AS c (id, attempts)
+             JOIN {table} AS t ON ",
+            $row,
+            " WHERE ",
+            $is_open,
+            " AND ",
+            $attempts,
+            " = c.attempts
+               AND EXISTS (SELECT FROM {schema}.subscriptions WHERE name = $1 AND epoch = $2)
+             FOR KEY SHARE OF t SKIP LOCKED"
+        )
+    };
+}
+use lock;
+
+/// The end of a backlog: the number of open rows, and the creation time of the first.
+macro_rules! count_open {
+    () => {
+        "SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)"
+    };
+}
+use count_open;
+
+/// The end of every settle: writes and deletes notes, deletes finished claims, and counts the changed rows. Indexes: the
+/// primary keys (row_id) and (number).
 macro_rules! notes {
     () => {
         concat!(
@@ -178,7 +269,7 @@ macro_rules! notes {
                  FROM fence, unnest((SELECT $18::text[]), (SELECT $27::text[])) AS r (row_id, outcome)
                  WHERE r.outcome IS NOT NULL
                  ON CONFLICT (row_id) DO UPDATE SET outcome = excluded.outcome
-             ), forgotten AS (
+             ), obsolete AS (
                  DELETE FROM {schema}.row_notes AS n USING fence WHERE n.row_id = ANY ($25::text[])
              ), recorded AS (
                  DELETE FROM {schema}.row_refused AS n USING fence WHERE n.row_id = ANY ($25::text[])
@@ -187,13 +278,13 @@ macro_rules! notes {
              )
              SELECT EXISTS (SELECT FROM fence), ",
             on_server!("$5", "$6"),
-            ", (SELECT count(*) FROM done) + (SELECT count(*) FROM retried) + (SELECT count(*) FROM ended)
-             + (SELECT count(*) FROM returned)"
+            ", (SELECT count(*) FROM done) + (SELECT count(*) FROM retried) + (SELECT count(*) FROM given_up)
+             + (SELECT count(*) FROM unmarked)"
         )
     };
 }
 
-/// The end of a count: what waits for a route, and when the undelivered rows were made.
+/// The end of a count: the unrouted rows, and the creation times of the first and the last undelivered row.
 macro_rules! undelivered {
     ($which:literal, $from:literal) => {
         concat!(
@@ -207,13 +298,10 @@ macro_rules! undelivered {
         )
     };
 }
-use undelivered;
+use {notes, undelivered};
 
-use super::super::history::{on_server, started, timeline};
-use notes;
-
-/// What is asked, the same in all: `$1` and `$2` aggregate, `$3` type, `$4` and `$5` time, `$6` payload, `$7` status.
-macro_rules! asked {
+/// The conditions of a search: `$1` and `$2` aggregate, `$3` type, `$4` and `$5` time, `$6` payload, `$7` status.
+macro_rules! filter {
     ($kind:literal, $id:literal, $id_type:literal) => {
         concat!(
             "($1::text IS NULL OR t.",
@@ -230,9 +318,9 @@ macro_rules! asked {
         )
     };
 }
-use asked;
+use filter;
 
-/// The one subscription of the table, if it is there.
+/// The subscription of the table, if there is one.
 macro_rules! subscription {
     () => {
         "(SELECT min(name) FROM {schema}.subscriptions) AS subscription"
@@ -240,7 +328,7 @@ macro_rules! subscription {
 }
 use subscription;
 
-/// A note does not say that the row waits.
+/// The row's note does not schedule its next attempt for later.
 macro_rules! backoff_is_over {
     () => {
         "NOT coalesce(noted.next_attempt_at > statement_timestamp(), false)"
@@ -248,11 +336,11 @@ macro_rules! backoff_is_over {
 }
 use backoff_is_over;
 
-/// Deletes rows whose note is older than `$1` microseconds, `$2` at most, and these notes. Answers how many rows, and how
-/// many notes. A row that was made a day after its note is another one, under a number that was given out again.
-/// Indexes: row_done (done_at), from its begin, and the primary key of the table.
+/// Deletes rows whose note is older than `$1` microseconds, at most `$2`, and these notes. Returns how many rows, and how
+/// many notes. A row that was created more than a day after its note is another row with a reused number. Indexes: row_done
+/// (done_at), from its beginning, and the primary key of the table.
 macro_rules! delete_own {
-    ($row:literal, $is_done:literal, $made:literal, $is_ripe:literal) => {
+    ($row:literal, $is_done:literal, $created:literal, $may_delete:literal) => {
         concat!(
             "WITH old AS (
                  SELECT n.row_id, n.done_at
@@ -260,7 +348,7 @@ macro_rules! delete_own {
                  LEFT JOIN {table} AS t ON ",
             $row,
             "    WHERE n.done_at < statement_timestamp() - $1::bigint * interval '1 microsecond' AND ",
-            $is_ripe,
+            $may_delete,
             "    ORDER BY n.done_at
                  LIMIT $2::bigint
                  FOR UPDATE OF n SKIP LOCKED
@@ -272,13 +360,13 @@ macro_rules! delete_own {
             " AND ",
             $is_done,
             " AND coalesce(",
-            $made,
+            $created,
             " <= n.done_at + interval '1 day', true)
                  RETURNING 1
-             ), forgotten AS (
+             ), deleted_notes AS (
                  DELETE FROM {schema}.row_done AS d USING old WHERE d.row_id = old.row_id RETURNING 1
              )
-             SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM forgotten)"
+             SELECT (SELECT count(*) FROM gone), (SELECT count(*) FROM deleted_notes)"
         )
     };
 }

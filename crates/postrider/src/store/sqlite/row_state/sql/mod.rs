@@ -1,7 +1,7 @@
 //! The statements, one file per layout, each with the same names.
 //!
-//! Beside `{table}` they hold `{limit}`, tries after which the row `t` is given up, and `{abandoned}`, whether the claim
-//! of another process on the row `t` is over. Rows are known by their id as text.
+//! Their placeholders: `{table}`; `{limit}`, the attempts after which the row `t` is given up; `{abandoned}`, whether the mark
+//! of another publisher on the row `t` is abandoned. Rows are identified by their id as text.
 
 mod custom;
 mod outbox_events;
@@ -17,60 +17,76 @@ macro_rules! micros {
 
 use micros;
 
+/// The row's note does not schedule its next attempt for later.
+macro_rules! backoff_is_over {
+    () => {
+        concat!("NOT coalesce(noted.next_attempt_at > ", micros!("'now'"), ", 0)")
+    };
+}
+use backoff_is_over;
+
+/// The subscription of the table, if there is one.
+macro_rules! subscription {
+    () => {
+        "(SELECT min(name) FROM postrider_row_subscriptions) AS subscription"
+    };
+}
+use subscription;
+
 /// The statements of a layout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {
-    /// Ids of due rows in their order: `?1` of them.
+    /// Ids of due rows in their order, at most `?1`.
     pub(super) list: &'static str,
-    /// The row `?1`, due or not. The columns are those of [`read`](super::read).
+    /// The row `?1`, due or not. The columns are those that [`read`](super::read) reads.
     pub(super) read: &'static str,
-    /// How rows are marked as being published, where the layout can.
+    /// How rows are marked as being published, if the layout has a state for that.
     pub(super) marks: Option<Marks>,
-    /// Records that a row was delivered, tried, given up, given back: `?1` its id, `?2` and `?3` time and count of its
-    /// claim, `?4` what it is to count. An empty one changes nothing.
+    /// Record that a row is done, retried, given up, unmarked: `?1` its id, `?2` and `?3` time and attempts of its mark,
+    /// `?4` its new count of attempts. An empty statement changes nothing.
     pub(super) outcomes: [&'static str; 4],
-    /// Noted rows beside what the table says of them; see [`load`](super::load).
-    pub(super) load: &'static str,
-    /// Deletes what is delivered, whichever program delivered it, and older than `?1`, `?2` at most.
+    /// Notes with the state of their rows in the table.
+    pub(super) notes: &'static str,
+    /// Deletes rows that were delivered before `?1`, by any program, at most `?2`.
     pub(super) delete_delivered: &'static str,
-    /// Deletes the row `?1`, delivered from here at `?2`. One that was made a day after its note is another one, under a
-    /// number that was given out again.
+    /// Deletes the row `?1` that Postrider delivered at `?2`. A row that was created more than a day later is another row
+    /// with a reused number.
     pub(super) delete_own: &'static str,
-    /// What is neither done nor noted, up to `?1`: their number, and the creation of the first.
+    /// Rows that are neither done nor noted, counted up to `?1`: their number, and the creation time of the first.
     pub(super) backlog: &'static str,
-    /// Creation of the newest row.
+    /// Creation time of the newest row.
     pub(super) newest: &'static str,
-    /// All rows by state: pending, being published, failed and due again, given up, delivered, those given up that wait for
-    /// a route, and the creation of the first and last that is undelivered. No index: all of the table is read.
+    /// All rows by state, as [`RowCounts`](crate::store::row_state::dialect::RowCounts) lists them. No index: the whole
+    /// table is read.
     pub(super) counts: &'static str,
-    /// Makes the table of the layout.
+    /// Creates the table of the layout.
     pub(super) create: Option<&'static str>,
-    /// How rows are searched, where that is possible; see [`list`](super::list).
+    /// How rows are searched, if the layout supports it; see [`list`](super::list).
     pub(super) search: Option<Search>,
-    /// What every row says of itself; see [`tally`](crate::store::tally). Index: none, the table is read.
-    pub(super) tally: &'static str,
+    /// The state of every row, for [`event_counts`](crate::store::event_counts). No index: the whole table is read.
+    pub(super) event_states: &'static str,
 }
 
 /// The newest rows that pass a filter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search {
     pub(super) all: &'static str,
-    /// Of one state, `?6`.
+    /// Rows in the state `?6` only.
     pub(super) of_state: &'static str,
 }
 
-/// The statements about rows that say that they are being published.
+/// The statements about marks, in a layout with a state for rows that are being published.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Marks {
-    /// Marks the row `?1` that was seen with `?2` attempts, at `?3`.
+    /// Marks the row `?1`, which was read with `?2` attempts, at `?3`.
     pub(super) mark: &'static str,
-    /// Gives back what was claimed and is not settled.
-    pub(super) give_back: &'static str,
-    /// Rows that another publisher is publishing: how many since ten minutes ago, and how many in all.
+    /// Removes the marks from rows that are not settled.
+    pub(super) remove: &'static str,
+    /// Rows that other publishers have marked: how many in the last ten minutes, and how many in total.
     pub(super) foreign: &'static str,
 }
 
-/// The table, and what is known of it.
+/// The table, its statements, and what was found in the live table.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     pub(super) table: RowTable,
@@ -80,7 +96,7 @@ pub(super) struct Names {
 }
 
 impl Sql {
-    /// `None` where the layout does not exist on SQLite.
+    /// `None` if the layout does not exist on SQLite.
     pub(super) const fn of(layout: RowLayout) -> Option<Self> {
         match layout {
             RowLayout::OutboxEvents => Some(outbox_events::SQL),
@@ -91,7 +107,7 @@ impl Sql {
 }
 
 impl Names {
-    /// The statement with all of it put in.
+    /// The statement with its placeholders replaced.
     pub(super) fn put_into(&self, statement: &str) -> String {
         let abandoned = match self.table.foreign_claim_timeout {
             Some(timeout) => format!(

@@ -1,0 +1,111 @@
+//! Calls the functions of a subscription for the events that the relay publishes.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+
+use super::call::Call;
+use super::{Context, HandlerError};
+use crate::encode::{Encoded, Encoder, Outgoing};
+use crate::sink::{Capabilities, Destinations, EarlyOutcomes, Failure, Message, Outcome, Receipt, Sink};
+use crate::{BoxFuture, Result};
+
+/// The functions of one subscription.
+#[derive(Debug)]
+pub(crate) struct HandlerSink {
+    pub(super) subscription: Arc<str>,
+    pub(super) by_type: HashMap<&'static str, Call>,
+    /// Takes events of all other types.
+    pub(super) others: Option<Call>,
+    pub(super) concurrency: NonZeroUsize,
+    pub(super) timeout: Duration,
+}
+
+impl HandlerSink {
+    /// Calls the function for an event. Whatever the function does, there is an outcome within the timeout, as long as
+    /// the function does not block the thread.
+    async fn call(&self, message: &Message) -> Outcome {
+        let event = &message.event;
+        let Some(call) = self.by_type.get(event.event_type.as_str()).or(self.others.as_ref()) else {
+            let what = format!("no function of the handler takes events of type {:?}", event.event_type);
+            return Outcome::Rejected(Failure::new(what));
+        };
+        let cx = Context {
+            subscription: self.subscription.clone(),
+            event: event.clone(),
+            position: message.position,
+            attempt: message.attempt,
+        };
+        let done = AssertUnwindSafe(call.start(event.clone(), cx)).catch_unwind();
+        match tokio::time::timeout(self.timeout, done).await {
+            Ok(Ok(Ok(()))) => Outcome::Acknowledged(Receipt::default()),
+            Ok(Ok(Err(error))) => error.into_outcome(),
+            Ok(Err(panic)) => {
+                HandlerError::from(format!("the handler panicked: {}", text(&*panic))).into_outcome()
+            }
+            Err(_) => HandlerError::from(format!("the handler did not finish within {:?}", self.timeout))
+                .into_outcome(),
+        }
+    }
+}
+
+/// The message of a panic, if it has one.
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+impl Sink for HandlerSink {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(futures_util::future::join_all(batch.iter().map(|message| self.call(message))))
+    }
+
+    fn publish_each<'a>(
+        &'a self,
+        batch: &'a [Message],
+        early: &'a EarlyOutcomes,
+    ) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(async move {
+            let calls = batch.iter().enumerate();
+            let calls: FuturesUnordered<_> = calls
+                .map(|(place, message)| self.call(message).map(move |outcome| (place, outcome)))
+                .collect();
+            let mut outcomes = vec![Outcome::Untried; batch.len()];
+            let mut left = batch.len();
+            let mut ended = calls.ready_chunks(batch.len().max(1));
+            while let Some(chunk) = ended.next().await {
+                left -= chunk.len();
+                for (place, outcome) in &chunk {
+                    outcomes[*place].clone_from(outcome);
+                }
+                if left > 0 {
+                    early.report(chunk);
+                }
+            }
+            outcomes
+        })
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let mut capabilities = Capabilities::default().with_destinations(Destinations::Fixed);
+        capabilities.in_flight_max = Some(self.concurrency);
+        capabilities.message_timeout = Some(self.timeout);
+        capabilities
+    }
+}
+
+/// For a sink that takes the event itself and needs no bytes.
+pub(crate) struct Unencoded;
+
+impl Encoder for Unencoded {
+    fn encode(&self, _: &Outgoing<'_>) -> Result<Encoded> {
+        Ok(Encoded { body: Bytes::new(), content_type: "".into() })
+    }
+}

@@ -1,0 +1,21 @@
+-- The tables of leases and relays: the same for the default layout and for tables with a state per row.
+
+-- The relay that owns each subscription, and until when, by the clock of the database.
+CREATE TABLE {schema}.leases (
+    name        text PRIMARY KEY,
+    holder      text NOT NULL,
+    epoch       bigint NOT NULL,
+    acquired_at timestamptz NOT NULL,
+    expires_at  timestamptz NOT NULL
+) WITH (fillfactor = 50);
+
+-- Reports of relays about themselves, for `postrider status`. No decision depends on them.
+CREATE TABLE {schema}.relays (
+    subscription text NOT NULL,
+    relay        text NOT NULL,
+    leads        boolean NOT NULL,                    -- false: it is on standby
+    down         text,                                -- destinations that are down, as JSON
+    seen_at      timestamptz NOT NULL,
+    expires_at   timestamptz NOT NULL,
+    PRIMARY KEY (subscription, relay)
+) WITH (fillfactor = 50);
