@@ -17,7 +17,7 @@ struct Renamed {
 }
 
 #[test]
-fn the_wire_knows_the_given_type_and_not_the_rust_name() {
+fn the_wire_format_contains_the_declared_type_and_not_the_rust_name() {
     let event = (&Renamed { order: 42, customer: "ann".into() }).into_event().unwrap();
     assert_eq!(event.event_type, "order.placed");
     assert_eq!(event.payload, r#"{"order":42,"customer":"ann"}"#);
@@ -31,7 +31,7 @@ fn the_wire_knows_the_given_type_and_not_the_rust_name() {
 struct Unit;
 
 #[test]
-fn a_type_is_all_an_event_needs() {
+fn an_event_needs_only_a_type() {
     let event = (&Unit).into_event().unwrap();
     assert_eq!((event.aggregate, event.key), (None, None));
     assert_eq!(Unit::AGGREGATE, None);
@@ -42,7 +42,7 @@ fn a_type_is_all_an_event_needs() {
 struct Tuple(String, #[event(aggregate_id, key)] u8);
 
 #[test]
-fn a_field_without_a_name_may_be_both() {
+fn an_unnamed_field_may_be_both_aggregate_id_and_key() {
     let event = (&Tuple("a".into(), 7)).into_event().unwrap();
     assert_eq!(event.aggregate.unwrap().id, "7");
     assert_eq!(event.key.as_deref(), Some("7"));
@@ -119,7 +119,7 @@ mod hygiene {
 }
 
 #[test]
-fn names_around_the_type_do_not_matter() {
+fn names_in_scope_do_not_affect_the_derived_code() {
     assert_eq!((&hygiene::Type { r#type: 1 }).into_event().unwrap().message_key(), Some("1"));
 }
 

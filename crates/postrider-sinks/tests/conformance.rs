@@ -10,9 +10,9 @@ mod null {
     use postrider_sinks::Null;
     use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
 
-    struct World(Arc<Null>);
+    struct Fixture(Arc<Null>);
 
-    impl SinkUnderTest for World {
+    impl SinkUnderTest for Fixture {
         async fn fresh() -> Self {
             Self(Arc::new(Null::new()))
         }
@@ -27,15 +27,15 @@ mod null {
         }
     }
 
-    postrider_testkit::sink_conformance!(World);
+    postrider_testkit::sink_conformance!(Fixture);
 
     #[tokio::test]
-    async fn it_counts_what_it_forgets() {
-        let world = World::fresh().await;
+    async fn the_null_sink_counts_the_messages_it_discards() {
+        let fixture = Fixture::fresh().await;
         let batch = postrider_testkit::conformance::sink::batch("a", 0..3);
-        world.sink().publish(&batch).await;
+        fixture.sink().publish(&batch).await;
         let bytes: usize = batch.iter().map(|message| message.body.len()).sum();
-        assert_eq!((world.0.messages(), world.0.bytes()), (3, bytes as u64));
+        assert_eq!((fixture.0.messages(), fixture.0.bytes()), (3, bytes as u64));
     }
 }
 
@@ -53,7 +53,7 @@ mod stdout {
     use tempfile::NamedTempFile;
 
     /// Standard output sent to a file, as a shell does it, on a disk that can be full.
-    struct World {
+    struct Fixture {
         output: NamedTempFile,
         room: Arc<AtomicUsize>,
         sink: Arc<Stdout>,
@@ -81,7 +81,7 @@ mod stdout {
         }
     }
 
-    impl SinkUnderTest for World {
+    impl SinkUnderTest for Fixture {
         async fn fresh() -> Self {
             let output = NamedTempFile::new().unwrap();
             let room = Arc::new(AtomicUsize::new(usize::MAX));
@@ -109,7 +109,7 @@ mod stdout {
         }
     }
 
-    postrider_testkit::sink_conformance!(World);
+    postrider_testkit::sink_conformance!(Fixture);
 }
 
 mod file {
@@ -124,19 +124,19 @@ mod file {
     use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
     use tempfile::TempDir;
 
-    /// A file in a folder of its own, without or with rotation.
-    struct World<const ROTATE_BYTES: u64> {
+    /// A file in a new folder, without or with rotation.
+    struct Fixture<const ROTATE_BYTES: u64> {
         folder: TempDir,
         sink: Arc<File>,
     }
 
-    impl<const ROTATE_BYTES: u64> World<ROTATE_BYTES> {
+    impl<const ROTATE_BYTES: u64> Fixture<ROTATE_BYTES> {
         fn path(&self, suffix: &str) -> PathBuf {
             self.folder.path().join(format!("events.jsonl{suffix}"))
         }
     }
 
-    impl<const ROTATE_BYTES: u64> SinkUnderTest for World<ROTATE_BYTES> {
+    impl<const ROTATE_BYTES: u64> SinkUnderTest for Fixture<ROTATE_BYTES> {
         async fn fresh() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let config = FileConfig::new(folder.path().join("events.jsonl")).with_rotate_bytes(ROTATE_BYTES);
@@ -178,10 +178,10 @@ mod file {
     }
 
     mod growing {
-        postrider_testkit::sink_conformance!(super::World<{ u64::MAX }>);
+        postrider_testkit::sink_conformance!(super::Fixture<{ u64::MAX }>);
     }
 
     mod rotated {
-        postrider_testkit::sink_conformance!(super::World<100>);
+        postrider_testkit::sink_conformance!(super::Fixture<100>);
     }
 }

@@ -10,7 +10,7 @@ use postrider_testkit::conformance::sink::batch;
 const LINES: &str = "{\"key\":\"a\",\"number\":0}\n{\"key\":\"a\",\"number\":1}\n";
 
 #[tokio::test]
-async fn another_process_reads_what_the_file_acknowledged() {
+async fn another_process_can_read_every_line_that_the_file_sink_acknowledged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events.jsonl");
     let sink = File::open(&FileConfig::new(&path)).unwrap();
@@ -19,7 +19,7 @@ async fn another_process_reads_what_the_file_acknowledged() {
     assert_eq!(String::from_utf8(cat.stdout).unwrap(), LINES);
 }
 
-/// Run by the next test as a process of its own.
+/// Run by the next test in its own process.
 #[tokio::test]
 #[ignore = "writes to the real standard output"]
 async fn publish_to_standard_output() {
@@ -27,7 +27,7 @@ async fn publish_to_standard_output() {
 }
 
 #[test]
-fn another_process_reads_what_standard_output_acknowledged() {
+fn another_process_can_read_every_line_that_the_stdout_sink_acknowledged() {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "publish_to_standard_output", "--ignored", "--nocapture", "--quiet"])
         .stdout(Stdio::piped())
@@ -38,14 +38,14 @@ fn another_process_reads_what_standard_output_acknowledged() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_told_with_its_path_and_cause() {
+fn a_file_that_cannot_be_opened_is_reported_with_its_path_and_cause() {
     let error = File::open(&FileConfig::new("/nowhere/events.jsonl")).unwrap_err().report();
     assert!(error.starts_with("error[PR-0501]: cannot open /nowhere/events.jsonl"), "{error}");
     assert!(error.contains("No such file"), "{error}");
 }
 
 #[test]
-fn a_file_that_is_no_file_is_refused() {
+fn a_path_that_is_not_a_regular_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let error = File::open(&FileConfig::new(folder.path())).unwrap_err().report();
     assert!(error.contains("not a regular file"), "{error}");

@@ -1,4 +1,4 @@
-//! A clock that stands still until it is moved.
+//! A clock that advances only when a test moves it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use postrider::{Clock, Now, Timestamp};
 pub struct ManualClock(Arc<Mutex<Now>>);
 
 impl ManualClock {
-    /// A clock that stands at zero and at this moment of the calendar.
+    /// A clock with zero elapsed time and this wall-clock time.
     pub fn at(wall: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(Now { elapsed: Duration::ZERO, wall })))
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_jump_of_the_calendar_takes_no_time() {
+    fn setting_the_wall_clock_does_not_advance_elapsed_time() {
         let clock = ManualClock::default();
         let before = clock.now();
         clock.advance(Duration::from_secs(2));

@@ -6,7 +6,7 @@
 //! - [`CapturedLog`]: the log lines of a test
 //! - [`memory`]: a database in memory with late commits, rollbacks and restores
 //! - [`sink`]: a destination that does what its script says
-//! - [`proxy`]: a network that fails as told
+//! - [`proxy`]: a network that fails on demand
 //! - [`servers`]: private servers of the databases that are not a file
 //! - [`sim`]: whole histories of relays, writers and faults from one seed, and the checkers of the promises
 

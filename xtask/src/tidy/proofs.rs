@@ -207,7 +207,7 @@ fn links(name: &str, files: &BTreeMap<String, Vec<String>>) -> String {
     links.collect::<Vec<_>>().join(" ")
 }
 
-/// `an_outage_burns_no_attempt` as `An outage burns no attempt`.
+/// `an_outage_counts_no_attempt` as `An outage counts no attempt`.
 fn sentence(name: &str) -> String {
     let spelled = |word: &str| match word {
         "postgres" => "PostgreSQL".to_owned(),

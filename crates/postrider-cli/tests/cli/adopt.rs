@@ -15,7 +15,7 @@ const CONFIG: &str = "[outbox.old]\nurl = 'sqlite:shop.db'\nlayout = 'outbox_eve
 const FORTH: [&str; 5] = ["adopt", "--from", "outbox_events", "--to", "postrider"];
 const BACK: [&str; 5] = ["adopt", "--from", "postrider", "--to", "outbox_events"];
 
-/// With both outboxes in one file, and so many rows in the old one.
+/// A program with both outboxes in one file, and this many rows in the old one.
 fn program(rows: usize) -> Program {
     let program = Program::with_config(CONFIG);
     let made = program.run(&["migrate", "up"]);
@@ -113,7 +113,7 @@ fn a_table_moves_into_the_layout_postrider_and_its_events_are_delivered() {
 }
 
 #[test]
-fn events_of_the_layout_postrider_move_into_a_table_once_it_is_said_what_may_be_lost() {
+fn events_of_the_layout_postrider_move_into_a_table_if_the_fields_to_leave_out_are_named() {
     let program = program(1);
     assert_eq!(run(&program, FORTH, &["--start", "beginning"]).exit, Some(0));
     for id in ["1", "2"] {
@@ -148,7 +148,7 @@ fn events_of_the_layout_postrider_move_into_a_table_once_it_is_said_what_may_be_
 }
 
 #[test]
-fn an_adoption_that_is_killed_goes_on_where_it_was() {
+fn an_adoption_that_is_killed_resumes_where_it_stopped() {
     const ROWS: i64 = 20_000;
     let program = program(ROWS as usize);
     let mut command = program.command(&[&FORTH[..], &["--start", "beginning", "--batch", "10"]].concat());
@@ -173,7 +173,7 @@ fn an_adoption_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn an_adoption_that_is_interrupted_ends_with_its_batch_and_frees_the_lease() {
+fn an_interrupted_adoption_finishes_its_batch_and_releases_the_lease() {
     let program = program(20_000);
     let mut command = program.command(&[&FORTH[..], &["--start", "beginning", "--batch", "10"]].concat());
     command.stdout(Stdio::null()).stderr(Stdio::piped());
@@ -188,7 +188,7 @@ fn an_adoption_that_is_interrupted_ends_with_its_batch_and_frees_the_lease() {
 }
 
 #[test]
-fn what_cannot_be_adopted_is_refused_with_the_way_to_go() {
+fn an_impossible_adoption_is_refused_with_a_hint() {
     let program = program(1);
     for (args, exit, says) in [
         (vec!["--from", "eventlog", "--to", "new"], 2, "no outbox has the name or layout \"eventlog\""),
@@ -211,7 +211,7 @@ fn what_cannot_be_adopted_is_refused_with_the_way_to_go() {
 }
 
 #[test]
-fn nothing_moves_where_no_subscription_would_get_it() {
+fn nothing_moves_if_no_subscription_would_receive_it() {
     let program = program(3);
     let without = CONFIG.split("[subscription.mail]").next().unwrap();
     let program = program.file("postrider.toml", without);

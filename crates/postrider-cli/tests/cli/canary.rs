@@ -1,4 +1,4 @@
-//! A secret placed wherever one may stand appears in no output, error or `Debug`.
+//! A secret placed in any setting appears in no output, error or `Debug`.
 
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
@@ -109,7 +109,7 @@ fn a_secret_in_a_flag_is_never_shown() {
 }
 
 #[test]
-fn a_password_of_a_url_is_hidden_in_every_other_key_too() {
+fn a_password_in_a_url_is_masked_in_every_key() {
     let url = format!("https://u:{CANARY}@h/");
     let least =
         "outbox.x.url = 'sqlite:a'\nsink.x.type = 'file'\nsink.x.path = 'p'\nsubscription.x.sink = 'x'\n";
@@ -126,7 +126,7 @@ fn a_password_of_a_url_is_hidden_in_every_other_key_too() {
 }
 
 #[test]
-fn what_is_not_secret_stays_readable() {
+fn values_that_are_not_secret_stay_readable() {
     let text = format!("outbox.x.url = 'postgres://u:{CANARY}@h/db'\noutbox.y.url = 'env:KEPT'\n");
     let shown = program().file("postrider.toml", &text).run(&["config", "show"]).stdout;
     assert!(shown.contains(" postgres://***@h/db\n") && shown.contains(" env:KEPT\n"), "{shown}");

@@ -5,7 +5,7 @@ use std::io::pipe;
 use crate::program::Program;
 
 #[test]
-fn help_and_version_are_data() {
+fn help_and_version_go_to_standard_output() {
     for args in [&["--help"][..], &["--version"], &["config", "show", "--help"], &["help", "relay"]] {
         let ran = Program::new().run(args);
         assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""), "{args:?}");
@@ -14,7 +14,7 @@ fn help_and_version_are_data() {
 }
 
 #[test]
-fn a_slip_in_a_command_or_flag_is_told_with_the_nearest_name() {
+fn a_mistyped_command_or_flag_is_reported_with_the_nearest_name() {
     for (args, nearest) in
         [(&["rellay"][..], "'relay'"), (&["config", "chekc"], "'check'"), (&["status", "--jsn"], "'--json'")]
     {
@@ -32,7 +32,7 @@ fn without_a_command_help_is_shown_as_an_error() {
 }
 
 #[test]
-fn a_closed_pipe_ends_quietly_with_its_own_code() {
+fn a_closed_pipe_exits_silently_with_its_own_code() {
     for args in [&["config", "show"][..], &["config", "schema"], &["--help"], &["completions", "bash"]] {
         let (reader, writer) = pipe().unwrap();
         drop(reader);
@@ -53,7 +53,7 @@ fn a_full_disk_behind_standard_output_is_an_error() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_those_who_ask() {
+fn colours_are_used_on_terminals_or_on_request() {
     let escape = "\u{1b}[";
     let program = Program::with_config("[relay]\nlog = 5\n");
     assert!(!program.run(&["config", "show"]).stderr.contains(escape));
@@ -64,7 +64,7 @@ fn colours_are_for_terminals_and_those_who_ask() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn completions_contain_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let ran = Program::new().run(&["completions", shell]);
         assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""));

@@ -1,4 +1,4 @@
-//! A table of anybody's, by a map of its columns, from the command line.
+//! A user-defined table, by a map of its columns, from the command line.
 
 use rusqlite::Connection;
 
@@ -19,7 +19,7 @@ fn theirs(program: &Program, sql: &str) -> Connection {
 }
 
 #[test]
-fn debeziums_outbox_is_delivered_and_left_as_it_is() {
+fn debeziums_outbox_is_delivered_and_not_modified() {
     let program = program("preset = 'debezium'\nretention = 'forever'");
     let theirs = theirs(
         &program,
@@ -29,7 +29,7 @@ fn debeziums_outbox_is_delivered_and_left_as_it_is() {
     );
     let made = program.run(&["migrate", "up"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
-    // On SQLite the number of a row tells its place.
+    // On SQLite the number of a row gives its order.
     assert!(!made.stderr.contains("no column defines the order"), "{made:?}");
     for _ in 0..2 {
         let drained = program.run(&["relay", "--drain"]);
@@ -52,7 +52,7 @@ fn debeziums_outbox_is_delivered_and_left_as_it_is() {
 }
 
 #[test]
-fn a_table_with_words_of_its_own_is_delivered_and_marked() {
+fn a_table_with_custom_state_values_is_delivered_and_marked() {
     let program = program(
         "table = 'Shop'\ncolumns = { id = 'nr', type = 'kind', payload = 'body', order = 'nr', status = 'step' }\n\
          states = { pending = 'not yet', done = 'out' }",
@@ -68,13 +68,13 @@ fn a_table_with_words_of_its_own_is_delivered_and_marked() {
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
     let mut statement = theirs.prepare("SELECT step FROM \"Shop\" ORDER BY nr").unwrap();
     let steps: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    assert_eq!(steps, ["out", "out", "draft"], "a row in a state that is none of ours is left alone");
+    assert_eq!(steps, ["out", "out", "draft"], "a row in an unknown state is not modified");
     let counted = program.run(&["status", "--by", "type", "--json"]);
     assert!(counted.exit == Some(0) && counted.stdout.contains("\"a\""), "{counted:?}");
 }
 
 #[test]
-fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
+fn an_invalid_column_map_is_refused_with_the_reason() {
     for (keys, why) in [
         ("table = 'shop'", "no column is mapped for `id`"),
         (
@@ -114,7 +114,7 @@ fn a_map_that_cannot_be_meant_is_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() {
+fn a_table_without_a_mapped_column_is_refused_and_nothing_is_created() {
     let program = program("preset = 'debezium'");
     let theirs =
         theirs(&program, "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, type TEXT, payload INTEGER)");
@@ -131,7 +131,7 @@ fn a_table_without_a_column_that_the_map_names_is_refused_and_nothing_is_made() 
 }
 
 #[test]
-fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
+fn undelivered_events_can_be_moved_out_of_a_mapped_table_and_not_into_it() {
     let program = Program::with_config(
         "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = 'custom'\npreset = 'debezium'\n\
          [outbox.new]\nurl = 'sqlite:shop.db'\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
@@ -164,9 +164,9 @@ fn what_is_undelivered_can_be_moved_out_of_such_a_table_and_not_into_it() {
 }
 
 #[test]
-fn a_table_without_an_order_is_refused_unless_none_is_asked_for() {
+fn a_table_without_an_order_column_is_refused_unless_order_is_none() {
     let program = program("preset = 'debezium'");
-    // No column tells an order, and rows have no number.
+    // No column provides an order, and rows have no number.
     theirs(
         &program,
         "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, aggregatetype TEXT NOT NULL, aggregateid TEXT NOT NULL,
@@ -188,7 +188,7 @@ fn a_table_without_an_order_is_refused_unless_none_is_asked_for() {
 }
 
 #[test]
-fn a_row_that_no_event_can_be_made_of_is_given_up_with_a_line_in_the_log() {
+fn a_row_that_cannot_become_an_event_is_given_up_and_logged() {
     let columns = "id = 'nr', type = 'kind', payload = 'body', order = 'nr', headers = 'more'";
     let states = "states = { pending = 'new', done = 'out', failed = 'stuck' }";
     let program = program(&format!("table = 'shop'\ncolumns = {{ {columns}, status = 'step' }}\n{states}"));

@@ -55,7 +55,7 @@ fn plain_output_has_no_escapes_and_ends_with_the_verdict() {
 }
 
 #[test]
-fn a_named_folder_keeps_what_was_delivered_and_is_not_overwritten() {
+fn a_named_folder_keeps_the_delivered_events_and_is_not_overwritten() {
     let program = program();
     let args = ["demo", "--events", "50", "--exit", "--json", "--folder", "kept"];
     assert_eq!(program.run(&args).exit, Some(0));
@@ -68,7 +68,7 @@ fn a_named_folder_keeps_what_was_delivered_and_is_not_overwritten() {
 
 #[test]
 #[cfg(unix)]
-fn an_interrupted_demo_checks_what_it_did_and_says_that_it_was_interrupted() {
+fn an_interrupted_demo_checks_its_deliveries_and_reports_the_interruption() {
     let program = program();
     let mut demo = program
         .command(&["demo", "--plain", "--seconds", "3600"])
@@ -90,7 +90,7 @@ fn an_interrupted_demo_checks_what_it_did_and_says_that_it_was_interrupted() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn a_closed_pipe_ends_the_demo_silently() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let program = program();

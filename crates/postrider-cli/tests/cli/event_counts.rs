@@ -33,7 +33,7 @@ impl Place<'_> {
         serde_json::from_str(&ran.stdout).unwrap()
     }
 
-    /// The counts of every group, in the order told.
+    /// The counts of every group, in the printed order.
     fn counts(&self, what: &str) -> Vec<String> {
         let keys = ["subscription", "type", "producer", "total", "pending", "failed", "done", "due"];
         let text = |row: &Value| {
@@ -93,7 +93,7 @@ fn fill(place: &Place<'_>) {
 
 /// Of a database with the tables of the default layout and nothing in them.
 pub(crate) fn the_default_layout_is_counted(place: &Place<'_>) {
-    // Several at once, and again: what is there is made anew.
+    // Several at once, and again: existing views are replaced.
     for _ in 0..2 {
         let start = || {
             let mut command = place.program.command(&["migrate", "up", "--with", "views"]);
@@ -308,7 +308,7 @@ fn rows_of_a_file_are_counted_by_type_hour_and_producer() {
 }
 
 #[test]
-fn events_that_nobody_subscribed_to_are_counted_too() {
+fn events_without_a_subscription_are_counted() {
     let program = crate::shop::ready();
     let ran = program.run(&["status", "--by", "type", "--json"]);
     let rows: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();

@@ -30,7 +30,7 @@ fn a_healthy_shop_passes_every_check() {
 }
 
 #[test]
-fn the_doctor_finds_each_thing_that_is_wrong() {
+fn the_doctor_finds_each_problem() {
     let parked = "INSERT INTO postrider_parked VALUES ('orders', 1, NULL, NULL, NULL, 'dead', 3, NULL, 'too large', 0, 0)";
     let lease = |holder: &str, expires: &str| {
         format!("INSERT INTO postrider_leases VALUES ('orders', '{holder}', 9, 0, {expires})")
@@ -89,7 +89,7 @@ fn the_doctor_finds_a_sink_without_a_folder_and_a_damaged_file() {
 }
 
 #[test]
-fn status_tells_pauses_halts_backlog_and_parked_events() {
+fn status_reports_pauses_halts_backlog_and_parked_events() {
     let program = shop::delivered();
     shop::run_sql(
         &program,
@@ -114,7 +114,7 @@ fn status_tells_pauses_halts_backlog_and_parked_events() {
 }
 
 #[test]
-fn looking_disturbs_no_file_at_rest() {
+fn status_and_doctor_leave_an_idle_file_unchanged() {
     let program = shop::delivered();
     let before = program.files();
     for args in
@@ -146,7 +146,7 @@ fn status_names_the_subscription_that_holds_retention_back() {
 }
 
 #[test]
-fn a_dropped_table_is_named_by_doctor_and_migrate_up_and_neither_calls_it_up_to_date() {
+fn doctor_and_migrate_up_name_a_dropped_table_and_do_not_report_the_schema_as_up_to_date() {
     let program = shop::delivered();
     shop::run_sql(&program, "DROP TABLE postrider_events");
     let ran = program.run(&["migrate", "up"]);
@@ -162,7 +162,7 @@ fn a_dropped_table_is_named_by_doctor_and_migrate_up_and_neither_calls_it_up_to_
 }
 
 #[test]
-fn tables_made_again_under_a_running_relay_make_it_ask_for_a_restart() {
+fn a_relay_whose_tables_were_recreated_asks_for_a_restart() {
     let program = shop::delivered();
     let mut command = program.command(&["relay", "--set", "subscription.orders.lease=1s"]);
     command.stderr(Stdio::piped());
@@ -179,7 +179,7 @@ fn tables_made_again_under_a_running_relay_make_it_ask_for_a_restart() {
 }
 
 #[test]
-fn status_tells_a_destination_that_is_down_a_relay_that_stands_by_and_a_lease_that_ran_out() {
+fn status_reports_a_destination_that_is_down_a_standby_relay_and_an_expired_lease() {
     let program = shop::ready();
     // Nobody listens on this port.
     let sink = [

@@ -42,7 +42,7 @@ fn the_starter_file_still_works_with_every_key_set() {
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_only_with_force() {
+fn an_existing_file_is_replaced_only_with_force() {
     let program = Program::with_config("# mine\n");
     let text = || std::fs::read_to_string(program.path().join("postrider.toml")).unwrap();
     let ran = program.run(&["config", "init"]);
@@ -54,7 +54,7 @@ fn a_file_that_is_there_is_replaced_only_with_force() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_an_error() {
+fn a_missing_folder_is_an_error() {
     let program = Program::new();
     let ran = program.run(&["config", "init", "--config", "nowhere/postrider.toml"]);
     assert_eq!(ran.exit, Some(2));
@@ -62,7 +62,7 @@ fn a_folder_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn the_starter_of_a_layout_works_and_keeps_to_the_rule_of_its_document() {
+fn the_starter_file_of_a_layout_works_and_sets_the_retention_of_its_document() {
     for layout in ["event_outbox", "outbox", "outbox_events"] {
         let program = Program::new();
         assert_eq!(program.run(&["config", "init", "--layout", layout]).exit, Some(0));
@@ -75,7 +75,7 @@ fn the_starter_of_a_layout_works_and_keeps_to_the_rule_of_its_document() {
 
 #[cfg(unix)]
 #[test]
-fn the_file_is_its_owners_alone() {
+fn only_the_owner_can_read_the_starter_file() {
     use std::os::unix::fs::PermissionsExt;
     let program = Program::new();
     assert_eq!(program.run(&["config", "init"]).exit, Some(0));

@@ -27,6 +27,7 @@ mod schema;
 mod shop;
 mod sqlite_layouts;
 mod event_counts;
+mod story;
 mod user_story;
 mod webhook;
 mod wrong_configs;

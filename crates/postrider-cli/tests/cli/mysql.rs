@@ -1,6 +1,5 @@
-//! The same program on MySQL and MariaDB: a database of its own for every case, on the one server of each kind.
+//! The same program on MySQL and MariaDB: a new database for every case, on one server of each kind.
 
-use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use mysql_async::Conn;
@@ -14,20 +13,24 @@ use crate::event_counts::{
 };
 use crate::program::Program;
 use crate::shop::{Running, status, until};
+use crate::story::{
+    assert_printed_id, assert_unfit_event_is_refused, delivered, drain_rows, found, migrate_twice,
+    start_relay, stop_after, write_four_events, write_order,
+};
 
-/// A database for an outbox, which is not there yet.
+/// The name of a database for an outbox, which does not exist yet.
 pub(crate) struct Shop {
     pub(crate) url: String,
     pub(crate) schema: String,
 }
 
 impl Shop {
-    /// On every server there is, with a line about each that there is not.
+    /// On every available server. Prints a line for each that is not available.
     pub(crate) fn all() -> Vec<Self> {
         Kind::ALL.into_iter().filter_map(Self::on).collect()
     }
 
-    /// `None`, with a line that says why, if there is no such server.
+    /// `None` without such a server. Prints the reason.
     pub(crate) fn on(kind: Kind) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -71,48 +74,20 @@ impl Shop {
     }
 }
 
-/// Outcome and words of one check.
-fn found(program: &Program, code: &str) -> (String, String) {
-    let ran = program.run(&["doctor", "--json"]);
-    let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
-    let finding = findings.iter().find(|finding| finding["code"] == code);
-    let finding = finding.unwrap_or_else(|| panic!("no {code} in {}", ran.stdout));
-    let text = |key: &str| finding[key].as_str().unwrap().to_owned();
-    (text("outcome"), text("what"))
-}
-
 #[test]
-fn an_event_is_written_delivered_and_seen() {
+fn an_event_is_written_delivered_and_listed() {
     for shop in Shop::all() {
         let program = shop.program();
         assert_eq!(found(&program, "PD-0103").0, "fail", "there are no tables yet");
-        let made = program.run(&["migrate", "up"]);
-        assert_eq!(made.exit, Some(0), "{made:?}");
-        assert!(made.stderr.contains("shop: created the tables in "), "{made:?}");
-        assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema "));
-
-        let mut command = program.command(&["relay"]);
-        command.stderr(Stdio::piped());
-        let relay = Running::start(command);
-        until(|| (status(&program)["state"] == "leading").then_some(()));
-        let written = program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42"]);
-        assert_eq!(
-            (written.exit, written.stdout.trim().ends_with(" position=1")),
-            (Some(0), true),
-            "{written:?}"
-        );
-        let lines = "{\"type\":\"a\",\"payload\":1}\n".repeat(3);
-        let written = program.run_with(&["write", "--lines", "--batch", "2"], lines.as_bytes());
-        assert_eq!((written.exit, written.stderr.as_str()), (Some(0), "committed 3 events\n"), "{written:?}");
-        until(|| Some(status(&program)).filter(|status| status["floor"] == 4));
-        relay.signal("TERM");
-        assert_eq!(relay.end().0, Some(0));
-        assert_eq!(program.files()["events.jsonl"].iter().filter(|byte| **byte == b'\n').count(), 4);
+        migrate_twice(&program, "shop: created the tables in ", "");
+        let relay = start_relay(&program);
+        write_four_events(&program);
+        stop_after(&program, relay, 4);
     }
 }
 
 #[test]
-fn the_printed_migrations_and_roles_run_as_they_are() {
+fn the_printed_migrations_and_roles_run_unchanged() {
     for shop in Shop::all() {
         let program = shop.program();
         let printed = program.run(&["migrate", "print"]);
@@ -129,7 +104,7 @@ fn the_printed_migrations_and_roles_run_as_they_are() {
 }
 
 #[test]
-fn the_doctor_looks_at_server_rights_and_tables() {
+fn the_doctor_checks_server_rights_and_tables() {
     for shop in Shop::all() {
         let program = shop.program();
         for args in [&["migrate", "up"][..], &["write", "--type", "shop.opened"], &["relay", "--drain"]] {
@@ -141,7 +116,7 @@ fn the_doctor_looks_at_server_rights_and_tables() {
         }
         let (outcome, what) = found(&program, "PD-0144");
         assert!(outcome == "warn" && what.contains("root"), "{what}");
-        // The tests' servers forgo what a machine that fails would need.
+        // The servers of the tests are configured for speed, not for durability.
         let (outcome, what) = found(&program, "PD-0150");
         assert!(outcome == "warn" && what.contains("innodb_flush_log_at_trx_commit = 2"), "{what}");
 
@@ -164,9 +139,9 @@ fn the_doctor_looks_at_server_rights_and_tables() {
     }
 }
 
-/// The server's zone is not that of its machine, in which the engine tells when a transaction began.
+/// The time zone of the server differs from that of its machine, in which the engine reports when a transaction began.
 #[test]
-fn the_doctor_does_not_call_a_transaction_old_that_has_just_begun() {
+fn the_doctor_does_not_report_a_transaction_that_has_just_begun() {
     for shop in Shop::all() {
         let program = shop.program();
         assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
@@ -187,7 +162,7 @@ fn the_doctor_does_not_call_a_transaction_old_that_has_just_begun() {
 }
 
 #[test]
-fn a_server_that_tells_no_locks_is_used_at_a_price_that_doctor_tells() {
+fn a_server_that_reports_no_locks_is_used_and_the_doctor_reports_the_cost() {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind).setting("performance_schema=OFF")) else { continue };
         let shop = Shop { url: server.url().to_owned(), schema: "postrider".to_owned() };
@@ -201,9 +176,9 @@ fn a_server_that_tells_no_locks_is_used_at_a_price_that_doctor_tells() {
 }
 
 #[test]
-fn a_wrong_password_is_refused_and_not_told() {
+fn a_wrong_password_is_refused_and_not_printed() {
     for shop in Shop::all() {
-        let url = shop.url.replace("root@", "somebody:hush-hush@");
+        let url = shop.url.replace("root@", "stranger:hush-hush@");
         let ran = Program::with_config(&shop.config(&url)).run(&["status"]);
         assert!(ran.exit != Some(0) && ran.stderr.contains("PR-0308"), "{ran:?}");
         assert!(!format!("{ran:?}").contains("hush-hush"), "{ran:?}");
@@ -211,7 +186,7 @@ fn a_wrong_password_is_refused_and_not_told() {
 }
 
 #[test]
-fn keys_that_mean_nothing_here_are_refused() {
+fn settings_without_effect_on_mysql_are_refused() {
     let shop = Shop { url: "mysql://h/db".to_owned(), schema: "shop".to_owned() };
     for key in ["listen = true", "pooler = 'transaction'", "layout = 'outbox'"] {
         let config = shop.config(&shop.url).replace("schema", &format!("{key}\nschema"));
@@ -229,7 +204,7 @@ pub(crate) fn rows(shop: &Shop, layout: &str) -> Program {
 }
 
 #[test]
-fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+fn rows_written_by_another_program_are_delivered_and_listed() {
     let inserts = [
         (
             "event_outbox",
@@ -245,20 +220,9 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
     for (layout, insert) in inserts {
         for shop in Shop::all() {
             let program = rows(&shop, layout);
-            let made = program.run(&["migrate", "up"]);
-            assert_eq!(made.exit, Some(0), "{layout}: {made:?}");
-            assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 3"));
+            migrate_twice(&program, "", "3");
             shop.sql(insert);
-            let drained = program.run(&["relay", "--drain"]);
-            assert_eq!(drained.exit, Some(0), "{layout}: {drained:?}");
-            let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
-            assert_eq!(file.lines().count(), 2, "{layout}");
-            let reported = status(&program);
-            assert_eq!(
-                (&reported["subscription"], &reported["backlog"]["events"]),
-                (&"orders".into(), &0.into()),
-                "{reported}"
-            );
+            drain_rows(&program, 2);
             let doctor = program.run(&["doctor"]);
             assert!(doctor.stdout.contains(&format!("matches layout {layout}")), "{layout}: {doctor:?}");
         }
@@ -266,19 +230,15 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
 }
 
 #[test]
-fn an_event_written_to_another_layout_arrives_with_the_id_that_was_told() {
+fn an_event_written_to_another_layout_arrives_with_the_printed_id() {
     for shop in Shop::all() {
         let program = rows(&shop, "outbox_events");
         assert_eq!(program.run(&["migrate", "up", "--with", "aggregate-index"]).exit, Some(0));
-        let written =
-            program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42", "--payload", "{}"]);
+        let written = write_order(&program, "{}");
         assert_eq!(written.exit, Some(0), "{written:?}");
-        let refused = program.run(&["write", "--type", "order.placed", "--payload", "{}"]);
-        assert!(refused.exit != Some(0) && refused.stderr.contains("PR-0120"), "{refused:?}");
-        assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
-        let line = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
-        let event: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
-        assert!(written.stdout.contains(event["id"].as_str().unwrap()), "{written:?} {line}");
+        assert_unfit_event_is_refused(&program);
+        drain_rows(&program, 1);
+        assert_printed_id(&written, &delivered(&program));
         shop.sql("ALTER TABLE {schema}_shop.outbox_events DROP COLUMN attempt_count");
         let refused = program.run(&["relay", "--drain", "--fail-fast"]);
         assert!(refused.stderr.contains("has no column \"attempt_count\""), "{refused:?}");
@@ -352,9 +312,9 @@ fn rows_of_outbox_events_are_counted_by_type_hour_and_producer() {
     on_each(Some("outbox_events"), outbox_events_is_counted);
 }
 
-/// It would never be delivered: its position was settled as empty.
+/// Without that the event would never be delivered: its position was settled as empty.
 #[test]
-fn an_event_at_a_position_that_its_writer_chose_is_told_by_doctor_and_parked_by_the_relay() {
+fn an_event_at_a_position_chosen_by_its_writer_is_reported_by_the_doctor_and_parked_by_the_relay() {
     for shop in Shop::all() {
         let program = shop.program();
         assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));

@@ -84,7 +84,7 @@ fn either_of_two_relays_may_be_killed_and_nothing_is_lost_invented_or_reordered(
             let written = program.run_with(&["write", "--lines", "--batch", "7"], lines(round).as_bytes());
             assert_eq!(written.exit, Some(0), "{written:?}");
             until(|| (delivered(&program).len() >= half).then_some(()));
-            // One after the other, so that both the one that leads and the one that stands by are met.
+            // One after the other, so that both the leader and the standby are killed.
             drop(relays.remove(0));
             relays.push(start());
         }

@@ -40,7 +40,7 @@ fn write(program: &Program) {
 }
 
 #[test]
-fn postgresql_schemas_and_tables_may_have_any_name_that_takes_quotes() {
+fn postgresql_schemas_and_tables_may_have_any_name_that_can_be_quoted() {
     for (ledger, schema, table) in [
         ("Legacy Ledger", "LegacyApp", "Outbox Events"),
         ("select", "table", "order"),

@@ -19,7 +19,7 @@ fn shown(program: &Program, flags: &[&str], key: &str) -> (Value, Value) {
 }
 
 #[test]
-fn flags_go_before_variables_before_the_file_before_defaults() {
+fn flags_override_variables_which_override_the_file_which_overrides_defaults() {
     let program = Program::with_config(FILE)
         .variable("POSTRIDER__RELAY__NAME", "from-env")
         .variable("POSTRIDER__RELAY__LOG", "debug");
@@ -38,13 +38,13 @@ fn flags_go_before_variables_before_the_file_before_defaults() {
 }
 
 #[test]
-fn the_last_of_two_flags_counts() {
+fn of_two_flags_for_one_key_the_last_wins() {
     let flags = ["--set", "relay.log=debug", "--set", "relay.log=error"];
     assert_eq!(shown(&Program::new(), &flags, "relay.log").0, "error");
 }
 
 #[test]
-fn a_flag_that_changes_the_type_takes_the_keys_of_the_old_one_out_of_play() {
+fn a_flag_that_changes_the_type_disables_the_keys_of_the_old_type() {
     let program = Program::new();
     program.run(&["config", "init"]);
     assert_eq!(shown(&program, &["--set", "sink.out.type=stdout"], "sink.out.type").0, "stdout");
@@ -54,7 +54,7 @@ fn a_flag_that_changes_the_type_takes_the_keys_of_the_old_one_out_of_play() {
 }
 
 #[test]
-fn a_variable_finds_a_name_it_cannot_spell() {
+fn a_variable_matches_a_name_with_characters_that_variables_cannot_contain() {
     let program = Program::with_config(FILE).variable("POSTRIDER__SINK__OUT_1__ENCODER", "plain");
     let plain = (json!("plain"), json!("env POSTRIDER__SINK__OUT_1__ENCODER"));
     assert_eq!(shown(&program, &[], "sink.Out-1.encoder"), plain);
@@ -79,7 +79,7 @@ fn another_file_can_be_named_by_variable_and_by_flag() {
 }
 
 #[test]
-fn people_get_a_table_with_the_origin_only_if_asked() {
+fn text_output_is_a_table_with_origins_only_on_request() {
     let program = Program::with_config(FILE);
     let plain = program.run(&["config", "show"]).stdout;
     let row = |text: &str| text.lines().find(|line| line.starts_with("relay.name")).map(str::to_owned);

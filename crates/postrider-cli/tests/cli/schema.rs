@@ -135,7 +135,7 @@ fn least() -> String {
 }
 
 #[test]
-fn the_defaults_of_the_table_are_those_of_the_library() {
+fn the_documented_defaults_are_those_of_the_library() {
     let settings = settings(&least()).unwrap();
     assert_eq!(settings.subscriptions["s"].policy, Policy::default());
     assert_eq!(settings.outboxes["shop"].limits, Limits::default());
@@ -143,12 +143,12 @@ fn the_defaults_of_the_table_are_those_of_the_library() {
 }
 
 #[test]
-fn the_example_of_every_key_is_right_and_changes_something() {
+fn the_example_of_every_key_is_valid_and_has_an_effect() {
     for KeySpec { section, name, example, kind, .. } in Schema::postrider().0 {
         let with = settings(&file(*section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
         let without = format!("{:?}", settings(&file(*section, name, "")).unwrap());
-        // A type brings keys of its own, so the least file has the one of the example already.
+        // A type adds its own keys, so the smallest file already has the type of the example.
         // What may be secret is shown as a mask, whatever it is.
         let shown = !kind.is_sensitive() || *name == "url" || name.starts_with("tls");
         assert!(format!("{with:?}") != without || *name == "type" || !shown, "{section} {name} = {example}");
@@ -156,7 +156,7 @@ fn the_example_of_every_key_is_right_and_changes_something() {
 }
 
 #[test]
-fn every_word_of_every_choice_is_understood() {
+fn every_value_of_every_choice_is_accepted() {
     for entry in Schema::postrider().0.iter().filter(|entry| entry.name != "type") {
         let Kind::Choice(words) = entry.kind else { continue };
         let meanings = words.iter().map(|word| {
@@ -167,7 +167,7 @@ fn every_word_of_every_choice_is_understood() {
 }
 
 #[test]
-fn every_key_is_named_once_and_told_in_sentences() {
+fn every_key_is_listed_once_and_described_in_sentences() {
     let mut seen = BTreeSet::new();
     for entry in Schema::postrider().0 {
         assert!(seen.insert((entry.section, entry.name)), "{} twice", entry.name);
@@ -176,7 +176,7 @@ fn every_key_is_named_once_and_told_in_sentences() {
 }
 
 #[test]
-fn the_json_schema_tells_types_defaults_and_what_is_required() {
+fn the_json_schema_contains_types_defaults_and_required_keys() {
     let document = json_schema::document(Schema::postrider());
     let name = "^[A-Za-z0-9_.-]{1,100}$";
     let outbox = &document["properties"]["outbox"]["patternProperties"][name];

@@ -35,12 +35,12 @@ pub(crate) fn run_sql(program: &Program, sql: &str) {
     Connection::open(program.path().join("shop.db")).unwrap().execute_batch(sql).unwrap();
 }
 
-/// How many events stand in the outbox.
+/// The number of events in the outbox.
 pub(crate) fn events(program: &Program) -> i64 {
     number(program, "SELECT count(*) FROM postrider_events")
 }
 
-/// The answer to a question about the database.
+/// The result of a query.
 pub(crate) fn number(program: &Program, sql: &str) -> i64 {
     let connection = Connection::open(program.path().join("shop.db")).unwrap();
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
@@ -53,7 +53,7 @@ pub(crate) fn status(program: &Program) -> Value {
     serde_json::from_str::<Value>(&ran.stdout).unwrap()[0].clone()
 }
 
-/// A program that runs until it is told to stop, or the test ends.
+/// A program that runs until it is stopped, or the test ends.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {

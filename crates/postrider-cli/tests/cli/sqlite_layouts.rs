@@ -1,10 +1,9 @@
 //! A table of another layout in a SQLite file, from the command line.
 
 use rusqlite::Connection;
-use serde_json::Value;
 
 use crate::program::Program;
-use crate::shop::status;
+use crate::story::{assert_printed_id, delivered, drain_rows, write_order};
 
 fn program(layout: &str) -> Program {
     program_with(layout, "")
@@ -18,10 +17,10 @@ fn program_with(layout: &str, keys: &str) -> Program {
 }
 
 #[test]
-fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+fn rows_written_by_another_program_are_delivered_and_listed() {
     let program = program("outbox_events");
     let file = program.path().join("shop.db");
-    // The table already exists, as somebody has it.
+    // The table already exists.
     let theirs = Connection::open(&file).unwrap();
     theirs
         .execute_batch(
@@ -38,23 +37,12 @@ fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
     assert_eq!(made.exit, Some(0), "{made:?}");
     assert!(made.stderr.contains("index \"idx_outbox_events_status\" is missing"), "{made:?}");
     assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 3"));
-    let written =
-        program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42", "--payload", "{}"]);
+    let written = write_order(&program, "{}");
     assert_eq!(written.exit, Some(0), "{written:?}");
-    let drained = program.run(&["relay", "--drain"]);
-    assert_eq!(drained.exit, Some(0), "{drained:?}");
-    let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
-    assert_eq!(lines.lines().count(), 3, "{lines}");
-    let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
-    assert!(written.stdout.contains(last["id"].as_str().unwrap()), "{written:?} {lines}");
+    drain_rows(&program, 3);
+    assert_printed_id(&written, delivered(&program).lines().last().unwrap());
     let left = "SELECT count(*) FROM outbox_events WHERE status <> 'PUBLISHED'";
     assert_eq!(theirs.query_row(left, [], |row| row.get::<_, i64>(0)).unwrap(), 0);
-    let reported = status(&program);
-    assert_eq!(
-        (&reported["subscription"], &reported["backlog"]["events"]),
-        (&"orders".into(), &0.into()),
-        "{reported}"
-    );
     let doctor = program.run(&["doctor"]);
     assert!(doctor.stdout.contains("no row is marked as PUBLISHING by another publisher"), "{doctor:?}");
     assert!(doctor.stdout.contains("index \"idx_outbox_events_status\" is missing"), "{doctor:?}");
@@ -66,7 +54,7 @@ fn left(program: &Program) -> i64 {
 }
 
 #[test]
-fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
+fn retention_announces_what_it_will_delete_and_deletes_nothing_by_default() {
     for (keys, reported) in [
         ("", None),
         (
@@ -96,7 +84,7 @@ fn what_retention_will_delete_is_said_before_it_is_and_nothing_is_by_default() {
 }
 
 #[test]
-fn a_layout_that_is_not_for_files_is_refused() {
+fn a_layout_that_does_not_exist_on_sqlite_is_refused() {
     for layout in ["outbox", "event_outbox"] {
         let refused = program(layout).run(&["status"]);
         assert!(

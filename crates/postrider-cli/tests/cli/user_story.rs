@@ -1,32 +1,20 @@
-//! From nothing to a delivered event, as a new user goes.
-
-use std::process::Stdio;
+//! From an empty folder to a delivered event, as a new user does it.
 
 use serde_json::Value;
 
 use crate::program::Program;
-use crate::shop::{self, Running, until};
+use crate::shop::{self, until};
+use crate::story::{start_relay, write_order};
 
 #[test]
-fn an_event_of_ones_own_is_written_delivered_and_seen() {
+fn an_event_from_the_command_line_is_written_delivered_and_listed() {
     let program = Program::new();
     for args in [&["config", "init"][..], &["config", "check"], &["migrate", "up"]] {
         let ran = program.run(args);
         assert_eq!(ran.exit, Some(0), "{ran:?}");
     }
-    let mut command = program.command(&["relay"]);
-    command.stderr(Stdio::piped());
-    let relay = Running::start(command);
-    until(|| (shop::status(&program)["state"] == "leading").then_some(()));
-    let written = program.run(&[
-        "write",
-        "--type",
-        "order.placed",
-        "--aggregate",
-        "Order:42",
-        "--payload",
-        "{\"total\": 12}",
-    ]);
+    let relay = start_relay(&program);
+    let written = write_order(&program, "{\"total\": 12}");
     let (id, position) = written.stdout.trim().split_once(' ').unwrap();
     let id = id.strip_prefix("id=").unwrap();
     assert_eq!((written.exit, position), (Some(0), "position=1"), "{written:?}");
@@ -54,7 +42,7 @@ fn an_event_of_ones_own_is_written_delivered_and_seen() {
 }
 
 #[test]
-fn a_drain_delivers_what_is_there_and_ends() {
+fn a_drain_delivers_every_event_and_exits() {
     let program = shop::ready();
     let ran = program.run(&["relay", "--drain", "--set", "sink.out.type=stdout", "--quiet"]);
     assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
@@ -63,9 +51,9 @@ fn a_drain_delivers_what_is_there_and_ends() {
 }
 
 #[test]
-fn a_drain_that_cannot_deliver_an_event_says_so() {
+fn a_drain_that_cannot_deliver_an_event_reports_it() {
     let program = shop::ready();
-    // A line break cannot stand in a file of lines: the event is given up at once.
+    // A file of lines cannot contain a line break in an event: the event is given up at once.
     program.run(&["write", "--type", "a", "--payload", "1\n2"]);
     let flags = ["relay", "--drain", "--set", "sink.out.encoder=plain"];
     let ran = program.run(&flags);
@@ -74,19 +62,19 @@ fn a_drain_that_cannot_deliver_an_event_says_so() {
     let status = shop::status(&program);
     assert_eq!((&status["parked"]["dead"], &status["floor"]), (&1.into(), &2.into()), "{status}");
     assert!(status["last_error"].as_str().is_some(), "{status}");
-    // It was told once; what was given up before is no reason to fail again.
+    // It was reported once; events that were given up before do not fail the next drain.
     assert_eq!(program.run(&flags).exit, Some(0));
 }
 
 #[test]
-fn a_relay_can_make_its_tables_first() {
+fn a_relay_can_create_its_tables_at_the_start() {
     let program = Program::with_config(shop::GOOD);
     assert_eq!(program.run(&["relay", "--migrate", "--drain"]).exit, Some(0));
     assert_eq!(shop::status(&program)["state"], "idle");
 }
 
 #[test]
-fn the_log_can_be_json_and_louder() {
+fn the_log_can_be_json_and_more_verbose() {
     let program = shop::ready();
     let ran = program.run(&["relay", "--drain", "-vv", "--set", "relay.log_format=json"]);
     let lines: Vec<Value> = ran.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -94,7 +82,7 @@ fn the_log_can_be_json_and_louder() {
 }
 
 #[test]
-fn what_a_file_sink_wrote_can_be_written_again() {
+fn the_output_of_a_file_sink_can_be_written_back_as_events() {
     let program = shop::delivered();
     let file = std::fs::read(program.path().join("events.jsonl")).unwrap();
     let ran = program.run_with(&["write", "--lines", "--json"], &file);
@@ -105,7 +93,7 @@ fn what_a_file_sink_wrote_can_be_written_again() {
 }
 
 #[test]
-fn migrations_are_told_and_safe_to_repeat() {
+fn migrations_are_reported_and_safe_to_repeat() {
     let program = Program::with_config(shop::GOOD);
     let state = |program: &Program| -> Value {
         let ran = program.run(&["migrate", "status", "--json"]);
@@ -122,7 +110,7 @@ fn migrations_are_told_and_safe_to_repeat() {
 }
 
 #[test]
-fn printed_migrations_make_the_same_tables() {
+fn printed_migrations_create_the_same_tables() {
     let program = Program::with_config(shop::GOOD);
     let sql = program.run(&["migrate", "print"]).stdout;
     shop::run_sql(&program, &sql);
@@ -132,7 +120,7 @@ fn printed_migrations_make_the_same_tables() {
 }
 
 #[test]
-fn rules_and_encoders_of_the_configuration_are_the_relays() {
+fn the_relay_uses_the_rules_and_encoders_of_the_configuration() {
     let rules = "[[subscription.orders.rule]]\ntypes = ['shop.*']\ndestination = 'shops'\n";
     let program = shop::ready().file("postrider.toml", &format!("{}{rules}", shop::GOOD));
     program.run(&["write", "--type", "user.born"]);
@@ -140,13 +128,13 @@ fn rules_and_encoders_of_the_configuration_are_the_relays() {
     let ran = program.run(&[&["relay", "--drain", "--set", "sink.out.type=stdout"][..], &flags].concat());
     let event: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&event["specversion"], &event["source"]), (&"1.0".into(), &"/shop".into()), "{ran:?}");
-    // The event that no rule matches waits for one, and that is told.
+    // The event that no rule matches waits for one, and that is reported.
     assert_eq!(ran.exit, Some(1), "{ran:?}");
     assert_eq!(shop::status(&program)["parked"]["unrouted"], 1);
 }
 
 #[test]
-fn a_paused_subscription_waits_and_goes_on_when_told() {
+fn a_paused_subscription_waits_until_it_is_resumed() {
     let program = shop::ready();
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "creates the subscription");
     let ran = program.run(&["pause", "orders", "--reason", "moving house"]);
@@ -170,7 +158,7 @@ fn a_paused_subscription_waits_and_goes_on_when_told() {
 }
 
 #[test]
-fn a_drain_that_takes_too_long_ends_and_tells_that_events_are_left() {
+fn a_drain_that_exceeds_its_time_limit_exits_and_reports_remaining_events() {
     let program = shop::ready();
     // Nobody listens on this port.
     let sink = ["sink.out.type=webhook", "sink.out.url=http://127.0.0.1:9/", "sink.out.allow_private=true"];
@@ -183,7 +171,7 @@ fn a_drain_that_takes_too_long_ends_and_tells_that_events_are_left() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn a_drain_does_not_wait_for_a_database_longer_than_it_may() {
+fn a_drain_waits_for_a_database_only_until_its_time_limit() {
     // Nobody listens on this port.
     let program =
         Program::with_config(&shop::GOOD.replace("sqlite:shop.db", "postgres://u@127.0.0.1:9/shop"));
@@ -193,7 +181,7 @@ fn a_drain_does_not_wait_for_a_database_longer_than_it_may() {
 }
 
 #[test]
-fn a_drain_ends_with_the_reason_where_only_a_person_can_help() {
+fn a_drain_exits_with_the_reason_if_an_operator_must_act() {
     let layout = "[outbox.shop]\nurl = 'sqlite:shop.db'\nlayout = 'outbox_events'\n[sink.out]\ntype = 'null'\n\
         [subscription.orders]\nsink = 'out'\n";
     let program = Program::with_config(layout);
@@ -209,7 +197,7 @@ fn a_drain_ends_with_the_reason_where_only_a_person_can_help() {
 }
 
 #[test]
-fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
+fn a_new_subscription_starts_at_the_beginning_and_skips_events_only_on_request() {
     let program = Program::with_config(&shop::GOOD.replace("start = 'beginning'\n", ""));
     for args in [&["migrate", "up"][..], &["write", "--type", "shop.opened"]] {
         assert_eq!(program.run(args).exit, Some(0));
@@ -231,7 +219,7 @@ fn a_new_subscription_begins_at_the_beginning_and_skips_only_when_asked() {
 }
 
 #[test]
-fn an_accepted_history_is_delivered_from_where_the_operator_says() {
+fn after_accept_history_delivery_starts_where_the_operator_chose() {
     let program = shop::ready();
     let drain = ["relay", "--drain", "--set", "sink.out.type=stdout", "--quiet"];
     assert!(program.run(&drain).stdout.contains("\"type\":\"shop.opened\""));
@@ -245,7 +233,7 @@ fn an_accepted_history_is_delivered_from_where_the_operator_says() {
 }
 
 #[test]
-fn a_drain_sends_what_todays_rules_match_and_yesterdays_did_not() {
+fn a_drain_delivers_unrouted_events_that_the_current_rules_match() {
     let program = shop::ready();
     let config = program.path().join("postrider.toml");
     let text = std::fs::read_to_string(&config).unwrap();

@@ -13,7 +13,7 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 /// A request: lines of its head, and its body.
 type Request = (Vec<String>, Vec<u8>);
 
-/// Answers every request with a status and tells of it.
+/// Answers every request with a status and sends the request to the test.
 fn endpoint(status: u16) -> (String, Receiver<Request>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/P4TH-T0KEN", listener.local_addr().unwrap());
@@ -94,7 +94,7 @@ fn an_endpoint_that_is_gone_pauses_the_subscription() {
 }
 
 #[test]
-fn the_own_machine_is_refused_unless_it_is_allowed() {
+fn a_loopback_endpoint_is_refused_unless_it_is_allowed() {
     let (url, requests) = endpoint(204);
     let program = program(&url, "");
     run(&program, &["migrate", "up"]);
@@ -106,7 +106,7 @@ fn the_own_machine_is_refused_unless_it_is_allowed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_before_anything_starts() {
+fn invalid_settings_are_reported_before_the_relay_starts() {
     for (more, reported) in [
         ("secret = 'whsec_short'", "sink.hook.secret"),
         ("timeout = '20s'", "subscription.orders.publish_timeout"),
@@ -125,7 +125,7 @@ fn routed(sink: &str, rules: &str) -> Program {
 }
 
 #[test]
-fn rules_that_do_not_fit_the_sink_are_refused_before_anything_starts() {
+fn rules_that_do_not_fit_the_sink_are_refused_before_the_relay_starts() {
     let rule = |destination: &str| format!("[[subscription.orders.rule]]\ndestination = '{destination}'\n");
     let hook = "type = 'webhook'";
     for (sink, rules, reported) in [
@@ -167,7 +167,7 @@ fn rules_that_do_not_fit_the_sink_are_refused_before_anything_starts() {
 }
 
 #[test]
-fn an_event_that_is_given_up_is_in_the_log_with_what_it_is_and_why() {
+fn a_dead_event_is_logged_with_its_identity_and_reason() {
     let (url, _requests) = endpoint(422);
     let program = program(&url, "allow_private = true\nauthorization = 'Bearer T0KEN'");
     run(&program, &["migrate", "up"]);
@@ -189,7 +189,7 @@ fn an_event_that_is_given_up_is_in_the_log_with_what_it_is_and_why() {
 }
 
 #[test]
-fn the_first_failure_of_a_lone_event_is_in_the_log() {
+fn the_first_failure_of_a_single_event_is_logged() {
     let (url, requests) = endpoint(404);
     let program = program(&url, "allow_private = true");
     run(&program, &["migrate", "up"]);
@@ -206,7 +206,7 @@ fn the_first_failure_of_a_lone_event_is_in_the_log() {
 }
 
 #[test]
-fn a_drain_that_is_told_to_stop_in_an_outage_ends_as_interrupted() {
+fn a_drain_stopped_during_an_outage_exits_as_interrupted() {
     for signal in ["TERM", "INT"] {
         // Nobody listens there any more.
         let url = {
@@ -229,7 +229,7 @@ fn a_drain_that_is_told_to_stop_in_an_outage_ends_as_interrupted() {
 }
 
 #[test]
-fn doctor_connects_to_the_endpoint_and_sends_nothing() {
+fn the_doctor_connects_to_the_endpoint_and_sends_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let url = format!("http://{address}/P4TH-T0KEN");
@@ -247,7 +247,7 @@ fn doctor_connects_to_the_endpoint_and_sends_nothing() {
 }
 
 #[test]
-fn a_second_relay_of_the_same_name_stands_by_and_says_so() {
+fn a_second_relay_with_the_same_name_stays_standby_and_logs_it() {
     let (url, _requests) = endpoint(204);
     let program = program(&url, "allow_private = true");
     run(&program, &["migrate", "up"]);

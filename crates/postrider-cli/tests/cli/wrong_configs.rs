@@ -1,4 +1,4 @@
-//! Every way to get the configuration wrong is told by code, key and place, ends with the documented exit
+//! Every mistake in the configuration is reported with code, key and location, ends with the documented exit
 //! code and prints no data.
 
 use crate::program::Program;
@@ -109,7 +109,7 @@ const ALL: &[Wrong] = &[
 ];
 
 #[test]
-fn every_wrong_config_is_told_by_code_key_and_place_and_prints_no_data() {
+fn every_invalid_config_is_reported_with_code_key_and_location_and_prints_no_data() {
     assert!(ALL.len() >= 25);
     for Wrong { file, variables, flags, says } in ALL {
         let program = Program::with_config(file);
@@ -128,14 +128,14 @@ fn every_wrong_config_is_told_by_code_key_and_place_and_prints_no_data() {
 }
 
 #[test]
-fn the_config_they_differ_from_is_fine() {
+fn the_config_that_the_invalid_ones_differ_from_is_valid() {
     let ran = Program::with_config(GOOD).run(&["config", "check"]);
     assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""));
     assert_eq!(ran.stdout, "postrider.toml: ok (outboxes: 1, sinks: 1, subscriptions: 1)\n");
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
+fn all_mistakes_are_reported_at_once_in_file_order() {
     let text = "[relay]\nlog = 5\n[sink.out]\ntype = 'fil'\n[subscription.s]\nsink = 'oot'\nleas = '5s'\n";
     let ran = Program::with_config(text).run(&["config", "check"]);
     let errors: Vec<&str> = ran.stderr.lines().filter(|line| line.starts_with("error[")).collect();
@@ -144,7 +144,7 @@ fn all_mistakes_are_told_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn for_programs_the_mistakes_are_data() {
+fn with_json_output_the_mistakes_are_json() {
     let ran = Program::with_config("[relay]\nlog = 5\n").run(&["config", "check", "--json"]);
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((ran.exit, ran.stderr.as_str()), (Some(2), ""));
@@ -155,7 +155,7 @@ fn for_programs_the_mistakes_are_data() {
 }
 
 #[test]
-fn a_file_that_was_named_has_to_be_readable() {
+fn an_unreadable_config_file_is_an_error() {
     let program = Program::new().variable("POSTRIDER_CONFIG", "named-by-variable.toml");
     for (program, args, name) in [
         (&Program::new(), &["config", "check", "--config", "named.toml"][..], "named.toml"),

@@ -1,4 +1,4 @@
-//! Every wrong input to every command is told by a clear error, ends with the documented exit code, prints no
+//! Every wrong input to every command is reported with a clear error, ends with the documented exit code, prints no
 //! data and leaves every file as it was. Wrong configurations have a table of their own.
 
 use crate::program::Program;
@@ -15,7 +15,7 @@ enum Scene {
     Ready,
     /// The database was migrated by a later version.
     Newer,
-    /// A SQLite file of somebody else.
+    /// A SQLite file of another program.
     Foreign,
     /// A file that is no database.
     Garbage,
@@ -118,7 +118,7 @@ const ALL: &[Wrong] = &[
     run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "cannot open no/shop.db"]),
     run(Ready, &["migrate", "up", "--set", "outbox.shop.url=sqlite:postrider.toml/shop.db"], 3, &["PR-0302", "cannot open"]),
     run(Ready, &["relay", "--migrate", "--set", "outbox.shop.url=sqlite:no/shop.db"], 3, &["PR-0302", "cannot open no/shop.db"]),
-    // Schemas that are missing, newer, somebody else's
+    // Schemas that are missing, newer, or of another program
     run(Configured, &["relay"], 4, &["PR-0201", "no file shop.db", "postrider migrate up"]),
     run(Configured, &["status"], 4, &["PR-0201", "no file shop.db"]),
     run(Configured, &["write", "--type", "a"], 4, &["PR-0201", "no file shop.db"]),
@@ -163,7 +163,7 @@ const ALL: &[Wrong] = &[
 ];
 
 #[test]
-fn every_wrong_input_is_told_and_changes_nothing() {
+fn every_invalid_input_is_reported_and_changes_nothing() {
     assert!(ALL.len() >= 40);
     for Wrong { scene, args, input, exit, says } in ALL {
         let program = scene.program();
@@ -179,7 +179,7 @@ fn every_wrong_input_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn the_batches_before_a_wrong_line_stay_and_are_told() {
+fn batches_before_an_invalid_line_stay_committed_and_are_reported() {
     let program = shop::ready();
     let input = "{\"type\":\"a\",\"payload\":1}\n".repeat(5) + "{\n";
     let ran = program.run_with(&["write", "--lines", "--batch", "2"], input.as_bytes());
@@ -190,7 +190,7 @@ fn the_batches_before_a_wrong_line_stay_and_are_told() {
 }
 
 #[test]
-fn the_doctor_tells_what_it_cannot_look_at_and_changes_nothing() {
+fn the_doctor_reports_what_it_cannot_check_and_changes_nothing() {
     for (scene, code) in [
         (Configured, "PD-0101"),
         (Garbage, "PD-0101"),

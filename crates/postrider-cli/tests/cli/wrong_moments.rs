@@ -7,7 +7,7 @@ use crate::program::Program;
 use crate::shop::{self, Running, until};
 
 #[test]
-fn a_closed_pipe_ends_every_command_quietly() {
+fn a_closed_pipe_ends_every_command_silently() {
     let program = shop::delivered();
     for args in [
         &["status"][..],
@@ -23,12 +23,12 @@ fn a_closed_pipe_ends_every_command_quietly() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), said.as_ref()), (Some(141), ""), "{args:?}");
     }
-    assert_eq!(shop::events(&program), 2, "the event was committed before it was told");
+    assert_eq!(shop::events(&program), 2, "the event was committed before it was printed");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_behind_standard_output_tells_what_is_committed() {
+fn a_full_disk_behind_standard_output_is_reported_with_what_is_committed() {
     let program = shop::ready().file("lines", &"{\"type\":\"a\",\"payload\":1}\n".repeat(5));
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let lines = std::fs::File::open(program.path().join("lines")).unwrap();
@@ -42,7 +42,7 @@ fn a_full_disk_behind_standard_output_tells_what_is_committed() {
 }
 
 #[test]
-fn an_interrupt_while_lines_are_read_keeps_the_batches_that_are_committed() {
+fn an_interrupt_while_lines_are_read_keeps_the_committed_batches() {
     for signal in ["INT", "TERM"] {
         let program = shop::ready();
         let mut command = program.command(&["write", "--lines", "--batch", "2"]);
@@ -51,7 +51,7 @@ fn an_interrupt_while_lines_are_read_keeps_the_batches_that_are_committed() {
         let mut input = writing.0.stdin.take().unwrap();
         input.write_all("{\"type\":\"a\",\"payload\":1}\n".repeat(3).as_bytes()).unwrap();
         let mut printed = BufReader::new(writing.0.stdout.take().unwrap()).lines();
-        // Two are committed and told, the third waits for a fourth.
+        // Two are committed and printed, the third waits for a fourth.
         assert!(printed.next().is_some() && printed.next().is_some());
         writing.signal(signal);
         let (exit, said) = writing.end();
@@ -99,7 +99,7 @@ fn on_a_read_only_disk(program: &Program, args: &[&str]) -> Option<(Option<i32>,
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_read_only_disk_can_be_looked_at_and_is_told_by_who_needs_to_write() {
+fn a_read_only_disk_can_be_inspected_and_is_reported_by_commands_that_write() {
     let program = shop::delivered();
     let before = program.files();
     let Some((exit, table, said)) = on_a_read_only_disk(&program, &["status"]) else {

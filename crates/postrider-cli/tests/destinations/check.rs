@@ -46,7 +46,7 @@ fn verdict(requests: &[(&str, &str, &str)]) -> Result<String, String> {
 }
 
 #[test]
-fn the_checker_finds_what_is_lost_invented_changed_out_of_order_and_too_often() {
+fn the_checker_finds_lost_invented_changed_reordered_and_duplicated_events() {
     let (a, b, c, d) = (("a", "k", "01"), ("b", "k", "02"), ("c", "k", "03"), ("d", "l", "04"));
     if Command::new("python3").arg("--version").output().is_err() {
         println!("SKIPPED: the checker of deliveries: no python3");

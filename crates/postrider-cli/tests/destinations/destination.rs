@@ -28,7 +28,7 @@ pub(crate) struct Topic {
 }
 
 impl Topic {
-    /// Created on a server of its own; `None`, with a line that says why, where there is none.
+    /// Created on its own server. `None` without such a server; prints the reason.
     pub(crate) fn create(name: &'static str, partitions: u16, transactional: bool) -> Option<Self> {
         let kafka = Kafka::private()?;
         kafka.create_topic(name, partitions, &[]);

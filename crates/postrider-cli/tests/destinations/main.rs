@@ -3,7 +3,7 @@
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
-#![allow(clippy::print_stdout, reason = "what a soak found is told")]
+#![allow(clippy::print_stdout, reason = "the result of a soak is printed")]
 
 mod both;
 mod check;

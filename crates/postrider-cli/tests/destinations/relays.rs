@@ -22,7 +22,7 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// Starts it under a name of its own. Its log goes to a file of that name.
+    /// Starts it under its own name. Its log goes to a file of that name.
     pub(crate) fn start(folder: &Path, config: &Path, name: &str) -> Self {
         let log = folder.join(format!("{name}.log"));
         let process = Command::new(env!("CARGO_BIN_EXE_postrider"))
@@ -77,7 +77,7 @@ impl Drop for Relay {
 }
 
 impl<'a> Relays<'a> {
-    /// Starts so many of this configuration.
+    /// Starts this many relays with this configuration.
     pub(crate) fn start(shop: &'a Shop, config: &str, count: usize) -> Self {
         let file = shop.folder.path().join("postrider.toml");
         std::fs::write(&file, config).unwrap();

@@ -71,7 +71,7 @@ impl Shop {
         self.folder.path().join("written")
     }
 
-    /// Lets several writers commit about so many events, beside whoever calls this.
+    /// Several writers commit about this many events while the caller continues.
     pub(crate) fn write(&self, events: usize) -> Writing<'_> {
         let mut writers = JoinSet::new();
         for _ in 0..WRITERS {
@@ -82,7 +82,7 @@ impl Shop {
         Writing { shop: self, writers }
     }
 
-    /// Writes one event of a key of its own.
+    /// Writes one event with a new key.
     pub(crate) fn write_one(&self, event: Event) -> String {
         let written = self.runtime.block_on(Outbox::new().write(&self.client, event)).unwrap();
         written.id.to_string()

@@ -24,26 +24,26 @@ enum Blow {
     Stop,
     /// kill -9 for the destination.
     Kill,
-    /// The destination stands still until it is taken for down.
+    /// The destination is suspended until it is considered down.
     Pause,
 }
 
 const BLOWS: [Blow; 5] = [Blow::Leader, Blow::Stop, Blow::Relays, Blow::Kill, Blow::Pause];
 
 #[test]
-fn kafka_gets_everything_in_order_though_relays_and_the_broker_are_killed() {
+fn kafka_receives_everything_in_order_while_relays_and_the_broker_are_killed() {
     let Some(topic) = Topic::create("stock", 6, false) else { return };
     soak("kafka", &topic);
 }
 
 #[test]
-fn kafka_with_transactions_gets_everything_in_order_though_relays_and_the_broker_are_killed() {
+fn kafka_with_transactions_receives_everything_in_order_while_relays_and_the_broker_are_killed() {
     let Some(topic) = Topic::create("stock", 6, true) else { return };
     soak("kafka with transactions", &topic);
 }
 
 #[test]
-fn a_webhook_gets_everything_in_order_though_relays_and_the_endpoint_are_killed() {
+fn a_webhook_receives_everything_in_order_while_relays_and_the_endpoint_are_killed() {
     let Some(endpoint) = Endpoint::private() else { return };
     soak("webhook", &endpoint);
 }

@@ -20,7 +20,7 @@ const HELD_BACK: Duration = Duration::from_secs(20);
 const BATCH_BYTES_MIN: u64 = 1_000;
 
 #[test]
-fn with_transactions_nothing_of_a_zombie_is_seen_after_the_takeover() {
+fn with_transactions_no_message_of_a_zombie_is_seen_after_the_takeover() {
     let Some(seen) = wake_a_zombie(true) else { return };
     println!("with transactions: {seen:?}");
     assert!(seen.before > 0 && seen.of_successor > 0, "{seen:?}");
@@ -29,7 +29,7 @@ fn with_transactions_nothing_of_a_zombie_is_seen_after_the_takeover() {
 
 /// What the test above would see if the broker did not fence.
 #[test]
-fn without_transactions_a_zombie_is_seen_after_the_takeover() {
+fn without_transactions_messages_of_a_zombie_are_seen_after_the_takeover() {
     let Some(seen) = wake_a_zombie(false) else { return };
     println!("without transactions: {seen:?}");
     assert!(seen.after > 0, "this way of making a zombie proves nothing: {seen:?}");
@@ -92,7 +92,7 @@ fn wake_a_zombie(transactional: bool) -> Option<Seen> {
     proxy.set(Fault::None);
     until("what was held back arrives", || proxy.seen().to_server > late);
 
-    // It wakes, goes on with what it had, and is told that it leads no more.
+    // It resumes, continues with its batch, and learns that it no longer leads.
     first.signal("CONT");
     first.wait_until_it_says("no longer leading");
     until("the second has settled all", || floor() >= shop.last());

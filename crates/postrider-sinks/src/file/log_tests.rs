@@ -87,7 +87,7 @@ fn the_file_is_rotated_before_it_grows_too_large() {
 }
 
 #[test]
-fn a_number_is_never_used_twice() {
+fn a_rotation_number_is_never_used_twice() {
     let place = place();
     fs::write(with_suffix(&place.config.path, ".9"), "old").unwrap();
     fs::write(with_suffix(&place.config.path, ".old"), "old").unwrap();

@@ -37,7 +37,7 @@ fn a_batch_is_one_transaction() {
 }
 
 #[test]
-fn without_a_refused_message_its_key_goes_as_far_as_before_it_and_the_others_all_the_way() {
+fn a_refused_message_stops_its_own_key_and_no_other() {
     let mut messages = batch("a", 0..4);
     messages.extend(batch("b", 0..2));
     let refused = |_: &[usize], at| match at {
@@ -48,7 +48,7 @@ fn without_a_refused_message_its_key_goes_as_far_as_before_it_and_the_others_all
 }
 
 #[test]
-fn of_messages_refused_together_the_one_to_blame_is_found() {
+fn of_messages_refused_together_the_cause_is_found() {
     let mut messages: Vec<Message> = (0..6).map(|n| message(&format!("key-{n}"), 0)).collect();
     messages.extend(batch("key-4", 1..3));
     let together = |indices: &[usize], _| match indices.contains(&4) {

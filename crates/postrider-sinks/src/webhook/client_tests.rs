@@ -77,7 +77,7 @@ async fn the_address_that_was_checked_is_the_one_connected_to() {
 }
 
 #[tokio::test]
-async fn reaching_an_endpoint_goes_through_the_guard() {
+async fn probing_an_endpoint_applies_the_address_guard() {
     let (port, connections) = server("127.0.0.1").await;
     let reached = sink(port, &["127.0.0.1"]).probe().await.unwrap().unwrap();
     assert!(reached.contains(&format!("at 127.0.0.1:{port}")), "{reached}");

@@ -118,7 +118,7 @@ fn an_empty_body_has_a_length() {
 }
 
 #[test]
-fn names_only_a_foreign_writer_can_store_are_carried_or_refused() {
+fn header_names_that_only_other_writers_can_store_are_sent_or_refused() {
     let headers = request(Plain, Event::new("a", "").with_header("my header\r\n", "1"), &[]).unwrap();
     assert_header(&headers, "my%20header%0d%0a", "1");
     let twice = Event::new("a", "").with_header("Name", "1").with_header("name", "2");
@@ -138,7 +138,7 @@ fn a_line_break_in_a_value_does_not_start_another_header() {
 }
 
 #[test]
-fn cloudevents_go_by_the_rules_of_their_http_binding() {
+fn cloudevents_follow_the_rules_of_their_http_binding() {
     let event = || Event::new("order.placed", "{}").with_namespace("a b").with_aggregate("Ordé", "4 2");
     let binary = request(CloudEventsBinary::default(), event(), &[]).unwrap();
     for (name, value) in [
@@ -156,7 +156,7 @@ fn cloudevents_go_by_the_rules_of_their_http_binding() {
 }
 
 #[test]
-fn a_trace_context_goes_as_it_is() {
+fn a_trace_context_is_sent_unchanged() {
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let event = Event::new("a", "").with_header(TRACEPARENT, parent).with_header(TRACESTATE, "a=50%25 b,c=d");
     let headers = request(Plain, event, &[]).unwrap();

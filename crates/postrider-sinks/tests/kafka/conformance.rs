@@ -6,20 +6,20 @@ use bytes::Bytes;
 use postrider::BoxFuture;
 use postrider::sink::Sink;
 use postrider_sinks::kafka::Kafka as KafkaSink;
-use postrider_testkit::conformance::sink::cases::an_outage_is_nobodys_fault_and_passes;
+use postrider_testkit::conformance::sink::cases::an_outage_counts_against_no_message_and_delivery_resumes;
 use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
 use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 
-use super::world::{LEASE, committed, config, name, open};
+use super::topic::{LEASE, committed, config, name, open};
 
 /// A topic with one partition on the shared server; without a server, a sink that keeps nothing.
-struct World<const TRANSACTIONS: bool> {
+struct Fixture<const TRANSACTIONS: bool> {
     kafka: Option<&'static Kafka>,
     topic: String,
     sink: Arc<dyn Sink>,
 }
 
-impl<const TRANSACTIONS: bool> SinkUnderTest for World<TRANSACTIONS> {
+impl<const TRANSACTIONS: bool> SinkUnderTest for Fixture<TRANSACTIONS> {
     async fn fresh() -> Self {
         let topic = name("conformance");
         let Some(kafka) = shared() else {
@@ -101,19 +101,19 @@ fn seen(record: Record) -> Seen {
 }
 
 mod plain {
-    postrider_testkit::sink_conformance!(super::World<false>);
+    postrider_testkit::sink_conformance!(super::Fixture<false>);
 }
 
 mod transactions {
-    postrider_testkit::sink_conformance!(super::World<true>);
+    postrider_testkit::sink_conformance!(super::Fixture<true>);
 }
 
 #[tokio::test]
-async fn a_stopped_broker_is_nobodys_fault_and_passes() {
-    an_outage_is_nobodys_fault_and_passes::<Stoppable<false>>().await;
+async fn a_stopped_broker_counts_against_no_message_and_delivery_resumes() {
+    an_outage_counts_against_no_message_and_delivery_resumes::<Stoppable<false>>().await;
 }
 
 #[tokio::test]
-async fn a_stopped_broker_is_nobodys_fault_and_passes_with_transactions() {
-    an_outage_is_nobodys_fault_and_passes::<Stoppable<true>>().await;
+async fn with_transactions_a_stopped_broker_counts_against_no_message_and_delivery_resumes() {
+    an_outage_counts_against_no_message_and_delivery_resumes::<Stoppable<true>>().await;
 }

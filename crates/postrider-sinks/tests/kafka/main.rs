@@ -4,7 +4,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "another process gives no signal; how long it took is told, not asserted"
+    reason = "another process gives no signal; durations are printed, not asserted"
 )]
 
 mod conformance;
@@ -12,5 +12,5 @@ mod outage;
 mod refusals;
 mod rows;
 mod secure;
-mod world;
+mod topic;
 mod zombie;

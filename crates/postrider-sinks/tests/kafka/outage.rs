@@ -14,7 +14,7 @@ use postrider_testkit::conformance::sink::{batch, message};
 use postrider_testkit::servers::kafka::{Kafka, Record};
 use rusqlite::Connection;
 
-use super::world::{committed, config, letters, name, open, texts};
+use super::topic::{committed, config, letters, name, open, texts};
 
 type Change = fn(&Kafka);
 const OUTAGES: [(&str, Change, Change); 3] = [
@@ -25,7 +25,7 @@ const OUTAGES: [(&str, Change, Change); 3] = [
 const KEYS: u64 = 10;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_is_nobodys_fault_and_the_sink_is_back_soon_after_the_broker() {
+async fn an_outage_counts_against_no_message_and_the_sink_recovers_soon_after_the_broker() {
     let Some(kafka) = Kafka::private() else { return };
     for transactions in [false, true] {
         let topic = name("outage");
@@ -47,7 +47,7 @@ async fn an_outage_is_nobodys_fault_and_the_sink_is_back_soon_after_the_broker()
                     "a" => break,
                     "D" | "d" => assert!(back.elapsed() < Duration::from_secs(60), "{how}: {outcomes:?}"),
                     // The broker ended the transaction while it could not be reached: a new lease is needed.
-                    "x" if transactions => sink.take_over(super::world::LEASE).await.unwrap(),
+                    "x" if transactions => sink.take_over(super::topic::LEASE).await.unwrap(),
                     _ => panic!("{how}: {outcomes:?}"),
                 }
             }
@@ -68,12 +68,12 @@ async fn an_outage_is_nobodys_fault_and_the_sink_is_back_soon_after_the_broker()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_carries_everything_through_outages_and_counts_no_attempt() {
+async fn a_relay_delivers_everything_through_outages_and_counts_no_attempt() {
     relay_through_outages(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_with_transactions_carries_everything_through_outages_and_counts_no_attempt() {
+async fn a_relay_with_transactions_delivers_everything_through_outages_and_counts_no_attempt() {
     relay_through_outages(true).await;
 }
 

@@ -1,4 +1,4 @@
-//! A bad message, a missing topic and a forbidden one are told apart, and hurt nobody else.
+//! A bad message, a missing topic and a forbidden one are distinguished, and affect no other message.
 
 use postrider::Headers;
 use postrider::sink::{Message, Outcome, Sink};
@@ -6,10 +6,10 @@ use postrider_sinks::kafka::{KafkaConfig, NewTopic, Sasl};
 use postrider_testkit::conformance::sink::{message, message_with};
 use postrider_testkit::servers::kafka::{Listener, PASSWORD, USER_WITHOUT_RIGHTS, shared};
 
-use super::world::{DELIVERY, committed, config, letters, name, open, texts};
+use super::topic::{DELIVERY, committed, config, letters, name, open, texts};
 
 #[tokio::test]
-async fn a_missing_topic_is_the_messages_failure_and_is_not_created() {
+async fn a_missing_topic_fails_the_message_and_is_not_created() {
     let Some(kafka) = shared() else { return };
     for transactions in [false, true] {
         let topic = name("missing");
@@ -33,7 +33,7 @@ async fn a_missing_topic_is_the_messages_failure_and_is_not_created() {
 }
 
 #[tokio::test]
-async fn topics_are_created_at_the_start_if_that_is_asked_for() {
+async fn topics_are_created_at_the_start_if_configured() {
     let Some(kafka) = shared() else { return };
     let topic = name("created");
     let mut config = config(kafka, &topic);
@@ -47,7 +47,7 @@ async fn topics_are_created_at_the_start_if_that_is_asked_for() {
 
 /// The topic takes less than the client lets pass, so the broker refuses, and it refuses records sent together.
 #[tokio::test]
-async fn of_a_batch_the_broker_refuses_only_the_large_message_is_rejected() {
+async fn in_a_batch_that_the_broker_refuses_only_the_oversized_message_is_rejected() {
     let Some(kafka) = shared() else { return };
     for transactions in [false, true] {
         let topic = name("small");
@@ -67,7 +67,7 @@ async fn of_a_batch_the_broker_refuses_only_the_large_message_is_rejected() {
 }
 
 #[tokio::test]
-async fn a_topic_that_is_not_ours_is_the_messages_failure() {
+async fn a_topic_without_write_permission_fails_the_message() {
     let Some(kafka) = shared() else { return };
     let (ours, other) = (name("ours"), name("other"));
     for topic in [&ours, &other] {
@@ -93,7 +93,7 @@ async fn a_topic_that_is_not_ours_is_the_messages_failure() {
 }
 
 #[tokio::test]
-async fn a_receipt_tells_partition_and_offset_and_a_key_has_the_partition_java_gives_it() {
+async fn a_receipt_contains_partition_and_offset_and_a_key_has_the_same_partition_as_in_java() {
     let Some(kafka) = shared() else { return };
     let topic = name("partitions");
     kafka.create_topic(&topic, 12, &[]);

@@ -15,7 +15,7 @@ use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::{Client, NoTls};
 
-use super::world::{DELIVERY, committed, name};
+use super::topic::{DELIVERY, committed, name};
 
 const ORDER: &str = "5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10";
 
@@ -35,7 +35,7 @@ async fn schema(url: &str, schema: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// Delivers until so many records are in these topics.
+/// Delivers until this many records are in these topics.
 async fn deliver(
     kafka: &Kafka,
     store: PostgresRowStore,
@@ -99,7 +99,7 @@ async fn topic_partition_key_and_headers_of_layout_outbox_arrive() -> Result<()>
 
 /// As docs/src/wire.md says: topic, key, value and the header `id` are those of Debezium's outbox event router.
 #[tokio::test(flavor = "multi_thread")]
-async fn debeziums_table_arrives_as_from_its_outbox_event_router() -> Result<()> {
+async fn rows_of_debeziums_table_arrive_as_from_its_outbox_event_router() -> Result<()> {
     let (Some(kafka), Some(url)) = (shared(), postgres::url()) else { return Ok(()) };
     let client = schema(url, "kafka_debezium").await?;
     let kind = name("order");

@@ -5,14 +5,14 @@ use postrider_sinks::kafka::{Compression, KafkaConfig, Sasl, Tls};
 use postrider_testkit::conformance::sink::batch;
 use postrider_testkit::servers::kafka::{Listener, PASSWORD, USER, shared};
 
-use super::world::{DELIVERY, committed, letters, name, open, texts};
+use super::topic::{DELIVERY, committed, letters, name, open, texts};
 
 fn sasl(mechanism: &str, password: &str) -> Option<Sasl> {
     Some(Sasl { mechanism: mechanism.into(), username: USER.into(), password: password.into() })
 }
 
 #[tokio::test]
-async fn a_name_and_a_password_are_enough_with_and_without_encryption() {
+async fn sasl_works_with_and_without_tls() {
     let Some(kafka) = shared() else { return };
     let tls = || Some(Tls { ca: Some(kafka.certificate()), ..Tls::default() });
     for (listener, sasl, tls, compression) in [
@@ -35,7 +35,7 @@ async fn a_name_and_a_password_are_enough_with_and_without_encryption() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_and_a_certificate_nobody_vouches_for_are_nobodys_fault_and_are_told() {
+async fn a_wrong_password_and_an_untrusted_certificate_count_no_attempt_and_are_reported() {
     let Some(kafka) = shared() else { return };
     for (listener, sasl, tls, said) in [
         (Listener::Sasl, sasl("PLAIN", "canary"), None, "uthentication failed"),
@@ -52,7 +52,7 @@ async fn a_wrong_password_and_a_certificate_nobody_vouches_for_are_nobodys_fault
 }
 
 #[tokio::test]
-async fn a_property_that_promises_rest_on_is_refused() {
+async fn a_client_property_that_guarantees_depend_on_is_refused() {
     for name in ["acks", "enable.idempotence", "transactional.id", "sasl.password"] {
         let mut config = KafkaConfig::new("127.0.0.1:1");
         config.properties.insert(name.into(), "canary".into());

@@ -6,10 +6,10 @@ use postrider_sinks::kafka::{Kafka, KafkaConfig};
 use postrider_testkit::conformance::sink::{batch, message_with};
 use postrider_testkit::servers::kafka::{Isolation, shared};
 
-use super::world::{DELIVERY, LEASE, committed, config, letters, name, open, texts};
+use super::topic::{DELIVERY, LEASE, committed, config, letters, name, open, texts};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_of_committed_records_sees_nothing_of_a_zombie_after_the_takeover() {
+async fn a_reader_of_committed_records_sees_no_message_of_a_zombie_after_the_takeover() {
     let Some(kafka) = shared() else { return };
     let topic = name("zombie");
     kafka.create_topic(&topic, 2, &[]);
@@ -17,7 +17,7 @@ async fn a_reader_of_committed_records_sees_nothing_of_a_zombie_after_the_takeov
     let old = open(&config).await;
     assert_eq!(letters(&old.publish(&batch("a", 0..3)).await), "aaa");
 
-    // Another process would have a sink of its own; so has this one.
+    // Another process would have its own sink, so this one does too.
     let new = open(&config).await;
     let zombie: Vec<Message> =
         (0..5).map(|n| message_with("a", n, "from the zombie", Default::default())).collect();
@@ -37,7 +37,7 @@ async fn a_reader_of_committed_records_sees_nothing_of_a_zombie_after_the_takeov
 
 /// The zombie is in the middle of it: its batches run while the other takes over, as often as it takes.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_zombie_has_under_way_is_acknowledged_before_the_takeover_or_never_seen() {
+async fn messages_that_a_zombie_has_in_flight_are_acknowledged_before_the_takeover_or_never_seen() {
     let Some(kafka) = shared() else { return };
     let topic = name("busy-zombie");
     kafka.create_topic(&topic, 1, &[]);
@@ -62,7 +62,7 @@ async fn what_a_zombie_has_under_way_is_acknowledged_before_the_takeover_or_neve
 }
 
 #[tokio::test]
-async fn a_sink_that_cannot_take_over_says_why_and_publishes_nothing() {
+async fn a_sink_that_cannot_take_over_reports_why_and_publishes_nothing() {
     let config =
         KafkaConfig::new("127.0.0.1:1").with_transactional_id("nobody").with_delivery_timeout(DELIVERY);
     let sink = Kafka::open(&config).unwrap();

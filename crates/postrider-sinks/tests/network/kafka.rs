@@ -13,12 +13,12 @@ use super::through::all_troubles;
 const TOPIC: &str = "network";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kafka_behind_every_fault_of_the_network_gets_everything_and_no_attempt_is_counted() {
+async fn kafka_receives_everything_through_every_network_fault_and_no_attempt_is_counted() {
     through_all(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn kafka_with_transactions_behind_every_fault_gets_everything_and_no_attempt_is_counted() {
+async fn kafka_with_transactions_receives_everything_through_every_network_fault_and_no_attempt_is_counted() {
     through_all(true).await;
 }
 

@@ -5,7 +5,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "another process gives no signal; how long it took is told, not asserted"
+    reason = "another process gives no signal; durations are printed, not asserted"
 )]
 
 mod counted;

@@ -81,7 +81,7 @@ pub(crate) async fn all_troubles(
         match trouble {
             Trouble::Cut => until(trouble, || proxy.seen().broken > before.1.broken).await,
             Trouble::Outage(_) | Trouble::OutageOfOpen(_) => until(trouble, down).await,
-            // All of it gets through, and nobody takes it for an outage.
+            // Everything is delivered, and no outage is reported.
             Trouble::Late(_) => {
                 until(trouble, || {
                     assert!(!down(), "{trouble:?} was taken for an outage");

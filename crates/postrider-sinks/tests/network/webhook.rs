@@ -10,7 +10,7 @@ use postrider_testkit::servers::endpoint::{Endpoint, Request, SECRET};
 use super::through::all_troubles;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_behind_every_fault_of_the_network_gets_everything_and_no_attempt_is_counted() {
+async fn a_webhook_receives_everything_through_every_network_fault_and_no_attempt_is_counted() {
     let Some(endpoint) = Endpoint::private() else { return };
     let proxy = Proxy::to(endpoint.port()).await.unwrap();
     let mut config =

@@ -11,7 +11,7 @@ pub(crate) fn program(name: &str) -> PathBuf {
     folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// A relay in a process of its own; killed when dropped.
+/// A relay in its own process; killed when dropped.
 pub(crate) struct RelayProcess(Child);
 
 impl RelayProcess {

@@ -60,7 +60,7 @@ impl Shop {
         }
     }
 
-    /// Starts a writer that goes on until it is told to stop. A fifth of its transactions are rolled back.
+    /// Starts a writer that runs until it is stopped. A fifth of its transactions are rolled back.
     pub(crate) fn writer(&self, seed: u64, stop: &Arc<AtomicBool>) -> JoinHandle<()> {
         let (mut connection, committed, stop) = (self.connect(), self.committed.clone(), stop.clone());
         std::thread::spawn(move || {
@@ -74,7 +74,7 @@ impl Shop {
         })
     }
 
-    /// Writes so many transactions here and now.
+    /// Writes this many transactions.
     pub(crate) fn write(&self, transactions: u64) {
         let mut connection = self.connect();
         for number in 0..transactions {

@@ -9,7 +9,7 @@ use super::shop::{Shop, let_pass, wait_for};
 const LEASE_MS: u64 = 1_500;
 const WINDOW: usize = 100;
 
-/// Notes the epoch of every change of a subscription's progress, whoever makes it.
+/// Records the epoch of every change of a subscription's progress.
 const WATCH: &str = "
     CREATE TABLE settles (number INTEGER PRIMARY KEY, epoch INTEGER NOT NULL);
     CREATE TRIGGER watch AFTER UPDATE OF done ON postrider_subscriptions
@@ -18,7 +18,7 @@ const WATCH: &str = "
     END";
 
 #[test]
-fn a_standby_takes_over_and_the_old_relay_once_woken_settles_nothing() {
+fn a_standby_takes_over_and_the_old_relay_settles_nothing_when_it_resumes() {
     let shop = Shop::open();
     let connection = shop.connect();
     connection.execute_batch(WATCH).unwrap();
@@ -58,7 +58,7 @@ fn a_standby_takes_over_and_the_old_relay_once_woken_settles_nothing() {
 const SLOW_FLUSH_MS: u64 = 2_000;
 
 #[test]
-fn a_relay_that_wakes_with_unsettled_events_and_a_lease_it_believes_in_moves_nothing_back() {
+fn a_relay_that_resumes_with_unsettled_events_and_an_outdated_lease_moves_no_progress_back() {
     let shop = Shop::open();
     let connection = shop.connect();
     connection

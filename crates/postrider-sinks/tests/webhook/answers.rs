@@ -30,13 +30,13 @@ fn down(outcome: &Outcome) -> &Failure {
 }
 
 #[tokio::test]
-async fn a_good_answer_is_a_receipt() {
+async fn a_success_response_is_a_receipt() {
     let expected = Outcome::Acknowledged(Receipt::new("status 202"));
     assert_eq!(outcome_of(Answer::body(202, "thank you")).await, expected);
 }
 
 #[tokio::test]
-async fn each_class_of_status_is_told_apart_on_the_wire() {
+async fn each_status_class_has_its_own_outcome() {
     let outcomes = [
         (500, "Retryable"),
         (503, "Retryable"),
@@ -57,7 +57,7 @@ async fn each_class_of_status_is_told_apart_on_the_wire() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed_and_says_where_it_would_lead() {
+async fn a_redirect_is_not_followed_and_its_target_is_reported() {
     let elsewhere = Server::start(|_| Answer::status(200)).await;
     let location = format!("location: {}?token=T0KEN", elsewhere.url());
     for status in [301, 302, 303, 307, 308] {
@@ -70,14 +70,14 @@ async fn a_redirect_is_not_followed_and_says_where_it_would_lead() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_gone_asks_for_a_pause() {
+async fn an_endpoint_that_is_gone_requests_a_pause() {
     let outcome = outcome_of(Answer::status(410)).await;
     assert!(down(&outcome).pause);
     assert!(!down(&outcome_of(Answer::status(401)).await).pause);
 }
 
 #[tokio::test]
-async fn an_endpoint_that_asks_for_a_rest_gets_no_request_before_it_is_over() {
+async fn an_endpoint_that_sends_retry_after_gets_no_request_before_that_time() {
     let count = Arc::new(AtomicUsize::new(0));
     let server = Server::start({
         let count = count.clone();
@@ -102,7 +102,7 @@ async fn an_endpoint_that_asks_for_a_rest_gets_no_request_before_it_is_over() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_read_no_further_than_needed() {
+async fn an_endless_response_is_read_only_up_to_a_limit() {
     let endless = |status: u16| {
         let head = format!("HTTP/1.1 {status} Said\r\ncontent-length: 1000000000\r\n\r\n");
         Answer::Raw([head.as_bytes(), &vec![b'x'; 1_000_000]].concat())
@@ -113,7 +113,7 @@ async fn an_answer_without_end_is_read_no_further_than_needed() {
 }
 
 #[tokio::test]
-async fn a_token_that_the_endpoint_repeats_is_not_told_to_people() {
+async fn a_token_that_the_endpoint_repeats_is_masked() {
     let server = Server::start(|request| {
         let token = &request.headers["authorization"];
         Answer::body(403, &format!("no such token: {token} for {}", request.line))
@@ -130,7 +130,7 @@ async fn a_token_that_the_endpoint_repeats_is_not_told_to_people() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_refuses_everything_is_not_asked_for_the_whole_batch() {
+async fn an_endpoint_that_refuses_everything_does_not_get_the_whole_batch() {
     let server = Server::start(|_| Answer::status(500)).await;
     let mut config = config(server.url());
     config.concurrency = 1;
@@ -141,7 +141,7 @@ async fn an_endpoint_that_refuses_everything_is_not_asked_for_the_whole_batch() 
 }
 
 #[tokio::test]
-async fn a_refused_message_keeps_no_other_from_being_sent() {
+async fn a_refused_message_does_not_stop_other_messages() {
     let server = Server::start(|request| match request.body.ends_with(b"\"number\":7}") {
         true => Answer::status(400),
         false => Answer::status(200),

@@ -12,12 +12,12 @@ use super::server::{Answer, Server, percent_decoded};
 
 const REFUSED: &str = "this is refused";
 
-struct World {
+struct Fixture {
     server: Server,
     sink: Arc<Webhook>,
 }
 
-impl SinkUnderTest for World {
+impl SinkUnderTest for Fixture {
     async fn fresh() -> Self {
         let server = Server::start(|request| match &request.body[..] {
             body if body == REFUSED.as_bytes() => Answer::status(422),
@@ -56,4 +56,4 @@ impl SinkUnderTest for World {
     }
 }
 
-postrider_testkit::sink_conformance!(World);
+postrider_testkit::sink_conformance!(Fixture);

@@ -15,7 +15,7 @@ fn batch(count: usize) -> Vec<Message> {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_never_answers_leaves_the_outcome_open() {
+async fn a_request_without_a_response_is_ambiguous() {
     let server = Server::start(|_| Answer::Never).await;
     let outcomes = hasty(&server).publish(&[message("a", 0)]).await;
     assert!(
@@ -25,7 +25,7 @@ async fn an_endpoint_that_never_answers_leaves_the_outcome_open() {
 }
 
 #[tokio::test]
-async fn what_fails_after_the_last_acknowledgement_is_told_from_what_failed_before() {
+async fn failures_after_the_last_acknowledgement_are_distinguished_from_earlier_ones() {
     // One at a time, so the first is answered before the others.
     for (first, expected) in [(200, [false, true, true]), (500, [true; 3])] {
         let server = Server::start(move |request| match request.body.ends_with(b":0}") {
@@ -56,7 +56,7 @@ async fn after_last_acknowledgement(server: &Server) -> Vec<bool> {
 }
 
 #[tokio::test]
-async fn a_connection_cut_after_the_request_leaves_the_outcome_open() {
+async fn a_connection_cut_after_the_request_is_ambiguous() {
     for answer in [Answer::Cut, Answer::Raw(b"HTTP/1.1 20".to_vec()), Answer::Raw(b"what?\r\n\r\n".to_vec())]
     {
         let server = Server::start(move |_| answer.clone()).await;
@@ -67,7 +67,7 @@ async fn a_connection_cut_after_the_request_leaves_the_outcome_open() {
 }
 
 #[tokio::test]
-async fn a_good_answer_cut_in_its_body_is_a_good_answer() {
+async fn a_success_response_with_a_truncated_body_is_a_success() {
     let cut = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_vec();
     let server = Server::start(move |_| Answer::Raw(cut.clone())).await;
     let outcomes = sink(&server).publish(&[message("a", 0)]).await;
@@ -75,7 +75,7 @@ async fn a_good_answer_cut_in_its_body_is_a_good_answer() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_not_there_is_an_outage() {
+async fn an_unreachable_endpoint_is_an_outage() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let mut config = config(format!("http://{free}/T0KEN"));
     config.concurrency = 1;
@@ -96,7 +96,7 @@ async fn a_server_that_does_not_speak_tls_is_an_outage_for_https() {
 }
 
 #[tokio::test]
-async fn an_endpoint_gets_as_many_requests_at_a_time_as_allowed_and_no_more() {
+async fn an_endpoint_gets_no_more_concurrent_requests_than_configured() {
     let server = Server::holding(|_| Answer::status(200)).await;
     let mut config = config(server.url());
     config.concurrency = 4;
@@ -118,7 +118,7 @@ async fn an_endpoint_gets_as_many_requests_at_a_time_as_allowed_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_not_begun_in_time_was_not_tried_and_is_nobodys_fault() {
+async fn messages_that_were_not_started_in_time_are_untried_and_count_no_attempt() {
     let server = Server::start(|_| Answer::Never).await;
     let mut config = config(server.url());
     config.concurrency = 2;
@@ -166,7 +166,7 @@ async fn a_slow_endpoint_does_not_delay_another() {
 }
 
 #[tokio::test]
-async fn a_destination_that_may_not_be_reached_is_refused_before_a_byte_is_sent() {
+async fn a_forbidden_destination_is_refused_before_a_byte_is_sent() {
     let server = Server::start(|_| Answer::status(200)).await;
     let mut config = WebhookConfig::routed();
     config.allow_hosts = vec!["*".into()];

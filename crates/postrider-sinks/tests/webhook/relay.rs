@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::server::{Answer, Server};
 
-/// An outbox in a file of its own.
+/// An outbox in a new file.
 struct Shop {
     folder: TempDir,
     store: Arc<dyn Store>,
@@ -71,7 +71,7 @@ impl Shop {
     }
 }
 
-/// An endpoint that answers as told and keeps the numbers of the events it took.
+/// An endpoint that answers as configured and keeps the numbers of the events it accepted.
 struct Endpoint {
     server: Server,
     taken: Arc<Mutex<Vec<usize>>>,
@@ -93,7 +93,7 @@ impl Endpoint {
         Self { server, taken }
     }
 
-    /// Waits until it has taken so many.
+    /// Waits until it has accepted this many.
     async fn taken(&self, count: usize) -> Vec<usize> {
         loop {
             let taken = self.taken.lock().unwrap().clone();
@@ -120,7 +120,7 @@ async fn every_event_arrives_once_and_each_key_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_is_gone_pauses_the_subscription_until_an_operator_lets_it_go_on() {
+async fn an_endpoint_that_is_gone_pauses_the_subscription_until_an_operator_resumes_it() {
     let shop = Shop::open(70);
     let status = Arc::new(AtomicU16::new(410));
     let answer = status.clone();
@@ -142,7 +142,7 @@ async fn an_endpoint_that_is_gone_pauses_the_subscription_until_an_operator_lets
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_token_costs_no_event() {
+async fn a_wrong_token_loses_no_event() {
     let shop = Shop::open(70);
     let requests = AtomicUsize::new(0);
     let refusing = move || if requests.fetch_add(1, Ordering::SeqCst) < 40 { 401 } else { 200 };

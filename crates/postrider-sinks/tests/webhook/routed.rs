@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use super::server::{Answer, Server};
 
-/// An outbox in a file of its own, and a sink without an address.
+/// An outbox in a new file, and a sink without an address.
 struct Shop {
     folder: TempDir,
     config: WebhookConfig,
@@ -65,7 +65,7 @@ impl Shop {
         Relay::builder().outbox(store, [subscription]).spawn().await
     }
 
-    /// Reasons of the events that are dead, once there are so many.
+    /// Reasons of the dead events, once there are this many.
     async fn dead(&self, count: usize) -> Vec<String> {
         loop {
             let connection = self.connect();
@@ -89,7 +89,7 @@ fn targets(server: &Server) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_of_an_event_change_neither_path_nor_query_nor_host() {
+async fn event_values_cannot_change_path_query_or_host() {
     let server = Server::start(|_| Answer::status(200)).await;
     let shop = Shop::new();
     let hostile = [
@@ -119,7 +119,7 @@ async fn values_of_an_event_change_neither_path_nor_query_nor_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_or_topic_that_lets_events_choose_the_host_does_not_start_without_an_allow_list() {
+async fn a_rule_or_topic_that_lets_events_choose_the_host_requires_an_allow_list() {
     let shop = Shop::new();
     let by_tenant = || Rule::to("https://{header.tenant}/orders");
     for rules in [vec![], vec![Rule::new()], vec![by_tenant()], vec![Rule::to("{topic}")]] {
@@ -131,7 +131,7 @@ async fn a_rule_or_topic_that_lets_events_choose_the_host_does_not_start_without
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_reaches_only_hosts_that_the_allow_list_names() {
+async fn an_event_reaches_only_hosts_in_the_allow_list() {
     let ours = Server::start(|_| Answer::status(200)).await;
     let evil = Server::start(|_| Answer::status(200)).await;
     let (ours_at, evil_at) = (ours.address.to_string(), evil.address.to_string());
@@ -156,7 +156,7 @@ async fn an_event_reaches_only_hosts_that_the_allow_list_names() {
 }
 
 #[tokio::test]
-async fn a_message_that_no_router_for_urls_made_needs_the_allow_list_too() {
+async fn a_message_that_was_not_routed_by_url_rules_also_requires_the_allow_list() {
     let server = Server::start(|_| Answer::status(200)).await;
     let shop = Shop::new();
     let publish = async |config: &WebhookConfig| {

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server on loopback that answers as it is told and keeps what it took.
+//! A small HTTP/1.1 server on loopback that answers as configured and keeps its requests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -132,7 +132,7 @@ impl Server {
         self.state.requests.lock().unwrap().clone()
     }
 
-    /// Waits until so many requests have arrived in all.
+    /// Waits until this many requests have arrived.
     pub(crate) async fn wait_for(&self, count: usize) {
         loop {
             let arrived = self.state.arrived.notified();

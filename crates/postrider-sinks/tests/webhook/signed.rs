@@ -30,7 +30,7 @@ fn header<'r>(request: &'r Request) -> impl Fn(&str) -> Option<&'r str> {
 }
 
 #[tokio::test]
-async fn a_request_is_signed_by_both_keys_and_the_verifier_knows_it() {
+async fn a_request_is_signed_with_both_keys_and_verifies() {
     let (event, request) = arrived(Plain, Event::new("order.placed", r#"{"a": 1.50}"#)).await;
     assert_eq!(request.line, "POST /hook HTTP/1.1");
     assert_eq!(request.headers["webhook-signature"].split(' ').count(), 2);
@@ -44,7 +44,7 @@ async fn a_request_is_signed_by_both_keys_and_the_verifier_knows_it() {
 }
 
 #[tokio::test]
-async fn the_timestamp_is_that_of_the_try_and_the_id_that_of_the_event() {
+async fn the_timestamp_is_that_of_the_attempt_and_the_id_is_that_of_the_event() {
     let server = Server::start(|_| Answer::status(500)).await;
     let clock = Arc::new(ManualClock::default());
     let config = config(server.url()).with_secret(SECRET).unwrap();
@@ -65,7 +65,7 @@ async fn the_timestamp_is_that_of_the_try_and_the_id_that_of_the_event() {
 }
 
 #[tokio::test]
-async fn python_knows_the_signature() {
+async fn python_verifies_the_signature() {
     let payload = "{\"text\": \"Grüße\", \"n\": 1.50}\n";
     let (_, request) = arrived(Plain, Event::new("order.placed", payload)).await;
     let text = |name: &str| request.headers[name].clone();
@@ -88,7 +88,7 @@ print('v1,' + base64.b64encode(code).decode() in signatures.split(' '))
             .stdin(std::fs::File::open(folder.path().join("body")).unwrap())
             .output();
         let Ok(python) = python else {
-            println!("SKIPPED: python_knows_the_signature: there is no python3");
+            println!("SKIPPED: python_verifies_the_signature: there is no python3");
             return;
         };
         assert_eq!(String::from_utf8_lossy(&python.stdout).trim(), known, "{python:?}");

@@ -72,9 +72,11 @@ async fn server(folder: &Path) -> (u16, UnboundedReceiver<Bytes>) {
 }
 
 #[tokio::test]
-async fn requests_go_over_http_2_and_tls_to_who_can_prove_its_name() {
+async fn requests_use_http_2_over_tls_and_require_a_valid_certificate() {
     let Some(folder) = certificates() else {
-        println!("SKIPPED: requests_go_over_http_2_and_tls_to_who_can_prove_its_name: there is no openssl");
+        println!(
+            "SKIPPED: requests_use_http_2_over_tls_and_require_a_valid_certificate: there is no openssl"
+        );
         return;
     };
     let (port, mut reported) = server(folder.path()).await;
@@ -96,10 +98,10 @@ async fn requests_go_over_http_2_and_tls_to_who_can_prove_its_name() {
 }
 
 #[tokio::test]
-async fn reaching_an_endpoint_checks_its_certificate_and_sends_no_request() {
+async fn probing_an_endpoint_checks_its_certificate_and_sends_no_request() {
     let Some(folder) = certificates() else {
         println!(
-            "SKIPPED: reaching_an_endpoint_checks_its_certificate_and_sends_no_request: there is no openssl"
+            "SKIPPED: probing_an_endpoint_checks_its_certificate_and_sends_no_request: there is no openssl"
         );
         return;
     };

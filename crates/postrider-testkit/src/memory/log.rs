@@ -81,7 +81,7 @@ impl Log {
         self.sequence = self.sequence.max(position);
     }
 
-    /// Changes a committed event, as somebody with an UPDATE would.
+    /// Changes a committed event, as an UPDATE would.
     pub fn change(&mut self, position: Position, change: impl FnOnce(&mut Event)) {
         if let Some(event) = self.visible.get_mut(&position) {
             change(Arc::make_mut(event));
@@ -143,7 +143,7 @@ impl Log {
         self.open.keys().copied()
     }
 
-    /// Events of transactions that have not ended. Only a broken reader looks here.
+    /// Events of transactions that have not ended. Only a faulty reader reads them.
     pub fn uncommitted(&self) -> impl Iterator<Item = (Position, &Arc<Event>)> {
         self.pending.values().flatten().map(|(position, event)| (*position, event))
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_taken_at_the_insert_and_seen_at_the_commit() {
+    fn a_position_is_taken_at_the_insert_and_visible_at_the_commit() {
         let mut log = Log::default();
         let (early, late) = (log.begin(), log.begin());
         assert_eq!(log.insert(early, event()), Some(Position::new(1)));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restore_ends_the_transactions_that_were_open() {
+    fn a_restore_aborts_open_transactions() {
         let mut log = Log::default();
         log.write(event());
         let backup = log.backup();

@@ -18,7 +18,7 @@ pub struct Reader {
     highest: Option<Mark>,
 }
 
-/// What one look at the log found.
+/// What one read of the log found.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     /// The events, ascending.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_ends_a_reading_and_nothing_is_lost_by_it() {
+    fn a_read_stops_at_its_budget_and_loses_nothing() {
         let (mut log, mut reader) = (Log::default(), Reader::new(&Progress::default()));
         for _ in 0..3 {
             log.write(plain_event());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_log_is_noticed_behind_at_and_past_the_mark() {
+    fn a_restored_log_is_detected_behind_at_and_past_the_mark() {
         let mut log = Log::default();
         log.write(plain_event());
         let backup = log.backup();

@@ -25,7 +25,7 @@ impl MemoryStore {
         Self { database: Arc::default(), clock: Arc::new(clock) }
     }
 
-    /// The database, to write to and to look at. Hold it briefly: every verb of the store waits for it.
+    /// The database, to write to and to inspect. Hold it briefly: every verb of the store waits for it.
     pub fn database(&self) -> MutexGuard<'_, MemoryDatabase> {
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -28,11 +28,11 @@ pub enum Fault {
     /// What the client sends passes; with the first bytes of the server's answer the connection is reset on
     /// both sides, and the client sees none of them.
     LoseAnswer,
-    /// Each direction passes so many bytes per second.
+    /// Each direction passes this many bytes per second.
     Slow {
         /// At least one.
         bytes_per_second: u32,
     },
-    /// After so many more bytes from this side have passed, the connection is reset on both sides.
+    /// After this many more bytes from this side, the connection is reset on both sides.
     CutAfter(Side, u64),
 }

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::{Control, Fault, connection};
 
-/// Listens, and serves every connection in a task of its own.
+/// Listens, and serves every connection in its own task.
 pub(super) async fn start(control: Arc<Control>) -> Result<(SocketAddr, JoinHandle<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

@@ -1,4 +1,4 @@
-//! A proxy on loopback that makes the network fail as told, at the moment told.
+//! A proxy on loopback that makes the network fail in a chosen way at a chosen moment.
 //!
 //! ```text
 //! client ── Proxy ── server
@@ -10,13 +10,13 @@
 //! | fault | a network where |
 //! |---|---|
 //! | [`Fault::None`] | all is well |
-//! | [`Fault::Refuse`] | nobody listens any more; what is open stays open |
+//! | [`Fault::Refuse`] | new connections are refused; open ones stay open |
 //! | [`Fault::Delay`] | everything comes late |
 //! | [`Fault::Blackhole`] | connections are made, and nothing ever comes through |
 //! | [`Fault::Unheard`] | what one side sends does not come through; the other side's does |
 //! | [`Fault::LoseAnswer`] | the request comes through, and the connection breaks before the answer does |
-//! | [`Fault::Slow`] | only so many bytes come through per second |
-//! | [`Fault::CutAfter`] | the connection breaks after so many bytes |
+//! | [`Fault::Slow`] | only this many bytes per second pass |
+//! | [`Fault::CutAfter`] | the connection breaks after this many bytes |
 
 mod connection;
 mod fault;
@@ -41,7 +41,7 @@ pub struct Proxy {
     listening: JoinHandle<()>,
 }
 
-/// What the connections of a proxy look at.
+/// The state that the connections of a proxy share.
 #[derive(Debug)]
 struct Control {
     /// Where connections that come are led.

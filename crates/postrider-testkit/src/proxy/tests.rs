@@ -43,7 +43,7 @@ async fn says(client: &mut TcpStream, text: &str) -> std::io::Result<String> {
 }
 
 #[tokio::test]
-async fn without_a_fault_everything_passes_both_ways() {
+async fn without_a_fault_everything_passes_in_both_directions() {
     let (proxy, mut client) = connected().await;
     assert_eq!(says(&mut client, "hello").await.unwrap(), "HELLO");
     let seen = proxy.seen();
@@ -51,7 +51,7 @@ async fn without_a_fault_everything_passes_both_ways() {
 }
 
 #[tokio::test]
-async fn a_cut_ends_what_is_open_and_nothing_that_comes_later() {
+async fn a_cut_closes_open_connections_and_no_later_ones() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
     proxy.cut();
@@ -62,7 +62,7 @@ async fn a_cut_ends_what_is_open_and_nothing_that_comes_later() {
 }
 
 #[tokio::test]
-async fn refusing_ends_new_connections_and_leaves_the_open_ones() {
+async fn refusing_closes_new_connections_and_keeps_open_ones() {
     let (proxy, mut open) = connected().await;
     says(&mut open, "a").await.unwrap();
     proxy.set(Fault::Refuse);
@@ -73,7 +73,7 @@ async fn refusing_ends_new_connections_and_leaves_the_open_ones() {
 }
 
 #[tokio::test]
-async fn a_delay_passes_everything_later() {
+async fn a_delay_forwards_everything_later() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
     let before = tokio::time::Instant::now();
@@ -84,7 +84,7 @@ async fn a_delay_passes_everything_later() {
 }
 
 #[tokio::test]
-async fn a_blackhole_swallows_on_open_and_on_new_connections_until_it_ends() {
+async fn a_blackhole_drops_everything_on_open_and_new_connections_until_it_ends() {
     let (proxy, mut open) = connected().await;
     says(&mut open, "a").await.unwrap();
     proxy.set(Fault::Blackhole);
@@ -99,7 +99,7 @@ async fn a_blackhole_swallows_on_open_and_on_new_connections_until_it_ends() {
 }
 
 #[tokio::test]
-async fn one_side_can_be_unheard_while_the_other_is_heard() {
+async fn one_direction_can_be_dropped_while_the_other_works() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
     proxy.set(Fault::Unheard(Side::Server));
@@ -113,7 +113,7 @@ async fn one_side_can_be_unheard_while_the_other_is_heard() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_was_asked_for_and_breaks_the_connection() {
+async fn a_lost_response_follows_a_delivered_request_and_breaks_the_connection() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
     proxy.set(Fault::LoseAnswer);
@@ -123,7 +123,7 @@ async fn a_lost_answer_was_asked_for_and_breaks_the_connection() {
 }
 
 #[tokio::test]
-async fn a_slow_network_takes_its_time_and_loses_nothing() {
+async fn a_slow_network_delays_bytes_and_loses_none() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
     let before = tokio::time::Instant::now();
@@ -133,7 +133,7 @@ async fn a_slow_network_takes_its_time_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn the_connection_breaks_after_so_many_bytes() {
+async fn the_connection_breaks_after_the_given_number_of_bytes() {
     let (proxy, mut client) = connected().await;
     proxy.set(Fault::CutAfter(Side::Client, 4));
     assert_eq!(says(&mut client, "abc").await.unwrap(), "ABC");
@@ -142,7 +142,7 @@ async fn the_connection_breaks_after_so_many_bytes() {
 }
 
 #[tokio::test]
-async fn a_proxy_led_to_another_server_keeps_what_is_open_and_leads_what_comes() {
+async fn a_redirected_proxy_keeps_open_connections_and_sends_new_ones_to_the_other_server() {
     let (proxy, mut open) = connected().await;
     says(&mut open, "a").await.unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -157,7 +157,7 @@ async fn a_proxy_led_to_another_server_keeps_what_is_open_and_leads_what_comes()
 }
 
 #[tokio::test]
-async fn a_dropped_proxy_takes_its_connections_with_it() {
+async fn dropping_a_proxy_closes_its_connections() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
     let address = proxy.address();

@@ -8,7 +8,7 @@ use std::process::Command;
 pub(super) struct Account(Option<(u32, u32)>);
 
 impl Account {
-    /// `nobody` for root, oneself for everybody else.
+    /// The user `nobody` if the test runs as root, otherwise the current user.
     pub(super) fn unprivileged() -> Result<Self, String> {
         if id(&["-u"])? != 0 {
             return Ok(Self(None));

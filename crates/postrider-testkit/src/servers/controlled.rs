@@ -1,4 +1,4 @@
-//! What every private database server can be told, and the data it can be put back to.
+//! What every private database server can do, and the copy of its data that it can be restored from.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ pub trait Controlled: Send + Sync {
     /// Stops it in good order, without waiting for clients.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     fn stop(&self) -> Result<(), String>;
 
     /// Ends it at once, as the death of the machine would.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     fn kill(&self) -> Result<(), String>;
 
     /// Starts it again on its data and its port.

@@ -35,7 +35,7 @@ rm -rf "$folder"
 /// How long a server may be silent before it is ready, on a machine that does much else.
 const SILENCE_MAX: Duration = Duration::from_secs(180);
 
-/// After so much silence somebody looks whether the server is still there, or ready.
+/// After this time without output the keeper checks whether the server still runs, or is ready.
 const LOOK_AFTER: Duration = Duration::from_millis(20);
 
 /// What marks the lines of a log that explain an end.
@@ -54,7 +54,7 @@ pub(super) struct Keeper {
 
 impl Keeper {
     /// Is ready to start the server. What it writes is its log; `last` is the signal that ends
-    /// it when nobody needs it any more.
+    /// it when no test needs it any more.
     pub(super) fn new(folder: &Path, server: &Command, last: &str) -> Result<Self, String> {
         let mut command = Command::new("sh");
         command
@@ -69,7 +69,7 @@ impl Keeper {
         let answers = BufReader::new(child.stdout.take().ok_or("the keeper has no output")?);
         let errors = BufReader::new(child.stderr.take().ok_or("the server has no log")?);
         let (lines, log) = channel();
-        // Reads to the end, whether somebody listens or not: a full pipe would stop the server.
+        // Reads to the end, even without a receiver: a full pipe would block the server.
         std::thread::spawn(move || {
             errors.lines().map_while(Result::ok).for_each(|line| _ = lines.send(line))
         });
@@ -114,7 +114,7 @@ impl Keeper {
         self.order(&format!("signal {signal}"))
     }
 
-    /// Makes the server stand still, and waits until every thread of it does.
+    /// Suspends the server, and waits until every thread of it is stopped.
     pub(super) fn pause(&mut self) -> Result<(), String> {
         self.signal("STOP")?;
         while !self.stands_still() {
@@ -126,7 +126,7 @@ impl Keeper {
     fn stands_still(&self) -> bool {
         let Some(pid) = self.pid else { return true };
         let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
-        // One that has ended meanwhile stands still, too.
+        // A thread that has ended meanwhile counts as stopped.
         threads.flatten().all(|thread| {
             let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
             stat.rsplit_once(')').is_none_or(|(_, rest)| rest.starts_with(" T") || rest.starts_with(" Z"))

@@ -1,6 +1,6 @@
 //! Real servers for real promises: private, on loopback, gone with the process that asked for them.
 //!
-//! Tests only look for the programs; `xtask test` installs what is missing before they run. A server that
+//! Tests only search for the programs; `xtask test` installs what is missing before they run. A server that
 //! cannot be had on a machine is named on a line `SKIPPED: name: reason`, and the tests that need it pass
 //! without it.
 

@@ -10,7 +10,7 @@ use super::{free_port, postgres, skipped};
 /// What the pooler says when it can be used.
 const READY: &str = "process up";
 
-/// Tries with another port, should somebody else have taken the free one.
+/// Attempts with other ports, in case another process takes the free one.
 const STARTS_MAX: usize = 3;
 
 /// A running pooler; ends with this value or the process.
@@ -24,7 +24,7 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one in front of the server at this address, with so many server processes to lend. Its own address
+    /// Starts one in front of the server at this address, with this many pooled connections. Its own address
     /// leads to every database there, for every user the server knows.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl PgBouncer {
     /// Leads to another server from now on, as after a failover. Clients stay connected.
     ///
     /// # Errors
-    /// If it cannot be told.
+    /// If the process does not follow the command.
     pub fn lead_to(&mut self, server: &str) -> Result<(), String> {
         write_settings(&self.folder, server, self.listen, &self.settings)?;
         self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner).signal("HUP")

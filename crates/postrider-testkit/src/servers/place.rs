@@ -51,13 +51,13 @@ impl Place {
         self.folder.join("data")
     }
 
-    /// Takes away what no keeper looks after yet.
+    /// Removes what no keeper owns yet.
     pub(super) fn remove(&self) {
         _ = Command::new("umount").arg(self.data()).stderr(Stdio::null()).status();
         _ = std::fs::remove_dir_all(&self.folder);
     }
 
-    /// Puts the data on a disk of its own. The keeper takes it away.
+    /// Puts the data on a separate disk. The keeper removes it.
     pub(super) fn mount(&self, bytes: u32) -> Result<(), String> {
         let data = self.data();
         std::fs::create_dir(&data).map_err(|e| format!("no folder for the data: {e}"))?;
@@ -82,7 +82,7 @@ pub(super) fn duplicate(from: &Path, to: &Path) -> Result<(), String> {
     Err(format!("cp failed: {}", String::from_utf8_lossy(&copied.stderr).trim()))
 }
 
-/// A port on loopback that nobody listens on.
+/// A free port on loopback.
 ///
 /// # Errors
 /// If none of many is free.

@@ -101,7 +101,7 @@ impl World {
         if self.relays[relay].state != State::Up {
             return;
         }
-        self.note(|world| format!("{} is told to stop", world.relays[relay].name));
+        self.note(|world| format!("{} is asked to stop", world.relays[relay].name));
         for seat in self.seats().into_iter().filter(|seat| seat.relay == relay) {
             if self.is_alive(seat) {
                 self.think(seat, Input::Shutdown);
@@ -214,7 +214,7 @@ impl World {
         self.set_pause(subscription, None);
     }
 
-    /// In the database; and half the time the relays are told at once instead of at the next renewal.
+    /// In the database; half the time the relays learn it at once instead of at the next renewal.
     fn set_pause(&mut self, subscription: usize, reason: Option<String>) {
         let name = &self.scenario.subscriptions[subscription].name;
         if let Ok(rows) = self.database.subscription_mut(name) {
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// The operator looks at a halted subscription and accepts the database as it is.
+    /// The operator inspects a halted subscription and accepts the database as it is.
     pub(crate) fn accept(&mut self, subscription: usize) {
         let name = self.scenario.subscriptions[subscription].name.clone();
         let halted = self.database.subscription(&name).is_ok_and(|rows| rows.halted.is_some());

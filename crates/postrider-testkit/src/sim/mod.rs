@@ -51,7 +51,7 @@ pub struct History {
 }
 
 impl History {
-    /// What to tell the person who has to find the bug; `None` if all promises were kept.
+    /// The message for the developer who has to find the bug; `None` if all promises were kept.
     pub fn complaint(&self) -> Option<String> {
         if self.broken.is_empty() {
             return None;

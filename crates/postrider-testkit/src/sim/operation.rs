@@ -97,7 +97,7 @@ impl Shipment {
         self.answers.iter().cloned().enumerate().skip(first).collect()
     }
 
-    /// What the sink tells of the batch. One that hears of its messages `one_by_one` says which failed last.
+    /// The outcomes of the batch. A sink that gets answers `one_by_one` reports which message failed last.
     pub(crate) fn outcomes(&self, one_by_one: bool) -> Vec<Outcome> {
         let mut outcomes: Vec<Outcome> = self.answers.iter().map(|answer| answer.outcome.clone()).collect();
         if one_by_one {

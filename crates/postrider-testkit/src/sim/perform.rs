@@ -12,7 +12,7 @@ use super::seen::{Owner, Seen};
 use super::world::World;
 use crate::memory::Reading;
 
-/// What the database does besides what it is asked to.
+/// Faults of the database while it executes an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trouble {
     None,
@@ -71,7 +71,7 @@ impl World {
         trouble
     }
 
-    /// The database does its part. `None`: nobody is left to answer to.
+    /// The database executes the operation. `None` if the relay no longer exists.
     fn ask_database(&mut self, owner: Owner, work: &mut Work) -> Option<Reply> {
         let plan = &self.scenario.subscriptions[owner.seat.subscription];
         let name = plan.name.clone();
@@ -136,7 +136,7 @@ impl World {
         Ok(Acquisition::from_store(acquired, key))
     }
 
-    /// With which right somebody stops a subscription, as far as the database cares.
+    /// By which right a subscription is stopped, as far as the database checks it.
     fn right(&self, name: &str, epoch: Epoch) -> Epoch {
         let last = self.database.subscription(name).map_or(epoch, |rows| rows.epoch);
         if self.bug == Some(Bug::IgnoreEpoch) { last } else { epoch }

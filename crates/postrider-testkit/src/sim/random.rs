@@ -51,7 +51,7 @@ impl Random {
         self.size(0, len - 1)
     }
 
-    /// True so many times in a thousand.
+    /// True this many times in a thousand.
     pub(crate) fn permille(&mut self, times: u32) -> bool {
         self.next() % 1000 < u64::from(times)
     }

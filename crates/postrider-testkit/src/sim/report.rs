@@ -1,4 +1,4 @@
-//! What the brains tell people: traced, counted, and used where the checkers need it.
+//! The reports of the brains: traced, counted, and used where the checkers need them.
 
 use postrider::ledger::ParkedState;
 use postrider::relay::brain::{Report, TermEnd};
@@ -7,7 +7,7 @@ use super::seen::{Owner, Seen};
 use super::world::World;
 
 impl World {
-    /// Takes down what a brain tells people.
+    /// Records a report of a brain.
     pub(crate) fn report(&mut self, owner: Owner, report: &Report) {
         let seat = owner.seat;
         self.note(|world| {

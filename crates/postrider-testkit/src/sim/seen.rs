@@ -1,4 +1,4 @@
-//! What the checkers are told, as it happens.
+//! The events that the checkers observe, as they happen.
 
 use postrider::Position;
 use postrider::relay::brain::{Routed, SubscriptionState, Term};
@@ -47,7 +47,7 @@ pub(crate) enum Seen<'a> {
     Thawed,
     /// The database went back to an older state; `whole`: subscriptions too.
     Restored { whole: bool },
-    /// The operator accepted the history; the subscription begins anew.
+    /// The operator accepted the history; the subscription starts again.
     Accepted { subscription: usize },
     /// A destination went down.
     OutageBegan { destination: usize },

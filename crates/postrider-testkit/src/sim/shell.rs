@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Tells running relays that there may be new events; sometimes nobody does.
+    /// Wakes running relays because there may be new events; sometimes it does not.
     pub(crate) fn wake_relays(&mut self) {
         for seat in self.seats() {
             if self.relays[seat.relay].state == State::Up && self.random.coin() {

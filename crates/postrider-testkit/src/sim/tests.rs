@@ -143,7 +143,7 @@ planted_bugs! {
     a_store_that_ignores_its_budget_fills_the_memory: IgnoreBudget;
 }
 
-/// The checker of the very promise that the bug breaks must complain within so many seeds.
+/// The checker of the promise that the bug breaks must report it within this many seeds.
 fn assert_found(bug: Bug) {
     let found =
         (0..3_000).find(|seed| play(*seed, Some(bug), Trace::off()).broken.contains_key(&bug.breaks()));

@@ -22,7 +22,7 @@ use postrider::store::Start;
 /// How long after the faults the world may take to become quiet.
 const QUIET_WITHIN: Duration = Duration::from_secs(600);
 
-/// More happenings than any sound history has: somebody spins.
+/// More happenings than any correct history has: something loops.
 const HAPPENINGS_MAX: u64 = 400_000;
 
 /// One history in the making.
@@ -56,7 +56,7 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
 }
 
-/// What the checkers may look at, without borrowing the checkers.
+/// What the checkers can read, without borrowing the checkers.
 macro_rules! view {
     ($world:expr) => {
         View {
@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    /// Writes a line of the trace, if somebody reads it.
+    /// Writes a line of the trace, if it is enabled.
     pub(crate) fn note(&mut self, line: impl FnOnce(&Self) -> String) {
         if self.trace.is_on() {
             let line = line(self);

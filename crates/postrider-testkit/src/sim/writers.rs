@@ -18,7 +18,7 @@ pub(crate) struct Writers {
     locked: BTreeSet<u32>,
     /// Committed events of a key.
     versions: BTreeMap<u32, u32>,
-    /// What every event starts as; making one anew would ask the real clock.
+    /// The template of every event; creating one would read the real clock.
     template: Event,
     /// Transactions each writer may still begin once the faults are over.
     farewells: Vec<u32>,
@@ -186,7 +186,7 @@ impl World {
         self.random.permille(self.scenario.poison_permille).then_some(kind)
     }
 
-    /// Nobody writes and nobody will.
+    /// No writer is active, and none will be.
     pub(crate) fn writers_rest(&self) -> bool {
         self.writers.open.iter().all(Option::is_none) && self.writers.farewells.iter().all(|left| *left == 0)
     }

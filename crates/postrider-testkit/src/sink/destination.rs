@@ -13,7 +13,7 @@ use super::{Fate, Script};
 pub struct Offer<'a> {
     /// Which event.
     pub event: Uuid,
-    /// Where it stands in the outbox.
+    /// Its position in the outbox.
     pub position: Position,
     /// What orders it.
     pub key: Option<&'a str>,
@@ -26,7 +26,7 @@ pub struct Offer<'a> {
 pub struct Write {
     /// Which event.
     pub event: Uuid,
-    /// Where it stands in the outbox.
+    /// Its position in the outbox.
     pub position: Position,
     /// Who published it.
     pub writer: u64,
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_safe_destination_keeps_the_rest_of_a_key_out() {
+    fn a_prefix_safe_destination_refuses_the_rest_of_a_key_after_a_failure() {
         let mut destination = Destination::new(true);
         destination.script.mishap(Fate::TakeSilently);
         let mut passage = Passage::default();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn another_destination_lets_the_rest_of_a_key_overtake() {
+    fn a_destination_that_is_not_prefix_safe_accepts_the_rest_of_a_key_after_a_failure() {
         let mut destination = Destination::default();
         destination.script.mishap(Fate::Retry);
         let mut passage = Passage::default();

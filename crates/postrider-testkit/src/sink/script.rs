@@ -13,13 +13,13 @@ pub enum Fate {
     Reject,
     /// Not this time, and it is the message's fault: `Failed`.
     Fail,
-    /// Not this time, and nobody knows why: `Retryable`.
+    /// A failure without a known cause: `Retryable`.
     Retry,
     /// `Retryable`, and the rest of the batch is not tried.
     Stop,
     /// Written, but the acknowledgement is lost: `Ambiguous`.
     TakeSilently,
-    /// Not written, and nobody can tell: `Ambiguous`.
+    /// Not written, and the outcome is unknown: `Ambiguous`.
     DropSilently,
     /// The destination says that it is down: `Down`.
     Down,
@@ -62,7 +62,7 @@ pub enum Poison {
     Rejected,
     /// Fails whenever it is tried.
     Failing,
-    /// Fails so many times, then passes.
+    /// Fails this many times, then passes.
     FailingTimes(u32),
     /// Kills the process that publishes it.
     Deadly,

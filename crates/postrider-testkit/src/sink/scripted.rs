@@ -27,7 +27,7 @@ impl ScriptedSink {
         Self { destination: Arc::new(Mutex::new(Destination::new(true))) }
     }
 
-    /// The destination, to script and to look at.
+    /// The destination, to script and to inspect.
     pub fn destination(&self) -> MutexGuard<'_, Destination> {
         self.destination.lock().unwrap_or_else(PoisonError::into_inner)
     }

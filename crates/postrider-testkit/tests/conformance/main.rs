@@ -1,4 +1,4 @@
 //! The suites themselves: the memory store passes the one of stores, and the one of sinks finds every lie.
 
 mod memory;
-mod sink_liars;
+mod faulty_sinks;

@@ -1,13 +1,13 @@
 //! The Kafka server of the testkit does what tests ask of it.
 
-#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "how long it took is told, not asserted")]
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "durations are printed, not asserted")]
 
 use std::time::Instant;
 
 use postrider_testkit::servers::kafka::{Isolation, Kafka};
 
 #[test]
-fn it_keeps_its_data_and_address_when_it_is_killed_stopped_and_started_again() {
+fn a_broker_keeps_its_data_and_address_when_it_is_killed_stopped_and_restarted() {
     let began = Instant::now();
     let Some(kafka) = Kafka::private() else { return };
     println!("started in {:?}", began.elapsed());

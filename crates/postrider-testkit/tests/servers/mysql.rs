@@ -27,7 +27,7 @@ fn on_both(test: impl AsyncFn(Kind)) {
 }
 
 #[test]
-fn a_server_is_set_as_tests_rely_on_it() {
+fn a_server_has_the_settings_that_tests_rely_on() {
     on_both(async |kind| {
         let Some(url) = kind.url() else { return };
         let mut conn = connect(url).await;
@@ -49,7 +49,7 @@ fn a_server_is_set_as_tests_rely_on_it() {
 }
 
 #[test]
-fn the_metadata_lock_of_a_writer_is_seen_by_others() {
+fn the_metadata_lock_of_a_writer_is_visible_to_other_sessions() {
     on_both(async |kind| {
         let Some(url) = kind.url() else { return };
         let (mut writer, mut other) = (connect(url).await, connect(url).await);
@@ -66,7 +66,7 @@ fn the_metadata_lock_of_a_writer_is_seen_by_others() {
 }
 
 #[test]
-fn a_server_stops_dies_and_stands_still_when_told_and_comes_back_with_its_data() {
+fn a_server_can_be_stopped_killed_and_suspended_and_keeps_its_data() {
     on_both(async |kind| {
         let Some(server) = own(Options::of(kind)) else { return };
         let mut conn = connect(server.url()).await;
@@ -87,7 +87,7 @@ fn a_server_stops_dies_and_stands_still_when_told_and_comes_back_with_its_data()
         server.pause().unwrap();
         let answer = conn.query_drop("SELECT 1");
         let waited = tokio::time::timeout(std::time::Duration::from_millis(200), answer).await;
-        waited.expect_err("it stands still");
+        waited.expect_err("it is suspended");
         server.resume().unwrap();
         let mut conn = connect(server.url()).await;
         assert_eq!(says(&mut conn, "SELECT @@datadir").await, data);
@@ -95,7 +95,7 @@ fn a_server_stops_dies_and_stands_still_when_told_and_comes_back_with_its_data()
 }
 
 #[test]
-fn a_dropped_server_leaves_nothing_behind_even_if_it_stood_still() {
+fn a_dropped_server_leaves_nothing_behind_even_if_it_was_suspended() {
     on_both(async |kind| {
         let Some(server) = own(Options::of(kind)) else { return };
         let (folder, port) = (server.data().parent().unwrap().to_owned(), server.port());
@@ -108,7 +108,7 @@ fn a_dropped_server_leaves_nothing_behind_even_if_it_stood_still() {
 }
 
 #[test]
-fn a_server_takes_other_settings_and_asks_users_for_their_passwords() {
+fn a_server_accepts_other_settings_and_requires_passwords() {
     on_both(async |kind| {
         let options = Options::of(kind).setting("auto_increment_increment=2").without_binlog();
         let Some(server) = own(options) else { return };
@@ -125,13 +125,13 @@ fn a_server_takes_other_settings_and_asks_users_for_their_passwords() {
 }
 
 #[test]
-fn a_server_proves_its_name_by_a_certificate() {
+fn a_server_presents_a_certificate_for_its_name() {
     on_both(async |kind| {
         let Some(server) = own(Options::of(kind).setting("require_secure_transport=ON")) else { return };
         let plain = Opts::from_url(server.url()).unwrap();
         Conn::new(plain.clone()).await.expect_err("without TLS");
         let believing = |ssl: SslOpts| Conn::new(OptsBuilder::from_opts(plain.clone()).ssl_opts(ssl));
-        believing(SslOpts::default()).await.expect_err("nobody known vouches for it");
+        believing(SslOpts::default()).await.expect_err("its authority is not trusted");
         let ssl = SslOpts::default().with_root_certs(vec![server.authority().to_owned().into()]);
         let mut conn = believing(ssl).await.unwrap();
         let cipher = says(&mut conn, "SELECT VARIABLE_VALUE FROM performance_schema.session_status WHERE VARIABLE_NAME = 'Ssl_version'").await;
@@ -140,7 +140,7 @@ fn a_server_proves_its_name_by_a_certificate() {
 }
 
 #[test]
-fn what_was_written_after_a_copy_is_gone_when_it_is_put_back_and_from_its_twin() {
+fn writes_after_a_backup_are_absent_after_a_restore_and_in_a_clone() {
     on_both(async |kind| {
         let Some(server) = own(Options::of(kind)) else { return };
         let mut conn = connect(server.url()).await;

@@ -20,7 +20,7 @@ fn asks(server: &Server) -> std::io::Result<u8> {
 }
 
 #[test]
-fn a_server_stops_dies_and_stands_still_when_told_and_comes_back_on_its_port() {
+fn a_server_can_be_stopped_killed_and_suspended_and_keeps_its_port() {
     let Some(server) = postgres::own(Options::default()) else { return };
     assert_eq!(asks(&server).unwrap(), b'N');
     server.stop().unwrap();
@@ -37,7 +37,7 @@ fn a_server_stops_dies_and_stands_still_when_told_and_comes_back_on_its_port() {
 }
 
 #[test]
-fn a_dropped_server_leaves_nothing_behind_even_if_it_stood_still() {
+fn a_dropped_server_leaves_nothing_behind_even_if_it_was_suspended() {
     let Some(server) = postgres::own(Options::default()) else { return };
     let (folder, port) = (server.data().parent().unwrap().to_owned(), server.port());
     assert!(folder.exists());
@@ -48,7 +48,7 @@ fn a_dropped_server_leaves_nothing_behind_even_if_it_stood_still() {
 }
 
 #[test]
-fn a_standby_follows_and_can_be_promoted_once() {
+fn a_standby_replicates_and_can_be_promoted_once() {
     let Some(primary) = postgres::own(Options::default()) else { return };
     let standby = primary.standby().unwrap();
     let signal = |server: &Server| Path::new(&server.data()).join("standby.signal").exists();
@@ -60,7 +60,7 @@ fn a_standby_follows_and_can_be_promoted_once() {
 }
 
 #[test]
-fn what_was_written_after_a_copy_is_gone_when_it_is_put_back() {
+fn writes_after_a_backup_are_absent_after_a_restore() {
     let Some(server) = postgres::own(Options::default()) else { return };
     let copy = server.back_up().unwrap();
     let later = server.data().join("written_later");
@@ -71,7 +71,7 @@ fn what_was_written_after_a_copy_is_gone_when_it_is_put_back() {
 }
 
 #[test]
-fn a_version_that_is_not_there_is_named() {
+fn a_version_that_is_not_installed_is_named() {
     let error = Options::default().version("9").start().unwrap_err();
     assert!(error.contains("no PostgreSQL 9"), "{error}");
 }

@@ -1,9 +1,9 @@
-//! Adoption: moves the undelivered events of one outbox to another in the same database, from a table with a state per row to
-//! the layout `postrider`, or back.
+//! Adoption: moves the undelivered events of one outbox to another in the same database, from a table with a state per
+//! row to the layout `postrider`, or back.
 //!
-//! Events move in batches. One transaction writes a batch to the target and settles it in the source, so an event is always
-//! undelivered in exactly one of the two. An interrupted adoption can therefore be started again, without a record of its
-//! progress. Rows that were moved stay in the source as delivered; they are not deleted. See
+//! Events move in batches. One transaction writes a batch to the target and settles it in the source, so an event is
+//! always undelivered in exactly one of the two. An interrupted adoption can therefore be started again, without a
+//! record of its progress. Rows that were moved stay in the source as delivered; they are not deleted. See
 //! adr/0032-adopting-in-one-transaction.md.
 
 mod convert;
@@ -33,8 +33,8 @@ use crate::{BoxFuture, Event, Outbox, Result};
 pub struct Adoption {
     /// The subscription whose undelivered events are moved.
     pub subscription: String,
-    /// Which of them: all (`Beginning`), those that happened at or after a time, or none (`Now`). Required if there are any.
-    /// Other events are not changed.
+    /// Which of them: all (`Beginning`), those that happened at or after a time, or none (`Now`). Required if there are
+    /// any. Other events are not changed.
     pub start: Option<Start>,
     /// Fields to remove if the target has no column for them. An event with any other such field is refused.
     pub leave_out: Vec<Field>,
@@ -82,8 +82,8 @@ pub trait AdoptSource: Store {
     /// Writes events to the target and settles them here, in one transaction: all of it or nothing.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if another process has changed one of the rows meanwhile,
-    /// and errors of the database.
+    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if another process has changed one of the rows
+    /// meanwhile, and errors of the database.
     fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>>;
 }
 

@@ -74,8 +74,8 @@ pub(super) fn foreign_publisher(what: String, copied: u64) -> Error {
         .with_hint("stop the other publisher, then run the command again: it continues where it stopped")
 }
 
-/// Refuses an outbox in which another process delivers events, or has delivered some since they were counted. All marks of
-/// Postrider are removed by now.
+/// Refuses an outbox in which another process delivers events, or has delivered some since they were counted. All marks
+/// of Postrider are removed by now.
 pub(super) fn progress(before: &Counts, now: &Counts) -> Result<()> {
     if now.in_flight > 0 {
         let what = format!("{} rows are marked as PUBLISHING by another publisher", now.in_flight);

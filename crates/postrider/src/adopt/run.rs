@@ -159,8 +159,8 @@ impl<'s> AdoptionRun<'s> {
     /// Moves the next batch: all of it or nothing. Returns how many events; `None` when none is left.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`] if another process works on the outbox, [`Code::LeaseHeld`] if another process has taken
-    /// the lease, and errors of the database. Earlier batches stay moved; a new adoption continues after them.
+    /// [`Code::ForeignPublisher`] if another process works on the outbox, [`Code::LeaseHeld`] if another process has
+    /// taken the lease, and errors of the database. Earlier batches stay moved; a new adoption continues after them.
     ///
     /// # Cancel safety
     /// If the future is dropped, the batch is either moved completely or not at all. Start a new adoption then.
@@ -295,8 +295,8 @@ impl UndeliveredReader {
         }
     }
 
-    /// Reads until an event is ready, or everything was read. A parked event is ordered by its position. Returns how many
-    /// rows another process has taken meanwhile.
+    /// Reads until an event is ready, or everything was read. A parked event is ordered by its position. Returns how
+    /// many rows another process has taken meanwhile.
     async fn fill(&mut self, source: &dyn AdoptSource) -> Result<usize> {
         while self.ready.is_empty() {
             if self.claimed.is_empty() && !self.is_at_end {

@@ -13,15 +13,16 @@ pub(crate) trait BatchTx: Send {
         events: Vec<Event>,
     ) -> impl Future<Output = Result<Vec<Written>>> + Send;
 
-    /// Deletes delivered rows with these event ids. An event that returns to the table it came from would otherwise conflict
-    /// with its old row.
+    /// Deletes delivered rows with these event ids. An event that returns to the table it came from would otherwise
+    /// conflict with its old row.
     fn delete_returned(
         &mut self,
         table: &RowTable,
         ids: Vec<String>,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Records the failed attempts of a row. A row at its limit keeps one attempt; otherwise it would count as given up.
+    /// Records the failed attempts of a row. A row at its limit keeps one attempt; otherwise it would count as given
+    /// up.
     fn set_attempts(
         &mut self,
         table: &RowTable,

@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use crate::{Aggregate, Timestamp};
 
-/// An id for a row whose table has no globally unique id: 48 bits of its creation time in milliseconds, 12 bits of a hash of
-/// its aggregate and type, 62 bits of its number. It is the same at every delivery and unique within the table. For rows
-/// without a number, a hash of the id is used; then the id is unique with very high probability.
+/// An id for a row whose table has no globally unique id: 48 bits of its creation time in milliseconds, 12 bits of a
+/// hash of its aggregate and type, 62 bits of its number. It is the same at every delivery and unique within the table.
+/// For rows without a number, a hash of the id is used; then the id is unique with very high probability.
 #[allow(dead_code, reason = "not every driver writes tables with a state per row")]
 pub(crate) fn derived_id(
     created: Timestamp,

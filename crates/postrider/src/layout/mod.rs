@@ -1,7 +1,7 @@
 //! Layouts: existing outbox tables with a state per row, which Postrider can use as they are.
 //!
-//! Each layout has one [`LayoutSpec`]: its tables on every database, its states, its columns and its abilities. An existing
-//! table is compared with it, and never altered.
+//! Each layout has one [`LayoutSpec`]: its tables on every database, its states, its columns and its abilities. An
+//! existing table is compared with it, and never altered.
 
 mod compare;
 mod custom;

@@ -24,8 +24,8 @@ pub struct RowTable {
 }
 
 impl RowTable {
-    /// The table of a layout, with the name of the layout, in the schema `public`. On MySQL and MariaDB, set its database
-    /// with [`in_schema`](Self::in_schema). SQLite has no schemas.
+    /// The table of a layout, with the name of the layout, in the schema `public`. On MySQL and MariaDB, set its
+    /// database with [`in_schema`](Self::in_schema). SQLite has no schemas.
     ///
     /// # Errors
     /// None: the name of every layout is a valid table name.
@@ -132,14 +132,16 @@ impl RowTable {
         self
     }
 
-    /// The time after which a row that another publisher marked as `PUBLISHING` is considered abandoned. Default: never.
+    /// The time after which a row that another publisher marked as `PUBLISHING` is considered abandoned. Default:
+    /// never.
     #[must_use]
     pub fn foreign_claim_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.foreign_claim_timeout = timeout;
         self
     }
 
-    /// Whether rows are marked before they are published: the layout has a state for it, and other publishers use the table.
+    /// Whether rows are marked before they are published: the layout has a state for it, and other publishers use the
+    /// table.
     #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) fn marks_rows(&self) -> bool {
         self.layout.has(Ability::PublishingState) && (self.is_shared || self.foreign_claim_timeout.is_some())
@@ -154,9 +156,9 @@ impl RowTable {
         }
     }
 
-    /// The statement with its placeholders replaced: `{table}` and `{views}` (the database), quoted; `{name}`, for the names
-    /// of indexes; `{check}`, the name of the layout's CHECK. The name of a CHECK is unique in its database, so a table with
-    /// another name needs another one.
+    /// The statement with its placeholders replaced: `{table}` and `{views}` (the database), quoted; `{name}`, for the
+    /// names of indexes; `{check}`, the name of the layout's CHECK. The name of a CHECK is unique in its database, so a
+    /// table with another name needs another one.
     #[cfg(feature = "_mysql")]
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
         let (schema, name) = (self.schema.as_str(), self.name.as_str());
@@ -179,8 +181,8 @@ impl RowTable {
         statement.replace("{table}", &self.name.to_string()).replace("{name}", self.name.as_str())
     }
 
-    /// The statement with its placeholders replaced: `{table}`, `{processed}` and `{views}` (the schema), quoted; `{name}`,
-    /// for the names of indexes.
+    /// The statement with its placeholders replaced: `{table}`, `{processed}` and `{views}` (the schema), quoted;
+    /// `{name}`, for the names of indexes.
     #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
     pub(crate) fn put_into(&self, statement: &str) -> String {
         let mapped = self.map.as_ref().map(|map| map.put_into_postgres(statement));

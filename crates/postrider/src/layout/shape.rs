@@ -26,7 +26,8 @@ pub struct Column {
     pub has_default: bool,
 }
 
-/// Types that store the same kind of value. A column of another type of the same family works; the difference is reported.
+/// Types that store the same kind of value. A column of another type of the same family works; the difference is
+/// reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// A whole number.

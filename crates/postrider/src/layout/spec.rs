@@ -14,8 +14,8 @@ pub struct LayoutSpec {
     pub states: &'static [&'static str],
     /// The column with the number of failed attempts.
     pub attempts: &'static str,
-    /// The fields of an event that have a column, and the most characters of each, if limited. An event with other fields
-    /// cannot be written.
+    /// The fields of an event that have a column, and the most characters of each, if limited. An event with other
+    /// fields cannot be written.
     pub columns: &'static [(EventField, Option<usize>)],
     /// Its optional abilities.
     pub abilities: &'static [Ability],
@@ -141,9 +141,9 @@ impl LayoutSpec {
     }
 }
 
-/// The INSERT of a batch on PostgreSQL. Every value is a text, in one array per field, so that all drivers send the same. The
-/// creation time is that of the INSERT, not of the beginning of the transaction: applications that lock a row per key before
-/// they write keep the order of the key.
+/// The INSERT of a batch on PostgreSQL. Every value is a text, in one array per field, so that all drivers send the
+/// same. The creation time is that of the INSERT, not of the beginning of the transaction: applications that lock a row
+/// per key before they write keep the order of the key.
 macro_rules! insert_postgres {
     ($columns:literal, $values:literal) => {
         concat!(

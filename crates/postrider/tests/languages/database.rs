@@ -1,4 +1,4 @@
-//! A PostgreSQL database of its own, with an outbox where the examples expect it, and a user who may only write.
+//! A new PostgreSQL database, with an outbox where the examples expect it, and a user that may only write.
 
 use std::sync::Arc;
 

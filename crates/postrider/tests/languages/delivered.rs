@@ -11,7 +11,7 @@ use postrider::{Action, BoxFuture, Event, Timestamp};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// Keeps every message and tells how many they are.
+/// Records every message.
 #[derive(Clone)]
 struct Kept {
     messages: Arc<Mutex<Vec<Message>>>,
@@ -28,7 +28,7 @@ impl Sink for Kept {
     }
 }
 
-/// What a relay brings from the beginning of an outbox that holds so many events.
+/// What a relay delivers from the beginning of an outbox with this many events.
 pub(crate) async fn deliver(store: Arc<dyn Store>, events: i64) -> Vec<Message> {
     let events = usize::try_from(events).unwrap();
     let sink = Kept { messages: Arc::default(), count: watch::channel(0).0 };
@@ -43,7 +43,7 @@ pub(crate) async fn deliver(store: Arc<dyn Store>, events: i64) -> Vec<Message> 
 }
 
 /// The body and the event of every message are what the programs wrote, and the two of one key came in the order in
-/// which they were written. Between keys there is no order to come in; positions tell in which they were written.
+/// which they were written. Between keys there is no order; positions show the order of writing.
 pub(crate) fn assert_as_written(messages: &[Message]) {
     let of_order = messages.iter().filter(|message| message.key() == Some("1"));
     let placed = r#"{"order":1,"note":"Zoë says \"hi\"\n🚚"}"#;

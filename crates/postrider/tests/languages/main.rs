@@ -47,27 +47,27 @@ async fn check(language: Language) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_python_writes_with_psycopg_is_delivered_as_written() {
+async fn events_that_python_writes_with_psycopg_are_delivered_unchanged() {
     check(Language::Python).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_node_writes_with_pg_is_delivered_as_written() {
+async fn events_that_node_writes_with_pg_are_delivered_unchanged() {
     check(Language::Node).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_go_writes_with_pgx_is_delivered_as_written() {
+async fn events_that_go_writes_with_pgx_are_delivered_unchanged() {
     check(Language::Go).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_java_writes_with_jdbc_is_delivered_as_written() {
+async fn events_that_java_writes_with_jdbc_are_delivered_unchanged() {
     check(Language::Java).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_python_writes_to_mysql_and_mariadb_is_delivered_as_written() {
+async fn events_that_python_writes_to_mysql_and_mariadb_are_delivered_unchanged() {
     for kind in Kind::ALL {
         let program = match Program::python_mysql() {
             Ok(program) => program,
@@ -82,7 +82,7 @@ async fn what_python_writes_to_mysql_and_mariadb_is_delivered_as_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_python_writes_to_sqlite_is_delivered_as_written() {
+async fn events_that_python_writes_to_sqlite_are_delivered_unchanged() {
     let program = match Program::python_sqlite() {
         Ok(program) => program,
         Err(reason) => return println!("SKIPPED: languages_python_sqlite: {reason}"),

@@ -1,4 +1,4 @@
-//! A MySQL or MariaDB server of its own, with an outbox where the examples expect it, and a user who may only write.
+//! A private MySQL or MariaDB server, with an outbox where the examples expect it, and a user that may only write.
 
 use std::sync::Arc;
 

@@ -72,7 +72,7 @@ fn the_page_names_the_versions_of_the_drivers() {
 }
 
 #[tokio::test]
-async fn the_page_names_every_column_of_postgres_and_those_that_must_be_given() {
+async fn the_page_lists_every_column_of_postgres_and_the_required_ones() {
     if !database::is_available() {
         return;
     }
@@ -86,7 +86,7 @@ async fn the_page_names_every_column_of_postgres_and_those_that_must_be_given() 
 }
 
 #[tokio::test]
-async fn the_page_names_every_column_of_mysql_and_those_that_must_be_given() {
+async fn the_page_lists_every_column_of_mysql_and_the_required_ones() {
     for kind in Kind::ALL {
         let Some(server) = servers::mysql::own(Options::of(kind)) else { continue };
         let database = mysql::Database::new(server, super::ORDERS).await;
@@ -101,7 +101,7 @@ async fn the_page_names_every_column_of_mysql_and_those_that_must_be_given() {
 }
 
 #[test]
-fn the_page_names_every_column_of_sqlite_and_those_that_must_be_given() {
+fn the_page_lists_every_column_of_sqlite_and_the_required_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     SqliteStore::migrate(&path).unwrap();
@@ -121,7 +121,7 @@ async fn text_for_a_payload_of_postgres_is_read_as_bytea_unless_it_is_converted(
     let database = Database::new("languages_text", super::ORDERS).await;
     let insert = |value: &str| format!("INSERT INTO postrider.events (type, payload) VALUES ('a', {value})");
     let refused = database.client.batch_execute(&insert(r#"'{"a":"x\ny"}'"#)).await;
-    assert!(refused.is_err(), "the server takes the backslash for an escape of its own");
+    assert!(refused.is_err(), "the server interprets the backslash as an escape");
     database.client.batch_execute(&insert(r#"'{"a":"\\d"}'"#)).await.unwrap();
     database.client.batch_execute(&insert(r#"convert_to('{"a":"x\ny"}', 'UTF8')"#)).await.unwrap();
     let rows =
@@ -132,7 +132,7 @@ async fn text_for_a_payload_of_postgres_is_read_as_bytea_unless_it_is_converted(
 }
 
 #[tokio::test]
-async fn a_writer_cannot_give_what_completeness_rests_on() {
+async fn a_writer_cannot_set_the_columns_that_completeness_depends_on() {
     if !database::is_available() {
         return;
     }

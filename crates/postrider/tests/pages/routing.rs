@@ -93,7 +93,7 @@ fn event(row: &[&str]) -> Event {
 }
 
 #[test]
-fn every_event_of_the_page_goes_where_the_page_says() {
+fn every_event_on_the_page_is_routed_as_the_page_states() {
     for (name, events) in [("first", 8), ("catch-all", 3), ("all", 2)] {
         let (router, rows) = example(name);
         assert_eq!(rows.len(), events, "{name}");
@@ -117,7 +117,7 @@ fn every_event_of_the_page_goes_where_the_page_says() {
 }
 
 #[test]
-fn every_field_of_the_page_is_one() {
+fn every_field_on_the_page_exists() {
     let (_, rest) = PAGE.split_once("## Templates").unwrap();
     let fields = rows(rest);
     assert_eq!(fields.len(), 9);
@@ -127,7 +127,7 @@ fn every_field_of_the_page_is_one() {
 }
 
 #[test]
-fn every_mistake_of_the_page_is_found_in_its_words() {
+fn every_mistake_on_the_page_gives_the_message_shown() {
     let mistakes = rows(&PAGE[PAGE.find("| template | mistake |").unwrap()..]);
     assert_eq!(mistakes.len(), 4);
     for row in mistakes {

@@ -86,49 +86,49 @@ fn owned(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_envelope_is_the_pages_example_to_the_byte() {
+fn the_envelope_equals_the_example_on_the_page() {
     assert_eq!(body(&Envelope, &event()), tight(block("json envelope")));
     assert_eq!(body(&Envelope, &small(vec![0xff, 0])), tight(block("json envelope-small")));
 }
 
 #[test]
-fn the_page_names_every_field_of_the_envelope_and_no_other() {
+fn the_page_lists_exactly_the_fields_of_the_envelope() {
     assert_eq!(&fields(&Envelope) | &owned(&["payload_base64"]), table("Envelope"));
 }
 
 #[test]
-fn the_headers_of_plain_are_the_pages_example() {
+fn the_headers_of_plain_equal_the_example_on_the_page() {
     assert_eq!(headers(Plain), block("text plain"));
 }
 
 #[test]
-fn the_page_names_every_header_of_plain_and_no_other() {
+fn the_page_lists_exactly_the_headers_of_plain() {
     let event = event();
     let headers = Plain.headers(&Outgoing::new(POSITION, &event));
     assert_eq!(headers.into_iter().map(|(name, _)| name).collect::<BTreeSet<_>>(), table("Plain"));
 }
 
 #[test]
-fn a_structured_cloudevent_is_the_pages_example_to_the_byte() {
+fn a_structured_cloudevent_equals_the_example_on_the_page() {
     let encoder = CloudEvents::default();
     assert_eq!(body(&encoder, &event()), tight(block("json cloudevents")));
     assert_eq!(body(&encoder, &small(vec![0xff, 0])), tight(block("json cloudevents-small")));
 }
 
 #[test]
-fn the_page_names_every_attribute_of_a_cloudevent_and_no_other() {
+fn the_page_lists_exactly_the_attributes_of_a_cloudevent() {
     let more = owned(&["data_base64", "traceparent", "tracestate"]);
     let named = &(&fields(&CloudEvents::default()) | &more) - &owned(&["tenant"]);
     assert_eq!(named, table("CloudEvents, structured"));
 }
 
 #[test]
-fn the_headers_of_a_binary_cloudevent_are_the_pages_example() {
+fn the_headers_of_a_binary_cloudevent_equal_the_example_on_the_page() {
     assert_eq!(headers(CloudEventsBinary::default()), block("text cloudevents-binary"));
 }
 
 #[test]
-fn the_page_names_the_prefix_of_every_binding() {
+fn the_page_lists_the_prefix_of_every_binding() {
     for binding in [Binding::Http, Binding::Kafka, Binding::Amqp] {
         assert!(PAGE.contains(&format!("| `{}` |", binding.prefix())), "{binding:?}");
     }

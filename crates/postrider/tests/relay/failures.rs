@@ -10,7 +10,7 @@ use postrider::store::Start;
 use postrider::write::Outbox;
 use postrider::{BoxFuture, Event, Timestamp};
 
-use super::shop::{Kept, Shop, acknowledged, number, order};
+use super::shop::{RecordingSink, Shop, acknowledged, number, order};
 
 /// Retries soon, so that tests need not wait.
 fn hasty() -> Policy {
@@ -36,7 +36,7 @@ fn of_customer(events: &[Arc<postrider::Event>], customer: usize) -> Vec<usize> 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_event_is_dead_and_visible_and_all_others_arrive() {
     let shop = Shop::open();
-    let sink = Kept::that(|message| match number(&message.event) {
+    let sink = RecordingSink::scripted(|message| match number(&message.event) {
         10 => Outcome::Rejected(Failure::new("too large")),
         _ => acknowledged(),
     });
@@ -53,10 +53,10 @@ async fn a_rejected_event_is_dead_and_visible_and_all_others_arrive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_fails_is_tried_again_before_the_later_ones_of_its_key() {
+async fn a_failed_event_is_retried_before_later_events_of_its_key() {
     let shop = Shop::open();
     let failures = AtomicUsize::new(2);
-    let sink = Kept::that(move |message| {
+    let sink = RecordingSink::scripted(move |message| {
         let fails = number(&message.event) == 10
             && failures
                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
@@ -81,7 +81,7 @@ fn patient() -> Policy {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_aggregate_does_not_wait_for_another_type_with_its_id() {
     let shop = Shop::open();
-    let sink = Kept::that(|message| {
+    let sink = RecordingSink::scripted(|message| {
         assert_eq!(message.key(), Some("2"), "the key of the message is the id of the aggregate");
         match message.event.aggregate.as_ref().unwrap().kind.as_str() {
             "Order" => Outcome::Failed(Failure::new("the handler failed")),
@@ -100,17 +100,17 @@ async fn an_aggregate_does_not_wait_for_another_type_with_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_an_earlier_version_parked_under_its_aggregates_id_goes_on() {
+async fn an_event_that_an_earlier_version_parked_under_its_aggregate_id_is_delivered() {
     let shop = Shop::open();
-    let failing = Kept::that(|_| Outcome::Failed(Failure::new("the handler failed")));
+    let failing = RecordingSink::scripted(|_| Outcome::Failed(Failure::new("the handler failed")));
     Outbox::new().write_all(&shop.connect(), (0..2).map(|_| order(2))).unwrap();
     let subscription =
-        |sink: Kept| Subscription::new("audit", sink).start(Start::Beginning).policy(patient());
+        |sink: RecordingSink| Subscription::new("audit", sink).start(Start::Beginning).policy(patient());
     let relay = Relay::builder().outbox(shop.store.clone(), [subscription(failing)]).spawn().await.unwrap();
     shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'retry'", 1).await;
     relay.shutdown().await.unwrap();
     shop.connect().execute("UPDATE postrider_parked SET key = '2'", []).unwrap();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let relay =
         Relay::builder().outbox(shop.store.clone(), [subscription(sink.clone())]).spawn().await.unwrap();
     assert_eq!(sink.wait_for(2).await.len(), 2);
@@ -121,8 +121,8 @@ async fn an_event_that_an_earlier_version_parked_under_its_aggregates_id_goes_on
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_destination_delays_only_its_own_subscription() {
     let shop = Shop::open();
-    let down = Kept::that(|_| Outcome::Down(Failure::new("connection refused")));
-    let up = Kept::new();
+    let down = RecordingSink::scripted(|_| Outcome::Down(Failure::new("connection refused")));
+    let up = RecordingSink::new();
     let subscriptions = [
         Subscription::new("down", down).start(Start::Beginning).policy(hasty()),
         Subscription::new("up", up.clone()).start(Start::Beginning).policy(hasty()),
@@ -135,12 +135,12 @@ async fn a_dead_destination_delays_only_its_own_subscription() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_burns_no_attempt() {
+async fn an_outage_counts_no_attempt() {
     wait_out(|_| Outcome::Retryable(Failure::new("no answer"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_that_begins_in_the_middle_of_a_batch_burns_no_attempt() {
+async fn an_outage_that_begins_in_the_middle_of_a_batch_counts_no_attempt() {
     wait_out(|number| {
         // The sink heard of this one first, and of the others when nothing was acknowledged any more.
         if number == 0 {
@@ -158,7 +158,7 @@ async fn a_failure_beside_acknowledgements_counts_only_when_it_is_repeated() {
     let shop = Shop::open();
     let cut = AtomicBool::new(true);
     let tries = Arc::new(AtomicUsize::new(0));
-    let sink = Kept::that({
+    let sink = RecordingSink::scripted({
         let tries = tries.clone();
         move |message| match number(&message.event) {
             // Its connection is cut while the destination takes all others.
@@ -189,7 +189,7 @@ fn trace_attempts(shop: &Shop) {
 
 /// A sink that cannot say which came first: what was acknowledged of the batch seems to prove the destination up.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_outage_in_the_middle_of_a_batch_burns_no_attempt_though_the_sink_cannot_tell() {
+async fn an_outage_in_the_middle_of_a_batch_counts_no_attempt_even_if_the_sink_cannot_detect_it() {
     wait_out(|number| match number {
         0 => acknowledged(),
         _ => Outcome::Retryable(Failure::new("no answer")),
@@ -201,7 +201,7 @@ async fn an_outage_in_the_middle_of_a_batch_burns_no_attempt_though_the_sink_can
 async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
     let shop = Shop::open();
     let (over, tries) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let sink = Kept::that({
+    let sink = RecordingSink::scripted({
         let (over, tries) = (over.clone(), tries.clone());
         move |message| {
             tries.fetch_add(1, Ordering::Relaxed);
@@ -224,9 +224,9 @@ async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_the_sink_panics_on_takes_no_other_with_it() {
+async fn an_event_on_which_the_sink_panics_affects_no_other_event() {
     let shop = Shop::open();
-    let sink = Kept::that(|message| match number(&message.event) {
+    let sink = RecordingSink::scripted(|message| match number(&message.event) {
         10 => panic!("a bug in the sink"),
         _ => acknowledged(),
     });
@@ -238,7 +238,7 @@ async fn an_event_the_sink_panics_on_takes_no_other_with_it() {
 }
 
 /// Answers the first batch never.
-struct HangsOnce(AtomicBool, Kept);
+struct HangsOnce(AtomicBool, RecordingSink);
 
 impl Sink for HangsOnce {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
@@ -251,9 +251,9 @@ impl Sink for HangsOnce {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_without_an_answer_is_sent_again() {
+async fn a_batch_without_a_response_is_sent_again() {
     let shop = Shop::open();
-    let kept = Kept::new();
+    let kept = RecordingSink::new();
     Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
     let relay = relay(&shop, HangsOnce(AtomicBool::new(true), kept.clone())).await;
     assert_eq!(kept.wait_for(70).await.len(), 70);
@@ -261,9 +261,9 @@ async fn a_batch_without_an_answer_is_sent_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_past_its_time_is_expired_and_not_delivered() {
+async fn an_event_past_its_expiry_is_not_delivered() {
     let shop = Shop::open();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let late = order(0).with_expires_at(Timestamp::from_micros(1));
     Outbox::new().write_all(&shop.connect(), [late, order(7), order(1)]).unwrap();
     let relay = relay(&shop, sink.clone()).await;
@@ -278,12 +278,12 @@ async fn an_event_past_its_time_is_expired_and_not_delivered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it() {
     let shop = Shop::open();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let connection = shop.connect();
     Outbox::new().write_all(&connection, (0..10).map(order)).unwrap();
     let relay = relay(&shop, sink.clone()).await;
     sink.wait_for(10).await;
-    // What a restored backup looks like: the last events are gone and their positions are used again.
+    // As after a restored backup: the last events are missing and their positions are reused.
     connection
         .execute_batch(
             "BEGIN;
@@ -294,7 +294,7 @@ async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it()
         .unwrap();
     Outbox::new().write_all(&connection, (10..20).map(order)).unwrap();
     shop.wait_until("SELECT count(*) FROM postrider_subscriptions WHERE halted IS NOT NULL", 1).await;
-    assert_eq!(sink.events.lock().unwrap().len(), 10, "nothing is delivered of a history nobody accepted");
+    assert_eq!(sink.events.lock().unwrap().len(), 10, "nothing is delivered before the history is accepted");
     let start = Start::Position(postrider::Position::new(6));
     shop.store.accept_history("audit", start).await.unwrap();
     let events = sink.wait_for(20).await;
@@ -305,9 +305,9 @@ async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_the_sink_never_tries_is_given_up_and_not_sent_for_ever() {
+async fn an_event_that_the_sink_never_tries_is_given_up_eventually() {
     let shop = Shop::open();
-    let sink = Kept::that(|message| match number(&message.event) {
+    let sink = RecordingSink::scripted(|message| match number(&message.event) {
         10 => Outcome::Untried,
         _ => acknowledged(),
     });
@@ -319,9 +319,9 @@ async fn an_event_the_sink_never_tries_is_given_up_and_not_sent_for_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_nothing_can_be_settled_nothing_is_published_again() {
+async fn while_settling_fails_nothing_is_published_again() {
     let shop = Shop::open();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let connection = shop.connect();
     shop.store.subscribe("audit", Start::Beginning).await.unwrap();
     connection
@@ -353,7 +353,7 @@ impl Sink for Silent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shutdown_waits_no_longer_than_it_may_for_a_silent_sink() {
+async fn a_shutdown_waits_for_an_unresponsive_sink_only_until_its_time_limit() {
     let shop = Shop::open();
     Outbox::new().write_all(&shop.connect(), (0..7).map(order)).unwrap();
     let policy = hasty().publish_timeout(Duration::from_secs(600)).drain_timeout(Duration::from_millis(50));
@@ -370,7 +370,7 @@ async fn a_shutdown_waits_no_longer_than_it_may_for_a_silent_sink() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_cannot_be_read_is_dead_and_visible_and_all_others_arrive() {
     let shop = Shop::open();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let connection = shop.connect();
     Outbox::new().write_all(&connection, (0..7).map(order)).unwrap();
     connection
@@ -386,10 +386,10 @@ async fn a_row_that_cannot_be_read_is_dead_and_visible_and_all_others_arrive() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_destination_that_wants_no_more_pauses_its_subscription_and_loses_nothing() {
+async fn a_destination_that_requests_a_pause_pauses_its_subscription_and_loses_nothing() {
     let shop = Shop::open();
     let gone = Arc::new(AtomicBool::new(true));
-    let sink = Kept::that({
+    let sink = RecordingSink::scripted({
         let gone = gone.clone();
         move |_| match gone.load(Ordering::Relaxed) {
             true => Outcome::Down(Failure::new("gone for good").pausing()),

@@ -7,12 +7,12 @@ use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
 use postrider::store::{RowExtras, Store};
 use postrider::{Code, Ident, Relay, Subscription};
 
-use super::shop::{Kept, Shop, order};
+use super::shop::{RecordingSink, Shop, order};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clones_of_a_handle_wake_the_relay_and_shut_it_down_while_its_owner_waits() {
     let shop = Shop::open();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let subscription = Subscription::new("audit", sink.clone());
     let relay =
         Relay::builder().name("shop").outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
@@ -36,7 +36,7 @@ async fn clones_of_a_handle_wake_the_relay_and_shut_it_down_while_its_owner_wait
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handle_pauses_all_subscriptions_or_one_and_the_pause_survives_the_relay() {
     let shop = Shop::open();
-    let (first, second) = (Kept::new(), Kept::new());
+    let (first, second) = (RecordingSink::new(), RecordingSink::new());
     let relay = || {
         let subscriptions =
             [Subscription::new("first", first.clone()), Subscription::new("second", second.clone())];
@@ -74,7 +74,7 @@ async fn a_relay_takes_a_store_by_value_and_the_stores_writer_writes_where_it_re
 }
 
 async fn carries_what_its_writer_writes(store: impl Store, path: &Path) {
-    let (outbox, sink) = (store.outbox(), Kept::new());
+    let (outbox, sink) = (store.outbox(), RecordingSink::new());
     let subscription = Subscription::new("audit", sink.clone());
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
     outbox.write(&rusqlite::Connection::open(path).unwrap(), order(1)).unwrap();

@@ -2,6 +2,7 @@
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod delivery;
 mod failures;
 mod handle;
 mod handlers;
@@ -10,4 +11,3 @@ mod retention;
 mod routing;
 mod shop;
 mod spans;
-mod way;

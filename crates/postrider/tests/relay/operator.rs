@@ -9,9 +9,9 @@ use postrider::sink::{Failure, Outcome, Sink};
 use postrider::store::Start;
 use postrider::write::Outbox;
 
-use super::shop::{Kept, Shop, acknowledged, number, order};
+use super::shop::{RecordingSink, Shop, acknowledged, number, order};
 
-/// Renews often, and waits long before it tries again by itself.
+/// A relay that renews often, and waits long before it retries.
 async fn relay(shop: &Shop, sink: impl Sink, max_attempts: u32) -> Relay {
     let policy = Policy::default()
         .max_attempts(max_attempts)
@@ -23,19 +23,19 @@ async fn relay(shop: &Shop, sink: impl Sink, max_attempts: u32) -> Relay {
     Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap()
 }
 
-/// Fails on the tenth order, as long as it is broken.
-fn broken() -> (Arc<AtomicBool>, Kept) {
+/// A sink that fails on the tenth order while the flag is set.
+fn broken() -> (Arc<AtomicBool>, RecordingSink) {
     let is_broken = Arc::new(AtomicBool::new(true));
     let reported = is_broken.clone();
-    let sink = Kept::that(move |message| match number(&message.event) {
+    let sink = RecordingSink::scripted(move |message| match number(&message.event) {
         10 if reported.load(Ordering::SeqCst) => Outcome::Failed(Failure::new("not this one")),
         _ => acknowledged(),
     });
     (is_broken, sink)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_dead_event_that_an_operator_sets_back_by_sql_is_delivered_by_the_running_relay_and_once() {
+/// The tenth of 30 orders is dead and all others are delivered; the sink would accept it now.
+async fn with_a_dead_event() -> (Shop, RecordingSink, Relay) {
     let shop = Shop::open();
     let (is_broken, sink) = broken();
     Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
@@ -43,6 +43,12 @@ async fn a_dead_event_that_an_operator_sets_back_by_sql_is_delivered_by_the_runn
     sink.wait_for(29).await;
     shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead'", 1).await;
     is_broken.store(false, Ordering::SeqCst);
+    (shop, sink, relay)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_event_that_an_operator_resets_by_sql_is_delivered_once_by_the_running_relay() {
+    let (shop, sink, relay) = with_a_dead_event().await;
     let revive = "UPDATE postrider_parked SET state = 'retry', attempts = 0, next_attempt_at = NULL";
     shop.connect().execute(revive, []).unwrap();
     sink.wait_for(30).await;
@@ -57,14 +63,8 @@ async fn a_dead_event_that_an_operator_sets_back_by_sql_is_delivered_by_the_runn
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parked_row_without_a_key_is_delivered_in_the_order_of_its_events_key() {
-    let shop = Shop::open();
-    let (is_broken, sink) = broken();
-    Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
-    let relay = relay(&shop, sink.clone(), 1).await;
-    sink.wait_for(29).await;
-    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead'", 1).await;
-    is_broken.store(false, Ordering::SeqCst);
-    // As of a row that could not be read when it was parked.
+    let (shop, sink, relay) = with_a_dead_event().await;
+    // As in a row that could not be read when it was parked.
     let revive =
         "UPDATE postrider_parked SET state = 'retry', attempts = 0, next_attempt_at = NULL, key = NULL";
     shop.connect().execute(revive, []).unwrap();
@@ -76,7 +76,7 @@ async fn a_parked_row_without_a_key_is_delivered_in_the_order_of_its_events_key(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_event_that_an_operator_removes_by_sql_lets_the_others_of_its_key_go_on() {
+async fn removing_a_waiting_event_by_sql_releases_the_other_events_of_its_key() {
     let shop = Shop::open();
     let (_is_broken, sink) = broken();
     Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();

@@ -11,7 +11,7 @@ use postrider::write::Outbox;
 use postrider::{Event, Position, Timestamp};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-use super::shop::{Kept, Shop, acknowledged, until};
+use super::shop::{RecordingSink, Shop, acknowledged, until};
 
 const COUNT: &str = "SELECT count(*) FROM postrider_events";
 
@@ -20,8 +20,8 @@ fn soon() -> Retention {
 }
 
 /// Acknowledges everything but what is called bad.
-fn particular() -> Kept {
-    Kept::that(|message| match message.event.event_type.as_str() {
+fn particular() -> RecordingSink {
+    RecordingSink::scripted(|message| match message.event.event_type.as_str() {
         "bad" => Outcome::Rejected(Failure::new("bad")),
         _ => acknowledged(),
     })
@@ -33,7 +33,7 @@ fn write_old(shop: &Shop) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_delivered_outbox_shrinks_to_what_is_dead_and_the_last_event_seen() {
+async fn a_delivered_outbox_shrinks_to_its_dead_events_and_the_last_event_seen() {
     let shop = Shop::open();
     write_old(&shop);
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
@@ -63,7 +63,7 @@ async fn a_slow_subscription_holds_retention_back_and_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_kept_for_ever_stay() {
+async fn events_without_a_retention_are_kept() {
     let shop = Shop::open();
     write_old(&shop);
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
@@ -93,7 +93,7 @@ impl<S: tracing::Subscriber> Layer<S> for Lines {
 
 /// The subscriber is that of the thread, so the runtime has one.
 #[test]
-fn what_will_be_deleted_and_what_was_is_logged_with_its_count() {
+fn planned_and_completed_deletions_are_logged_with_counts() {
     let lines = Lines::default();
     let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

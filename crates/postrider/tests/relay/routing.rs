@@ -11,14 +11,14 @@ use postrider::sink::{Failure, Message, Outcome};
 use postrider::store::Start;
 use postrider::write::Outbox;
 
-use super::shop::{Kept, Shop, acknowledged, number, order, until};
+use super::shop::{RecordingSink, Shop, acknowledged, number, order, until};
 
 fn hasty() -> Policy {
     let (short, long) = (Duration::from_millis(5), Duration::from_millis(20));
     Policy::default().backoff_min(short).backoff_max(long).probe_min(short).probe_max(long)
 }
 
-async fn relay(shop: &Shop, sink: Kept, router: Router) -> Relay {
+async fn relay(shop: &Shop, sink: RecordingSink, router: Router) -> Relay {
     let subscription =
         Subscription::new("audit", sink).start(Start::Beginning).policy(hasty()).router(router);
     Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap()
@@ -40,11 +40,11 @@ fn of_region(events: &[Arc<Event>], region: usize) -> Vec<usize> {
 const KEYS_PARKED: &str = "SELECT count(*) FROM postrider_parked WHERE key = 'r1'";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_of_a_rule_orders_delivery_and_goes_with_the_message() {
+async fn the_key_of_a_rule_orders_delivery_and_is_sent_with_the_message() {
     let shop = Shop::open();
     let open = Arc::new(AtomicBool::new(false));
     let gate = open.clone();
-    let sink = Kept::that(move |message: &Message| {
+    let sink = RecordingSink::scripted(move |message: &Message| {
         let n = number(&message.event);
         assert_eq!(message.key(), Some(&*format!("r{}", n % 3)));
         assert_eq!(message.headers().get("by"), Some("order.placed"));
@@ -62,11 +62,11 @@ async fn the_key_of_a_rule_orders_delivery_and_goes_with_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_that_wait_for_a_rule_go_before_newer_ones_of_the_key_it_gives_them() {
+async fn events_that_waited_for_a_rule_are_delivered_before_newer_events_of_their_new_key() {
     let shop = Shop::open();
     let outbox = Outbox::new();
     outbox.write_all(&shop.connect(), (0..30).map(regional)).unwrap();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let elsewhere = Router::by_topic().first_match([Rule::to("users").types(["user.*"])]).unwrap();
     let first = relay(&shop, sink.clone(), elsewhere).await;
     shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'unrouted'", 30).await;
@@ -86,7 +86,7 @@ async fn events_that_wait_for_a_rule_go_before_newer_ones_of_the_key_it_gives_th
 async fn rules_may_give_parked_events_another_key_at_the_next_start() {
     let shop = Shop::open();
     Outbox::new().write_all(&shop.connect(), (0..30).map(regional)).unwrap();
-    let failing = Kept::that(|message| match message.key() {
+    let failing = RecordingSink::scripted(|message| match message.key() {
         Some("r1") => Outcome::Failed(Failure::new("no")),
         _ => acknowledged(),
     });
@@ -96,7 +96,7 @@ async fn rules_may_give_parked_events_another_key_at_the_next_start() {
     first.shutdown().await.unwrap();
 
     let one_key = Router::to("orders").first_match([Rule::new().key("all")]).unwrap();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let second = relay(&shop, sink.clone(), one_key).await;
     let events = sink.wait_for(10).await;
     second.shutdown().await.unwrap();
@@ -108,7 +108,7 @@ async fn an_event_for_two_destinations_waits_for_the_one_that_is_down_and_repeat
     let shop = Shop::open();
     let (up, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Vec::new())));
     let (gate, log) = (up.clone(), sent.clone());
-    let sink = Kept::that(move |message: &Message| {
+    let sink = RecordingSink::scripted(move |message: &Message| {
         if &*message.destination == "search" && !gate.load(Ordering::SeqCst) {
             return Outcome::Down(Failure::new("connection refused"));
         }
@@ -136,7 +136,7 @@ async fn an_event_for_two_destinations_waits_for_the_one_that_is_down_and_repeat
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_no_rule_matches_is_skipped_and_counted_where_that_is_the_policy() {
     let shop = Shop::open();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let rule = Rule::to("orders").types(["order.paid"]);
     let router = Router::by_topic().first_match([rule]).unwrap().unrouted(Unrouted::Skip);
     let paid = Event::new("order.paid", "{\"number\":40}");

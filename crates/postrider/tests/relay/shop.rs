@@ -1,4 +1,4 @@
-//! A database with an outbox, and a sink that keeps what it accepts.
+//! A database with an outbox, and a sink that records what it acknowledges.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,37 +10,37 @@ use postrider::{BoxFuture, Event};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// What to do with a message.
+/// The outcome of a message.
 type Script = dyn Fn(&Message) -> Outcome + Send + Sync;
 
-/// Keeps the events it acknowledges and tells how many they are.
+/// Records the events that it acknowledges.
 #[derive(Clone)]
-pub(crate) struct Kept {
+pub(crate) struct RecordingSink {
     pub(crate) events: Arc<Mutex<Vec<Arc<Event>>>>,
     count: watch::Sender<usize>,
     script: Arc<Script>,
 }
 
-impl Kept {
+impl RecordingSink {
     /// Acknowledges everything.
     pub(crate) fn new() -> Self {
-        Self::that(|_| acknowledged())
+        Self::scripted(|_| acknowledged())
     }
 
-    /// Does what the script says of each message.
-    pub(crate) fn that(script: impl Fn(&Message) -> Outcome + Send + Sync + 'static) -> Self {
+    /// Returns the outcome of the script for each message.
+    pub(crate) fn scripted(script: impl Fn(&Message) -> Outcome + Send + Sync + 'static) -> Self {
         Self { events: Arc::default(), count: watch::channel(0).0, script: Arc::new(script) }
     }
 
     pub(crate) async fn wait_for(&self, count: usize) -> Vec<Arc<Event>> {
         let mut seen = self.count.subscribe();
         let enough = seen.wait_for(|seen| *seen >= count);
-        tokio::time::timeout(Duration::from_secs(60), enough).await.expect("not all events came").unwrap();
+        tokio::time::timeout(Duration::from_secs(60), enough).await.expect("not all events arrived").unwrap();
         self.events.lock().unwrap().clone()
     }
 }
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(async move {
             let outcomes: Vec<Outcome> = batch.iter().map(|message| (self.script)(message)).collect();
@@ -80,7 +80,7 @@ impl Shop {
         connection
     }
 
-    /// Waits until a query answers this number.
+    /// Waits until a query returns this number.
     pub(crate) async fn wait_until(&self, sql: &str, expected: i64) {
         let connection = self.connect();
         let ask = || connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
@@ -94,7 +94,7 @@ impl Shop {
     }
 }
 
-/// Waits until it is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..3_000 {
         if is_so() {
@@ -102,7 +102,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it never came that {what}");
+    panic!("timed out waiting until {what}");
 }
 
 /// The `number`th order; seven customers take turns.

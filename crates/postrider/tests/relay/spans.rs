@@ -13,7 +13,7 @@ use postrider::{Event, TraceContext};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use super::shop::{Kept, Shop, acknowledged, order};
+use super::shop::{RecordingSink, Shop, acknowledged, order};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -23,7 +23,7 @@ fn written_by(number: usize, span_id: &str, sampled: bool) -> Event {
     order(number).with_trace(&TraceContext::parse(&parent, Some("vendor=1")).unwrap())
 }
 
-/// The trace of whoever calls the writer, if it is traced.
+/// The trace of the writer's caller, if it is traced.
 fn current_trace() -> Option<TraceContext> {
     let context = tracing::Span::current().context();
     let span = context.span().span_context().clone();
@@ -48,7 +48,7 @@ fn spans(
         let shop = Shop::open();
         let events = write(&shop.connect());
         let (said, mut heard) = tokio::sync::mpsc::unbounded_channel();
-        let sink = Kept::that(move |_| {
+        let sink = RecordingSink::scripted(move |_| {
             _ = said.send(());
             outcome()
         });
@@ -118,7 +118,7 @@ fn the_span_of_a_batch_links_once_to_each_sampled_span_that_wrote_an_event() {
 }
 
 #[test]
-fn the_span_of_a_batch_says_what_was_sent_and_what_became_of_it() {
+fn the_span_of_a_batch_records_the_messages_and_their_outcomes() {
     let spans = published((0..7).map(order).collect(), acknowledged);
     let [batch] = &spans[..] else { panic!("seven keys are one batch: {spans:?}") };
     assert_eq!(batch.span_kind, SpanKind::Producer);
@@ -131,7 +131,7 @@ fn the_span_of_a_batch_says_what_was_sent_and_what_became_of_it() {
 }
 
 #[test]
-fn the_span_of_a_batch_that_failed_says_why() {
+fn the_span_of_a_failed_batch_records_the_reason() {
     let spans = published(vec![order(0)], || Outcome::Rejected(Failure::new("too large for this shop")));
     let reasons: BTreeSet<String> = spans.iter().map(|span| format!("{:?}", span.status)).collect();
     let expected = Status::error("too large for this shop");

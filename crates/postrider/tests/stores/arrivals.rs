@@ -1,4 +1,4 @@
-//! A destination that tells what arrived.
+//! A sink that records what arrived.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +27,7 @@ impl Sink for Arrivals {
         let one = |message: &Message| {
             let event = &message.event;
             if event.event_type == "bad" {
-                return Outcome::Failed(Failure::new("nobody wants it"));
+                return Outcome::Failed(Failure::new("refused by the test"));
             }
             let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
             let payload = String::from_utf8_lossy(&event.payload).into_owned();

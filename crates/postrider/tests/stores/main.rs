@@ -16,6 +16,8 @@
 #[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod adopt;
 mod arrivals;
+#[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
+mod holes;
 #[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "sqlx-postgres", feature = "mysql"))]
 mod inbox;
 mod mapped;
@@ -24,6 +26,8 @@ mod mysql;
 #[cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
 mod postgres;
 mod relay_cases;
+mod row_database;
+mod seed_004;
 #[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
 mod server_faults;
 #[cfg(feature = "sqlite")]

@@ -14,7 +14,7 @@ use crate::taker::{LONG, Taker};
 pub(crate) const KEYS: usize = 5;
 const ROWS: usize = 30;
 
-/// A table, and what the tests do to it. Rows are given up after three tries.
+/// A table, and what the tests do to it. Rows are given up after three attempts.
 pub(crate) trait Table {
     async fn store(&self) -> Result<Arc<dyn Store>>;
 
@@ -24,31 +24,31 @@ pub(crate) trait Table {
     /// How many rows are delivered.
     async fn delivered(&self) -> Result<usize>;
 
-    /// What undelivered rows count as tries, and whether they say `failed`.
+    /// The attempts of undelivered rows, and whether they are marked as failed.
     async fn undelivered(&self) -> Result<Vec<(u32, bool)>>;
 
-    /// The most tries that a row counts.
-    async fn tries_max(&self) -> Result<u32>;
+    /// The highest number of attempts of a row.
+    async fn attempts_max(&self) -> Result<u32>;
 
-    /// The last errors of the rows that our notes call dead.
+    /// The last errors of the rows that Postrider's notes call dead.
     async fn dead(&self) -> Result<Vec<String>>;
 
-    /// Claims that were written down and not settled, where such are written down.
+    /// Recorded claims that are not settled, on databases that record them.
     async fn claims(&self) -> Result<usize> {
         Ok(0)
     }
 
-    /// Makes the table refuse every UPDATE of a row. Answers whether the test knows how.
+    /// Makes the table refuse every UPDATE of a row. Returns whether the database can.
     async fn refuse(&self, _key: &str, _number: usize) -> Result<bool> {
         Ok(false)
     }
 
-    /// Makes the table refuse to take the mark of its publisher off a row. Answers whether there is such a mark.
-    async fn refuse_to_give_back(&self, _key: &str, _number: usize) -> Result<bool> {
+    /// Makes the table refuse to release a row. Returns whether rows are marked.
+    async fn refuse_release(&self, _key: &str, _number: usize) -> Result<bool> {
         Ok(false)
     }
 
-    /// Whether a delivered row counts the try that went well.
+    /// Whether a delivered row counts the successful attempt.
     fn counts_success(&self) -> bool {
         false
     }
@@ -74,7 +74,7 @@ pub(crate) async fn relay_to(store: Arc<dyn Store>, sink: impl Sink + 'static) -
     Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
 }
 
-/// Rows of several keys, interleaved, each a transaction of its own.
+/// Rows of several keys, interleaved, each in its own transaction.
 pub(crate) async fn write<T: Table>(table: &T, rows: usize) -> Result<()> {
     for number in 0..rows {
         for key in 0..KEYS {
@@ -91,8 +91,35 @@ pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Resul
         }
         Ok(())
     };
-    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("it never came that {what}"))
+    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"))
 }
+
+/// One module per table, with one test per case.
+macro_rules! relay_tests {
+    ($($module:ident: $table:expr;)+) => { $(
+        mod $module {
+            use super::*;
+
+            crate::relay_cases::relay_tests! { $table =>
+                every_key_arrives_in_its_order_and_once
+                a_poison_row_is_given_up_and_delays_only_its_own_key
+                an_outage_counts_no_attempt_of_any_row
+                rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next
+                a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
+            }
+        }
+    )+ };
+    ($table:expr => $($case:ident)+) => { $(
+        #[tokio::test]
+        async fn $case() -> postrider::Result<()> {
+            match $table.await? {
+                Some(table) => crate::relay_cases::$case(table).await,
+                None => Ok(()),
+            }
+        }
+    )+ };
+}
+pub(crate) use relay_tests;
 
 pub(crate) async fn every_key_arrives_in_its_order_and_once<T: Table>(table: T) -> Result<()> {
     let sink = Taker::new(|_, _| None);
@@ -137,7 +164,7 @@ pub(crate) async fn a_poison_row_is_given_up_and_delays_only_its_own_key<T: Tabl
     Ok(())
 }
 
-pub(crate) async fn an_outage_burns_no_attempt_of_any_row<T: Table>(table: T) -> Result<()> {
+pub(crate) async fn an_outage_counts_no_attempt_of_any_row<T: Table>(table: T) -> Result<()> {
     let answers = Arc::new(AtomicU32::new(0));
     let counted = answers.clone();
     let sink = Taker::new(move |_, _| {
@@ -148,12 +175,12 @@ pub(crate) async fn an_outage_burns_no_attempt_of_any_row<T: Table>(table: T) ->
     sink.wait_for(KEYS * 10).await;
     relay.shutdown().await?;
     assert!(answers.load(Ordering::Relaxed) > 200, "there was an outage");
-    assert_eq!(table.tries_max().await?, u32::from(table.counts_success()));
+    assert_eq!(table.attempts_max().await?, u32::from(table.counts_success()));
     assert_eq!(table.delivered().await?, KEYS * 10);
     Ok(())
 }
 
-pub(crate) async fn what_a_killed_relay_had_in_its_hands_is_delivered_by_the_next<T: Table>(
+pub(crate) async fn rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next<T: Table>(
     table: T,
 ) -> Result<()> {
     write(&table, ROWS).await?;
@@ -213,12 +240,12 @@ async fn die_with_rows(store: Arc<dyn Store>, rows: usize) -> Result<()> {
 }
 
 /// On a table where rows are marked.
-pub(crate) async fn rows_of_a_dead_relay_that_cannot_be_given_back_are_delivered_in_their_order<T: Table>(
+pub(crate) async fn rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order<T: Table>(
     table: T,
 ) -> Result<()> {
     write(&table, ROWS).await?;
     die_with_rows(table.store().await?, KEYS * 3).await?;
-    assert!(table.refuse_to_give_back("key0", 1).await?, "rows are marked");
+    assert!(table.refuse_release("key0", 1).await?, "rows are marked");
     let sink = Taker::new(|_, _| None);
     let next = relay(table.store().await?, &sink).await?;
     eventually("all rows are delivered", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;

@@ -1,4 +1,4 @@
-//! A destination that remembers what it took, and refuses what the test says.
+//! A sink that records what it accepts, and refuses what the test chooses.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Taker {
         self.taken().into_iter().filter(|(of, _)| of.ends_with(key)).map(|(_, number)| number).collect()
     }
 
-    /// Waits until so many messages were taken.
+    /// Waits until this many messages were accepted.
     pub(crate) async fn wait_for(&self, messages: usize) {
         let mut count = self.count.subscribe();
         let came = tokio::time::timeout(LONG, count.wait_for(|count| *count >= messages)).await.is_ok();

@@ -98,7 +98,7 @@ impl<D: Database> Crew<D> {
         }
     }
 
-    /// Dropping a relay ends it where it stands.
+    /// Dropping a relay ends it at any point.
     async fn lose_one(&mut self) -> Result<()> {
         let index = usize::try_from(self.dice.below(self.relays.len() as u64)).unwrap_or(0);
         let relay = self.relays.swap_remove(index);

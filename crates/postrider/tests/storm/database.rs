@@ -87,7 +87,7 @@ pub(crate) trait Session: Send + 'static {
     /// Locks the key's row, raises its version and writes that as an event.
     fn write(&mut self, key: &str) -> impl Future<Output = Result<()>> + Send;
 
-    /// The same for several keys, ascending, and so many versions of each, with one `INSERT ... SELECT`.
+    /// The same for several keys, ascending, and this many versions of each, with one `INSERT ... SELECT`.
     fn write_many(&mut self, keys: &[String], versions: i64) -> impl Future<Output = Result<()>> + Send;
 
     /// Takes a position with a statement that fails. Some databases want a rollback after it.
@@ -127,11 +127,11 @@ pub(crate) trait Probe: Send + 'static {
     fn below_horizon(&mut self, after: (i64, i64)) -> impl Future<Output = Result<Vec<(i64, Found)>>> + Send;
 }
 
-/// Positions to look at.
+/// Positions to query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) holes: &'a [i64],
-    /// At most so many events from the holes.
+    /// At most this many events from the holes.
     pub(crate) holes_limit: i64,
     /// Everything above this.
     pub(crate) above: Option<i64>,

@@ -1,4 +1,4 @@
-//! Readers that look right and are not, each with one thing wrong. The storm must catch them all before what
+//! Readers that appear correct, each with one error. The storm must catch them all before what
 //! it says of the right one counts.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub(crate) enum Design {
     TwoStatements,
     /// Looks at the tail ten times as often as at the holes.
     HolesLessOften,
-    /// Reads at most so many events from holes, and the tail all the same.
+    /// Reads at most this many events from holes, and the tail regardless.
     LimitForHoles,
     /// Lists the writers after it has read the rows.
     WritersAfterRows,
@@ -53,7 +53,7 @@ pub(crate) const WRONG: [Design; 8] = [
     Design::SilentWritersIgnored,
 ];
 
-/// All that are wrong on a database whose rows do not tell their transaction, and whose engine lists some.
+/// All that are wrong on a database whose rows do not contain their transaction, and whose engine lists some.
 #[cfg(feature = "mysql")]
 pub(crate) const WRONG_WITHOUT_NUMBERS: [Design; 8] = [
     Design::AboveTheLast,
@@ -75,7 +75,7 @@ impl Design {
             Self::StampedWithXmax => "holes stamped with the snapshot's xmax",
             Self::TwoStatements => "holes and tail in two statements",
             Self::HolesLessOften => "holes looked at less often than the tail",
-            Self::LimitForHoles => "a LIMIT of its own for the holes",
+            Self::LimitForHoles => "a separate LIMIT for the holes",
             Self::WritersAfterRows => "writers listed after the rows",
             Self::SilentWritersIgnored => "silent writers not waited for",
             Self::EngineTransactions => "INNODB_TRX taken for the list of writers",
@@ -85,13 +85,13 @@ impl Design {
     }
 }
 
-/// Longest pause between two statements of one look: a reader may be held up anywhere.
+/// Longest pause between two statements of one poll: a reader may be delayed anywhere.
 const HELD_UP_MICROS: u64 = 5_000;
 
-/// Events from holes in one look, of the design with a limit.
+/// Events from holes in one poll, of the design with a limit.
 const HOLES_LIMIT: i64 = 4;
 
-/// What happens between two statements of a look.
+/// What happens between two statements of a poll.
 pub(crate) type HeldUp<'a> = &'a mut (dyn FnMut() -> BoxFuture<'static, ()> + Send);
 
 /// The smallest reader that keeps holes.
@@ -117,14 +117,14 @@ pub(crate) struct Book {
 #[derive(Debug)]
 struct Hole {
     xmax: i64,
-    /// Writers that may still fill it; nobody has looked yet if `None`.
+    /// Writers that may still fill it; `None` before the first poll.
     writers: Option<BTreeSet<String>>,
-    /// By the reader's clock; nobody has looked yet if `None`.
+    /// By the reader's clock; `None` before the first poll.
     noticed: Option<i64>,
 }
 
 impl Book {
-    /// One look by the rules of a design. Answers what it delivers, in its order. `held_up` is called between
+    /// One poll by the rules of a design. Returns what it delivers, in order. `held_up` is called between
     /// any two statements.
     pub(crate) async fn look<P: Probe>(
         &mut self,
@@ -181,7 +181,7 @@ impl Book {
         Ok(rows.into_iter().map(|(_, event)| event).collect())
     }
 
-    /// Takes out the holes that no transaction of the list is old enough for, and leaves the others to somebody who never ends.
+    /// Removes the holes that no transaction of the list is old enough for; the others stay until their transaction ends.
     async fn by_time<P: Probe>(&mut self, probe: &mut P) -> Result<BTreeSet<String>> {
         let (begun, now) = probe.begun().await?;
         for hole in self.holes.values_mut() {
@@ -192,7 +192,7 @@ impl Book {
         Ok(BTreeSet::from(["older".to_owned()]))
     }
 
-    /// Takes out the holes that are filled, and those that nobody can fill any more.
+    /// Removes the holes that are filled, and those that no writer can fill any more.
     fn bury(&mut self, design: Design, look: &Look, writers: Option<&BTreeSet<String>>) {
         look.found.iter().for_each(|event| _ = self.holes.remove(&event.position));
         let before = self.holes.len();
@@ -234,7 +234,7 @@ impl<D: Database> Designed<D> {
             self.look(&mut probe).await?;
             self.dice.pause(weather.poll_micros_max()).await;
         }
-        // Every transaction is over: two looks see everything, once more for one that skips holes.
+        // Every transaction is over: two polls see everything, and one more for a design that skips holes.
         for _ in 0..12 {
             self.look(&mut probe).await?;
         }

@@ -1,11 +1,11 @@
-//! Numbers that look random and are the same for the same seed.
+//! Pseudo-random numbers, the same for the same seed.
 
 use std::time::Duration;
 
 pub(crate) struct Dice(u64);
 
 impl Dice {
-    /// Dice of its own for each of many players of one seed.
+    /// Separate dice for each participant of one seed.
     pub(crate) fn new(seed: u64, player: u64) -> Self {
         let mut dice =
             Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ player.wrapping_mul(0xD1B5_4A32_D192_ED03));
@@ -22,7 +22,7 @@ impl Dice {
         self.below(chances) == 0
     }
 
-    /// Lets up to so many microseconds pass. The storm is made of such pauses; nothing waits for another by them.
+    /// Pauses for up to this many microseconds. The storm is made of such pauses; nothing waits for another by them.
     pub(crate) async fn pause(&mut self, micros_max: u64) {
         tokio::time::sleep(Duration::from_micros(self.below(micros_max + 1))).await;
     }

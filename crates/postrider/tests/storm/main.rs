@@ -51,7 +51,7 @@ use writers::KEYS;
 use wrong::Hunt;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_that_catches_every_wrong_design_finds_nothing_wrong_with_ours() -> Result<()> {
+async fn a_storm_that_catches_every_wrong_design_finds_no_error_in_the_store() -> Result<()> {
     let Some(url) = servers::postgres::url() else { return Ok(()) };
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one("storm") % 1_000_000);

@@ -24,7 +24,7 @@ pub(crate) struct MySql {
     kind: Kind,
     url: String,
     schema: Ident,
-    /// Whether the server tells who has a table open.
+    /// Whether the server lists which sessions have a table open.
     tells_locks: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct MySql {
 const STATEMENTS_END: Duration = Duration::from_millis(500);
 
 impl MySql {
-    /// A new outbox with so many keys. `url` is the server's.
+    /// A new outbox with this many keys. `url` is the server's.
     pub(crate) async fn new(kind: Kind, url: &str, keys: u64) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl MySql {
         Ok(storm)
     }
 
-    /// On a server that does not tell who has a table open.
+    /// On a server that does not list which sessions have a table open.
     pub(crate) fn without_locks(self) -> Self {
         Self { tells_locks: false, ..self }
     }
@@ -84,7 +84,7 @@ impl Database for MySql {
 
     async fn probe(&self) -> Result<MySqlProbe> {
         let mut conn = connect_to_write(&self.url).await?;
-        // The engine tells its times in the zone of the machine, whatever the session says.
+        // The engine reports times in the zone of the machine, whatever the zone of the session.
         conn.query_drop("SET time_zone = '-05:30'").await.map_err(failed)?;
         let (schema, seen) = (self.schema.clone(), BTreeSet::new());
         Ok(MySqlProbe { conn, schema, forgets_prepared: self.kind == Kind::MariaDb, seen })

@@ -21,29 +21,29 @@ use super::writers::KEYS;
 use super::wrong::{Hunt, WRONG_PHASE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mysql_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mysql_finds_no_error() -> Result<()> {
     let Some(url) = Kind::MySql.url() else { return Ok(()) };
     storm(Kind::MySql, url, "MySQL").await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mariadb_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mariadb_finds_no_error() -> Result<()> {
     let Some(url) = Kind::MariaDb.url() else { return Ok(()) };
     storm(Kind::MariaDb, url, "MariaDB").await
 }
 
-/// The plugin tells connections and no transactions.
+/// The plugin lists connections and no transactions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mariadb_with_nothing_but_its_plugin_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mariadb_with_only_its_plugin_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MariaDb).setting("max_connections=300");
     let options = options.setting("performance_schema=OFF").setting("plugin_load_add=metadata_lock_info");
     let Some(server) = own(options) else { return Ok(()) };
     ours(Kind::MariaDb, server.url(), "MariaDB, metadata_lock_info", |outbox| outbox).await
 }
 
-/// Nothing is told but the transactions of the engine.
+/// Only the transactions of the engine are listed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mysql_that_tells_no_locks_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mysql_that_reports_no_locks_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MySql).setting("max_connections=300");
     let off = "performance_schema_instrument=wait/lock/metadata/sql/mdl=OFF";
     let Some(server) = own(options.setting(off)) else { return Ok(()) };
@@ -51,7 +51,7 @@ async fn a_storm_on_mysql_that_tells_no_locks_finds_nothing_wrong() -> Result<()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_storm_on_mariadb_that_tells_no_locks_finds_nothing_wrong() -> Result<()> {
+async fn a_storm_on_mariadb_that_reports_no_locks_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MariaDb).setting("max_connections=300");
     let Some(server) = own(options.setting("performance_schema=OFF")) else { return Ok(()) };
     ours(Kind::MariaDb, server.url(), "MariaDB, INNODB_TRX", MySql::without_locks).await
@@ -102,7 +102,7 @@ async fn ours(kind: Kind, url: &str, name: &str, server: fn(MySql) -> MySql) -> 
 async fn catch_the_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()> {
     let mut hunt = Hunt::of(WRONG_WITHOUT_NUMBERS.as_slice());
     hunt.storm(first, async || MySql::new(kind, url, KEYS).await).await?;
-    hunt.caught.push(catch_who_believes_the_engine(kind, url, first).await?);
+    hunt.caught.push(catch_the_design_that_trusts_the_engine(kind, url, first).await?);
     let need_a_moment = [
         Design::TwoStatements,
         Design::WritersAfterRows,
@@ -114,9 +114,9 @@ async fn catch_the_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()
     hunt.end(&need_a_moment, async |design| in_the_schedule(kind, url, design).await).await
 }
 
-/// The naive rule in a quiet storm: one slow writer, one quick one, and somebody who reads the engine's list all the time. It
-/// was read first when nobody wrote, and is not made anew: nobody is ever in it.
-async fn catch_who_believes_the_engine(kind: Kind, url: &str, first: u64) -> Result<Caught> {
+/// The naive rule in a quiet storm: one slow writer, one quick one, and sessions that read the engine's list all the time. It
+/// was read first when there was no writer, and is never refreshed: no writer is ever in it.
+async fn catch_the_design_that_trusts_the_engine(kind: Kind, url: &str, first: u64) -> Result<Caught> {
     let mut verdict = Verdict::default();
     for seed in first..first + TRIES_MAX as u64 {
         let database = Arc::new(MySql::new(kind, url, KEYS).await?);
@@ -138,7 +138,7 @@ async fn catch_who_believes_the_engine(kind: Kind, url: &str, first: u64) -> Res
             return Ok(Caught { design, seed: Some(seed), verdict });
         }
     }
-    panic!("a quiet storm with fast polls does not catch who believes INNODB_TRX: {verdict}");
+    panic!("a quiet storm with fast polls does not catch the design that trusts INNODB_TRX: {verdict}");
 }
 
 async fn in_the_schedule(kind: Kind, url: &str, design: Design) -> Result<Verdict> {
@@ -185,13 +185,13 @@ async fn while_it_is_prepared(database: &Arc<MySql>) -> Result<Verdict> {
 /// Tries until the polls were fast enough, on a machine that has other things to do.
 const TRIES_MAX: usize = 20;
 
-/// The engine's list is a copy that is not made anew while somebody reads it more often than every 0.1 s. So it does not
-/// tell of the slow writer that took the first position, and who believes it takes the hole for dead.
+/// The engine's list is a copy that is not refreshed while it is read more often than every 0.1 s. So it does not contain the
+/// slow writer that took the first position, and a reader that trusts it declares the hole dead.
 async fn among_fast_polls(database: &Arc<MySql>) -> Result<Verdict> {
     let (mut probe, mut polls) = (database.probe().await?, database.probe().await?);
     let (mut slow, mut quick) = (database.connect().await?, database.connect().await?);
     let (mut book, log) = (Book::default(), Log::default());
-    // Nobody has read the list for a while, so the first poll gets a new copy; and nobody writes.
+    // The list was not read for a while, so the first poll gets a new copy; and there is no writer.
     tokio::time::sleep(COPY_IS_OLD).await;
     let polling = tokio::spawn(async move { while polls.transactions().await.is_ok() {} });
     let mut verdict = Verdict::default();

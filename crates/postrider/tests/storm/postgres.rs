@@ -20,7 +20,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// A new outbox with so many keys. `url` is the server's.
+    /// A new outbox with this many keys. `url` is the server's.
     pub(crate) async fn new(url: &'static str, keys: u64) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -102,7 +102,7 @@ impl Database for Postgres {
             FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
             UNION ALL
             SELECT format('prepared %s: %s', prepared, gid) FROM pg_prepared_xacts";
-        // On a connection of its own: the other may be what is stuck.
+        // On another connection: the first may be the one that is stuck.
         let rows = connect(self.url).await?.query(sql, &[]).await.map_err(failed)?;
         Ok(rows.iter().map(|row| format!("    {}\n", row.get::<_, String>(0))).collect())
     }
@@ -231,7 +231,7 @@ impl Probe for PostgresProbe {
     }
 
     async fn look(&mut self, asked: Asked<'_>) -> Result<Look> {
-        // An empty look still has a horizon: one row at least.
+        // An empty poll still has a horizon: at least one row.
         let sql = "
             WITH found AS (
                 (SELECT position, id, key, payload FROM {schema}.events

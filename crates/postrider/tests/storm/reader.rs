@@ -20,7 +20,7 @@ pub(crate) trait Reader: Send + 'static {
     fn run(self: Box<Self>, weather: Arc<Weather>) -> BoxFuture<'static, Result<Findings>>;
 }
 
-/// What a reader tells besides its log.
+/// What a reader reports besides its log.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Findings {
     /// Times it lost its memory: crashes and restarts.

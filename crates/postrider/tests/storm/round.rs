@@ -1,7 +1,7 @@
-//! One round of the storm: four phases on an outbox of its own, and what became of it.
+//! One round of the storm: four phases on a new outbox, and the result.
 //!
 //! 1. the storm
-//! 2. quiet: one writer slow, one quick, readers that look often
+//! 2. quiet: one slow writer, one quick one, readers that poll often
 //! 3. the storm, with one transaction open from its beginning to its end that writes an event now and then and rests
 //!    in between
 //! 4. the storm again
@@ -21,13 +21,13 @@ use super::writers::{Manner, Tally, Writer};
 
 pub(crate) const WRITERS: u64 = 16;
 
-/// What is not delivered by then waits for the open transaction.
+/// Events that are not delivered within this time wait for the open transaction.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Whoever has not come to an end by then never will: the longest statement of a storm takes milliseconds.
+/// A task that has not ended within this time never will: the longest statement of a storm takes milliseconds.
 const STUCK: Duration = Duration::from_secs(180);
 
-/// How long the open transaction does nothing: it is seen to rest, and then takes another position.
+/// How long the open transaction is idle: readers see that, and then it takes another position.
 const REST: Duration = Duration::from_millis(120);
 
 /// The key that only the open transaction writes.
@@ -43,7 +43,7 @@ pub(crate) struct Plan {
     pub(crate) quiet_alone: bool,
 }
 
-/// What became of a round.
+/// The result of a round.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) tally: Tally,
@@ -90,7 +90,7 @@ pub(crate) async fn run<D: Database>(
     Ok(round)
 }
 
-/// Waits, and fails with all there is to know instead of waiting for ever.
+/// Waits, and fails with the activity of the server instead of waiting forever.
 pub(crate) async fn unless_stuck<D: Database, T>(
     database: &D,
     seed: u64,
@@ -114,7 +114,7 @@ async fn unless_stuck_for<D: Database, T>(
             let activity = match activity {
                 Ok(Ok(lines)) => lines,
                 Ok(Err(error)) => error.report(),
-                Err(_) => "the server does not tell what it does".to_owned(),
+                Err(_) => "the server does not report its activity".to_owned(),
             };
             panic!("STORM_SEED={seed}: {who} is stuck\n{activity}");
         }
@@ -156,7 +156,7 @@ impl<D: Database> Storm<D> {
         Ok(())
     }
 
-    /// Whoever delivers must have delivered everything else while the transaction is still open.
+    /// Readers must have delivered everything else while the transaction is still open.
     async fn phase_with_an_open_transaction(&mut self, readers: &[Running]) -> Result<()> {
         let mut open = self.database.connect().await?;
         open.begin(None).await?;
@@ -187,11 +187,11 @@ impl<D: Database> Storm<D> {
         }
         assert!(
             !readers.iter().any(|reader| reader.log.has(OPEN)),
-            "an event was read that nobody committed"
+            "an event was read that was not committed"
         );
         open.commit().await?;
         let committed = self.committed().await?;
-        assert_eq!(committed.len(), others.len() + written, "nobody else wrote after the phase");
+        assert_eq!(committed.len(), others.len() + written, "no other writer wrote after the phase");
         Ok(())
     }
 
@@ -207,9 +207,9 @@ mod tests {
     use super::*;
     use crate::postgres::Postgres;
 
-    /// A key whose row somebody holds, and somebody who waits for it.
+    /// A key whose row one session holds, and another session that waits for it.
     #[tokio::test]
-    async fn a_storm_that_is_stuck_ends_and_says_who_waits_for_whom() -> Result<()> {
+    async fn a_stuck_storm_ends_and_reports_which_session_waits_for_which() -> Result<()> {
         let Some(url) = servers::postgres::url() else { return Ok(()) };
         let database = Arc::new(Postgres::new(url, 1).await?);
         let (mut holds, mut waits) = (database.connect().await?, database.connect().await?);

@@ -1,4 +1,4 @@
-//! One interleaving told step by step, for designs whose mistake needs a moment that a storm may not hit.
+//! One interleaving, step by step, for designs whose error needs a moment that a storm may not hit.
 //!
 //! The quick writer shows up first and the slow one takes the first position, for key k0; the quick one commits
 //! the second, for k1. The reader looks twice: it knows of the hole, and who may fill it. In the last pause of
@@ -36,7 +36,7 @@ pub(crate) async fn run<D: Database>(database: &Arc<D>, design: Design) -> Resul
     let mut meanwhile: Option<BoxFuture<'static, ()>> = Some(Box::pin(commits));
     reader.look(&mut meanwhile).await?;
     if let Some(commits) = meanwhile {
-        // The look had no pause.
+        // The poll had no pause.
         commits.await;
     }
     for _ in 0..12 {
@@ -55,7 +55,7 @@ struct Reader<D: Database> {
 }
 
 impl<D: Database> Reader<D> {
-    /// One look, in whose last pause something happens.
+    /// One poll, in whose last pause something happens.
     async fn look(&mut self, meanwhile: &mut Option<BoxFuture<'static, ()>>) -> Result<()> {
         let mut pauses_left = if self.design == Design::TwoStatements { 2 } else { 1 };
         let mut held_up = || -> BoxFuture<'static, ()> {

@@ -16,7 +16,7 @@ impl Weather {
         self.writing.load(Ordering::SeqCst)
     }
 
-    /// Nobody but two writers and the readers is there, and readers look often.
+    /// Only two writers and the readers are active, and readers poll often.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::SeqCst)
     }
@@ -38,7 +38,7 @@ impl Weather {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    /// Longest pause of a reader between two looks.
+    /// Longest pause of a reader between two polls.
     pub(crate) fn poll_micros_max(&self) -> u64 {
         if self.is_quiet() { 500 } else { 8_000 }
     }

@@ -3,6 +3,7 @@
 //! Every key has a row with a version; a writer locks the row, raises the version and writes it as an event.
 //! So each key's events must arrive as 1, 2, 3 and so on, whatever was rolled back in between.
 
+use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
@@ -37,27 +38,47 @@ pub(crate) struct Writer<D: Database> {
     tally: Tally,
 }
 
-/// What the writers did.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Tally {
-    pub(crate) transactions: u64,
-    pub(crate) rollbacks: u64,
-    pub(crate) savepoints: u64,
-    pub(crate) failed: u64,
-    pub(crate) prepared: u64,
-    pub(crate) bulk: u64,
-    pub(crate) vanished: u64,
+/// What writers do, besides committing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deed {
+    Transaction,
+    Rollback,
+    Savepoint,
+    FailedStatement,
+    Prepared,
+    Bulk,
+    LostConnection,
+}
+
+impl Deed {
+    /// Every deed except a plain transaction.
+    pub(crate) const SPECIAL: [Self; 6] = [
+        Self::Rollback,
+        Self::Savepoint,
+        Self::FailedStatement,
+        Self::Prepared,
+        Self::Bulk,
+        Self::LostConnection,
+    ];
+}
+
+/// How often the writers did what.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally(BTreeMap<Deed, u64>);
+
+impl Tally {
+    pub(crate) fn count(&mut self, deed: Deed) {
+        *self.0.entry(deed).or_default() += 1;
+    }
+
+    pub(crate) fn of(&self, deed: Deed) -> u64 {
+        self.0.get(&deed).copied().unwrap_or_default()
+    }
 }
 
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
-        self.transactions += other.transactions;
-        self.rollbacks += other.rollbacks;
-        self.savepoints += other.savepoints;
-        self.failed += other.failed;
-        self.prepared += other.prepared;
-        self.bulk += other.bulk;
-        self.vanished += other.vanished;
+        other.0.into_iter().for_each(|(deed, times)| *self.0.entry(deed).or_default() += times);
     }
 }
 
@@ -71,7 +92,7 @@ impl<D: Database> Writer<D> {
     /// Writes until the phase is over. Answers itself, for the next one, and what it did.
     pub(crate) async fn run(mut self, manner: Manner, weather: Arc<Weather>) -> Result<(Self, Tally)> {
         while weather.is_writing() {
-            self.tally.transactions += 1;
+            self.tally.count(Deed::Transaction);
             match manner {
                 Manner::Storm => self.storm().await?,
                 Manner::Slow => self.slow().await?,
@@ -84,7 +105,7 @@ impl<D: Database> Writer<D> {
 
     async fn storm(&mut self) -> Result<()> {
         let kind = self.dice.below(16);
-        let global = format!("{} {}", self.name, self.tally.transactions);
+        let global = format!("{} {}", self.name, self.tally.of(Deed::Transaction));
         let prepared = (kind == 0).then_some(global.as_str());
         self.session.begin(prepared).await?;
         if self.dice.one_in(3) {
@@ -114,7 +135,7 @@ impl<D: Database> Writer<D> {
         self.write().await?;
         self.dice.pause(4 * PAUSE_MICROS).await;
         if self.dice.one_in(4) {
-            self.tally.rollbacks += 1;
+            self.tally.count(Deed::Rollback);
             self.session.rollback().await?;
         } else {
             self.session.commit().await?;
@@ -141,8 +162,10 @@ impl<D: Database> Writer<D> {
         self.session.prepare(name).await?;
         self.pause().await;
         let commit = self.dice.one_in(2);
-        self.tally.prepared += 1;
-        self.tally.rollbacks += u64::from(!commit);
+        self.tally.count(Deed::Prepared);
+        if !commit {
+            self.tally.count(Deed::Rollback);
+        }
         self.session.decide(name, commit).await
     }
 
@@ -150,8 +173,8 @@ impl<D: Database> Writer<D> {
     async fn vanish(&mut self) -> Result<()> {
         self.write().await?;
         self.pause().await;
-        self.tally.vanished += 1;
-        self.tally.rollbacks += 1;
+        self.tally.count(Deed::LostConnection);
+        self.tally.count(Deed::Rollback);
         self.session = self.database.connect().await?;
         Ok(())
     }
@@ -159,15 +182,15 @@ impl<D: Database> Writer<D> {
     async fn roll_back(&mut self) -> Result<()> {
         self.write().await?;
         self.pause().await;
-        self.tally.rollbacks += 1;
+        self.tally.count(Deed::Rollback);
         self.session.rollback().await
     }
 
     async fn fail(&mut self) -> Result<()> {
         self.session.fail().await?;
         self.pause().await;
-        self.tally.failed += 1;
-        self.tally.rollbacks += 1;
+        self.tally.count(Deed::FailedStatement);
+        self.tally.count(Deed::Rollback);
         self.session.rollback().await
     }
 
@@ -176,7 +199,7 @@ impl<D: Database> Writer<D> {
         self.write().await?;
         self.pause().await;
         self.session.rollback_to_savepoint().await?;
-        self.tally.savepoints += 1;
+        self.tally.count(Deed::Savepoint);
         self.write().await?;
         self.pause().await;
         self.session.commit().await
@@ -188,7 +211,7 @@ impl<D: Database> Writer<D> {
         self.session.write(&keys[0]).await?;
         self.pause().await;
         self.session.release_savepoint().await?;
-        self.tally.savepoints += 1;
+        self.tally.count(Deed::Savepoint);
         self.session.write(&keys[1]).await?;
         self.pause().await;
         self.session.commit().await
@@ -198,7 +221,7 @@ impl<D: Database> Writer<D> {
         self.session.savepoint().await?;
         self.session.fail().await?;
         self.session.rollback_to_savepoint().await?;
-        self.tally.failed += 1;
+        self.tally.count(Deed::FailedStatement);
         self.write().await?;
         self.pause().await;
         self.session.commit().await
@@ -209,7 +232,7 @@ impl<D: Database> Writer<D> {
         let versions = self.dice.below(5) + 1;
         self.session.write_many(&keys, i64::try_from(versions).unwrap_or(1)).await?;
         self.pause().await;
-        self.tally.bulk += 1;
+        self.tally.count(Deed::Bulk);
         self.session.commit().await
     }
 

@@ -78,7 +78,7 @@ fn all_columns() -> Event {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_takes_its_events_with_it() {
+async fn events_commit_and_roll_back_with_their_transaction() {
     with_every_writer(async |driver, database| {
         let lost = driver.write(database, &database.outbox(), vec![event("lost")], End::Rollback).await;
         lost.unwrap();
@@ -122,7 +122,7 @@ async fn many_events_keep_their_order_and_are_written_all_or_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_event_touches_nothing_and_no_events_ask_nothing() {
+async fn a_refused_event_changes_nothing_and_writing_no_events_runs_no_statement() {
     with_every_writer(async |driver, database| {
         let outbox = database.outbox();
         let refused =
@@ -172,7 +172,7 @@ async fn every_driver_of_postgresql_has_processed_events_as_an_inbox() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_without_the_tables_is_named_as_such() {
+async fn missing_tables_are_reported() {
     with_every_writer(async |driver, database| {
         database.drop_tables().await;
         let delivery = Delivery { id: uuid::Uuid::now_v7(), is_committed: false };

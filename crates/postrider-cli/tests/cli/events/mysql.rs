@@ -100,7 +100,7 @@ impl<W: Which> Place for MySql<W> {
         ));
     }
 
-    /// The table has also lost the index that statements are told to take where there is one.
+    /// The table also lacks the index that statements force if it exists.
     fn write_texts(&self) {
         self.shop.sql(
             "ALTER TABLE {schema}_shop.outbox_events MODIFY payload LONGTEXT NOT NULL,

@@ -2,11 +2,11 @@
 
 use postrider_testkit::servers::pgbouncer;
 
-use super::health::{found, found_with};
 use super::roles::{program, staffed};
 use super::{Shop, config, on};
 use crate::program::Program;
 use crate::shop::until;
+use crate::story::{found, found_with};
 
 /// Every transaction is older than that.
 const AT_ONCE: [&str; 2] = ["--transaction-age", "0s"];
@@ -16,7 +16,7 @@ fn warns(found: &(String, String), said: &str) {
 }
 
 #[test]
-fn a_connection_that_anybody_can_read_is_told() {
+fn an_unencrypted_connection_is_reported() {
     let Some(shop) = Shop::new() else { return };
     shop.ready();
     // This machine, under a name by which the program cannot know it.
@@ -26,7 +26,7 @@ fn a_connection_that_anybody_can_read_is_told() {
 }
 
 #[test]
-fn every_right_that_a_relay_lacks_is_told() {
+fn every_right_that_a_relay_lacks_is_reported() {
     let Some((shop, schema)) = staffed() else { return };
     let relay = program(&shop, &schema, "relay");
     assert_eq!(found(&relay, "PD-0123"), ("ok".into(), "all privileges a relay needs".into()));
@@ -49,7 +49,7 @@ fn every_right_that_a_relay_lacks_is_told() {
 }
 
 #[test]
-fn every_right_that_a_relay_does_not_need_is_told() {
+fn every_right_that_a_relay_does_not_need_is_reported() {
     let Some((shop, schema)) = staffed() else { return };
     let relay = program(&shop, &schema, "relay");
     for verb in ["INSERT", "UPDATE", "TRUNCATE"] {
@@ -63,7 +63,7 @@ fn every_right_that_a_relay_does_not_need_is_told() {
 }
 
 #[test]
-fn a_server_with_another_time_is_told() {
+fn a_server_whose_clock_differs_is_reported() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     // Nobody sets the clock of a machine for a test; another function in the place of the server's own does as well.
@@ -76,7 +76,7 @@ fn a_server_with_another_time_is_told() {
 }
 
 #[test]
-fn a_transaction_that_is_left_open_is_told_and_whether_it_has_written_events() {
+fn a_transaction_left_open_is_reported_with_whether_it_has_written_events() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     let url = format!("{}?application_name=forgetful", shop.url);
@@ -97,7 +97,7 @@ fn a_transaction_that_is_left_open_is_told_and_whether_it_has_written_events() {
 }
 
 #[test]
-fn a_prepared_transaction_that_is_left_behind_is_told() {
+fn an_orphaned_prepared_transaction_is_reported() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     let name = shop.url.rsplit_once('/').unwrap().1;
@@ -117,7 +117,7 @@ fn a_prepared_transaction_that_is_left_behind_is_told() {
 }
 
 #[test]
-fn a_table_that_nobody_cleans_is_told() {
+fn a_table_that_is_not_vacuumed_is_reported() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     shop.sql("ALTER TABLE postrider.events SET (autovacuum_enabled = off)");
@@ -125,7 +125,7 @@ fn a_table_that_nobody_cleans_is_told() {
         "INSERT INTO postrider.events (type, payload) SELECT 'old', '' FROM generate_series(1, 10100);
          DELETE FROM postrider.events WHERE type = 'old'",
     );
-    // The server counts when it comes to it.
+    // The server updates its statistics with a delay.
     let reported = until(|| Some(found(&program, "PD-0129")).filter(|(outcome, _)| outcome == "warn"));
     warns(&reported, "events: 10100 dead rows, cleaned never");
     shop.sql("VACUUM postrider.events");
@@ -133,7 +133,7 @@ fn a_table_that_nobody_cleans_is_told() {
 }
 
 #[test]
-fn a_transaction_pooler_is_told_and_all_else_is_looked_at_through_it() {
+fn a_transaction_pooler_is_reported_and_the_other_checks_run_through_it() {
     let (Some(shop), Some(pooler)) = (Shop::new(), pgbouncer::url()) else { return };
     shop.ready();
     let front = pooler.rsplit_once('/').unwrap().0;

@@ -23,7 +23,7 @@ fn says(ran: &Ran, code: &str, said: &[&str]) {
 }
 
 #[test]
-fn a_commit_that_the_server_refused_wrote_nothing_and_says_so() {
+fn a_refused_commit_is_reported_as_nothing_written() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     at_commit(&shop, "unwanted", "RAISE 'not this one' USING ERRCODE = 'check_violation';");
@@ -45,7 +45,7 @@ fn a_commit_that_the_server_refused_wrote_nothing_and_says_so() {
 }
 
 #[test]
-fn a_commit_without_an_answer_may_have_happened_and_is_told_so() {
+fn a_commit_without_a_response_is_reported_as_of_unknown_outcome() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     at_commit(&shop, "fatal", "PERFORM pg_terminate_backend(pg_backend_pid());");

@@ -9,10 +9,10 @@ use crate::program::Program;
 use crate::shop::{Running, until};
 
 #[test]
-fn a_relay_waits_for_its_database_and_says_so_once() {
+fn a_relay_waits_for_its_database_and_logs_it_once() {
     let Some(shop) = Shop::new() else { return };
     shop.ready();
-    // A port that nobody listens on until this test does, and then passes everything on to the server.
+    // A port without a listener until this test listens and forwards everything to the server.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (front, name) = shop.url.rsplit_once('/').unwrap();
     let server = front.rsplit_once('@').unwrap().1.to_owned();
@@ -56,7 +56,7 @@ fn pass(mut from: std::net::TcpStream, mut to: std::net::TcpStream) {
 }
 
 #[test]
-fn a_relay_that_waits_can_be_told_to_stop() {
+fn a_waiting_relay_can_be_stopped() {
     let program = Program::with_config(&config("postgres://127.0.0.1:1/shop"));
     let mut command = program.command(&["relay"]);
     command.stderr(Stdio::piped());

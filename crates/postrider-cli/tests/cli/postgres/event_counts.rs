@@ -40,7 +40,7 @@ fn events_are_counted_by_type_hour_and_producer() {
 }
 
 #[test]
-fn the_views_belong_to_who_migrates_and_are_for_who_looks() {
+fn the_views_belong_to_the_migrator_and_the_viewer_can_read_them() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.program();
     assert_eq!(program.run(&["migrate", "up", "--with", "views"]).exit, Some(0));
@@ -51,7 +51,7 @@ fn the_views_belong_to_who_migrates_and_are_for_who_looks() {
 }
 
 #[test]
-fn hours_of_the_view_are_hours_of_utc_in_every_zone() {
+fn the_view_counts_hours_in_utc_in_every_time_zone() {
     let Some(shop) = Shop::new() else { return };
     assert_eq!(shop.program().run(&["migrate", "up", "--with", "views"]).exit, Some(0));
     shop.sql(

@@ -1,12 +1,12 @@
-//! Commands rest on nothing that others can change, and say so where somebody has.
+//! Commands depend on nothing that other users can change, and report such changes.
 
 use postrider_testkit::servers::postgres::TRAPS;
 
-use super::health::found;
 use super::roles::{program, staffed};
 use super::{Shop, config, layouts};
 use crate::adopt::both;
 use crate::program::Program;
+use crate::story::found;
 
 fn works(program: &Program, args: &[&str]) -> String {
     let ran = program.run(args);
@@ -14,7 +14,7 @@ fn works(program: &Program, args: &[&str]) -> String {
     ran.stdout
 }
 
-/// Whoever uses this database looks every name up among the traps first, the superuser too.
+/// Every session in this database resolves names among the traps first, the superuser's too.
 fn trapped() -> Option<Shop> {
     let shop = Shop::new()?;
     shop.sql(TRAPS);
@@ -24,7 +24,7 @@ fn trapped() -> Option<Shop> {
 }
 
 #[test]
-fn whoever_plants_functions_and_operators_on_the_search_path_runs_nothing_in_any_command() {
+fn functions_and_operators_planted_on_the_search_path_are_called_by_no_command() {
     let Some(shop) = trapped() else { return };
     let program = shop.program();
     works(&program, &["migrate", "up", "--with", "views"]);
@@ -55,7 +55,7 @@ fn whoever_plants_functions_and_operators_on_the_search_path_runs_nothing_in_any
 }
 
 #[test]
-fn the_printed_migrations_look_nothing_up_elsewhere() {
+fn the_printed_migrations_resolve_no_name_through_the_search_path() {
     let Some(shop) = trapped() else { return };
     let program = shop.program();
     shop.sql(&works(&program, &["migrate", "print"]));
@@ -64,7 +64,7 @@ fn the_printed_migrations_look_nothing_up_elsewhere() {
 }
 
 #[test]
-fn an_adoption_among_traps_runs_none_of_them() {
+fn an_adoption_calls_no_planted_function() {
     let Some(shop) = trapped() else { return };
     let old = format!("url = '{}'\nlayout = 'outbox_events'\nschema = 'of_rows'", shop.url);
     let program = both(&old, &format!("url = '{}'", shop.url));
@@ -79,7 +79,7 @@ fn an_adoption_among_traps_runs_none_of_them() {
 }
 
 #[test]
-fn tables_with_a_state_per_row_among_traps_are_worked_all_the_same() {
+fn tables_with_a_state_per_row_work_beside_planted_functions() {
     for (layout, insert) in layouts::INSERTS {
         let Some(shop) = trapped() else { return };
         let program = layouts::program(&shop, layout);
@@ -103,7 +103,7 @@ fn tables_with_a_state_per_row_among_traps_are_worked_all_the_same() {
 }
 
 #[test]
-fn rows_that_a_policy_hides_are_refused_in_a_table_with_a_state_per_row() {
+fn a_table_with_a_state_per_row_whose_rows_a_policy_hides_is_refused() {
     let Some(shop) = Shop::new() else { return };
     let (layout, insert) = layouts::INSERTS[2];
     works(&layouts::program(&shop, layout), &["migrate", "up"]);
@@ -123,7 +123,7 @@ fn rows_that_a_policy_hides_are_refused_in_a_table_with_a_state_per_row() {
 }
 
 #[test]
-fn hidden_rows_an_altered_sequence_and_another_encoding_are_told_by_the_doctor() {
+fn the_doctor_reports_hidden_rows_an_altered_sequence_and_another_encoding() {
     let Some((shop, schema)) = staffed() else { return };
     let relay = program(&shop, &schema, "relay");
     for code in ["PD-0135", "PD-0136", "PD-0137", "PD-0138"] {
@@ -152,7 +152,7 @@ fn hidden_rows_an_altered_sequence_and_another_encoding_are_told_by_the_doctor()
 }
 
 #[test]
-fn positions_that_were_given_again_are_told_by_the_doctor_and_delivered_from_where_it_says() {
+fn the_doctor_reports_reused_positions_and_its_advice_delivers_them() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     for _ in 0..4 {
@@ -181,7 +181,7 @@ fn positions_that_were_given_again_are_told_by_the_doctor_and_delivered_from_whe
     works(&program, &["accept-history", "orders", "--from", "position:1"]);
     works(&program, &["relay", "--drain"]);
     assert_eq!(found(&program, "PD-0138").0, "ok");
-    // In a gap of what is done stands what was committed late.
+    // An event that was committed late is in a gap of the done positions.
     let seen = "seen_tx = (SELECT tx FROM postrider.events WHERE position = 4)";
     shop.sql(&format!("UPDATE postrider.subscriptions SET floor = 3, done = '3 5', {seen}"));
     assert_eq!(found(&program, "PD-0138").0, "ok");

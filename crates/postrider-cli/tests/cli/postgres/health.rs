@@ -1,27 +1,11 @@
 //! What `doctor` finds on a server.
 
-use serde_json::Value;
-
 use super::Shop;
 use crate::program::Program;
-
-/// Outcome and words of one check.
-pub(super) fn found(program: &Program, code: &str) -> (String, String) {
-    found_with(program, &[], code)
-}
-
-/// The same, with these flags.
-pub(super) fn found_with(program: &Program, flags: &[&str], code: &str) -> (String, String) {
-    let ran = program.run(&[&["doctor", "--json"], flags].concat());
-    let findings: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
-    let finding = findings.iter().find(|finding| finding["code"] == code);
-    let finding = finding.unwrap_or_else(|| panic!("no {code} in {}", ran.stdout));
-    let text = |key: &str| finding[key].as_str().unwrap().to_owned();
-    (text("outcome"), text("what"))
-}
+use crate::story::found;
 
 #[test]
-fn the_doctor_looks_at_server_rights_and_tables() {
+fn the_doctor_checks_server_rights_and_tables() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
@@ -50,7 +34,7 @@ fn the_doctor_looks_at_server_rights_and_tables() {
 }
 
 #[test]
-fn the_doctor_tells_a_server_that_is_down_and_one_without_tables() {
+fn the_doctor_reports_a_server_that_is_down_and_one_without_tables() {
     let nowhere = Program::with_config(&super::config("postgres://127.0.0.1:1/shop"));
     assert_eq!(found(&nowhere, "PD-0101").0, "fail");
     let Some(shop) = Shop::new() else { return };

@@ -1,11 +1,11 @@
-//! Tables of other people's layouts, from the command line.
-
-use serde_json::Value;
+//! Tables of other layouts, from the command line.
 
 use super::Shop;
 use crate::adopt::{both, three_rows_move_forth_and_back};
 use crate::program::Program;
-use crate::shop::status;
+use crate::story::{
+    assert_printed_id, assert_unfit_event_is_refused, delivered, drain_rows, migrate_twice, write_order,
+};
 
 pub(super) fn program(shop: &Shop, layout: &str) -> Program {
     let config = format!(
@@ -35,26 +35,15 @@ pub(super) const INSERTS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn rows_that_somebody_else_wrote_are_delivered_and_seen() {
+fn rows_written_by_another_program_are_delivered_and_listed() {
     for (layout, insert) in INSERTS {
         let Some(shop) = Shop::new() else { return };
         let program = program(&shop, layout);
-        let made = program.run(&["migrate", "up"]);
-        assert_eq!(made.exit, Some(0), "{made:?}");
-        assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 3"));
+        migrate_twice(&program, "", "3");
         shop.sql(insert);
-        let drained = program.run(&["relay", "--drain"]);
-        assert_eq!(drained.exit, Some(0), "{layout}: {drained:?}");
-        let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
-        assert_eq!(file.lines().count(), 3, "{layout}");
+        drain_rows(&program, 3);
         let left = format!("SELECT count(*) FROM {layout} WHERE lower(status) NOT IN ('sent', 'published')");
         assert_eq!(shop.number(&left), 0);
-        let reported = status(&program);
-        assert_eq!(
-            (&reported["subscription"], &reported["backlog"]["events"]),
-            (&"orders".into(), &0.into()),
-            "{reported}"
-        );
         let doctor = program.run(&["doctor"]);
         assert!(doctor.stdout.contains(&format!("matches layout {layout}")), "{layout}: {doctor:?}");
         assert_eq!(doctor.stdout.contains("PD-0133"), layout == "outbox", "{doctor:?}");
@@ -70,31 +59,19 @@ fn an_event_is_written_to_the_table_and_one_that_does_not_fit_is_refused() {
         shop.number("SELECT count(*) FROM pg_indexes WHERE indexname = 'idx_outbox_events_aggregate'"),
         1
     );
-    let written = program.run(&[
-        "write",
-        "--type",
-        "order.placed",
-        "--aggregate",
-        "Order:42",
-        "--payload",
-        "{\"a\": 1}",
-    ]);
+    let written = write_order(&program, "{\"a\": 1}");
     assert_eq!(written.exit, Some(0), "{written:?}");
     assert_eq!(
         shop.number("SELECT count(*) FROM outbox_events WHERE aggregate_id = '42' AND status = 'PENDING'"),
         1
     );
-    let refused = program.run(&["write", "--type", "order.placed", "--payload", "{}"]);
-    assert!(refused.exit != Some(0) && refused.stderr.contains("PR-0120"), "{refused:?}");
-    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
-    let line = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
-    let event: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
-    // The id that `write` told is the one that arrives.
-    assert!(written.stdout.contains(event["id"].as_str().unwrap()), "{written:?} {line}");
+    assert_unfit_event_is_refused(&program);
+    drain_rows(&program, 1);
+    assert_printed_id(&written, &delivered(&program));
 }
 
 #[test]
-fn the_flag_makes_a_layout_and_another_than_the_configured_is_refused() {
+fn the_layout_flag_creates_a_layout_and_refuses_one_that_is_not_configured() {
     let Some(shop) = Shop::new() else { return };
     let made = shop.program().run(&["migrate", "up", "--layout", "outbox"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
@@ -104,7 +81,7 @@ fn the_flag_makes_a_layout_and_another_than_the_configured_is_refused() {
 }
 
 #[test]
-fn a_table_that_differs_is_named_and_left_alone() {
+fn a_table_that_differs_is_reported_and_not_modified() {
     let Some(shop) = Shop::new() else { return };
     let program = program(&shop, "outbox_events");
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
@@ -121,7 +98,7 @@ fn a_table_that_differs_is_named_and_left_alone() {
 }
 
 #[test]
-fn rows_that_a_dead_publisher_left_behind_are_told_and_left_alone() {
+fn rows_abandoned_by_a_dead_publisher_are_reported_and_not_modified() {
     let Some(shop) = Shop::new() else { return };
     let program = program(&shop, "outbox_events");
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
@@ -137,7 +114,7 @@ fn rows_that_a_dead_publisher_left_behind_are_told_and_left_alone() {
 }
 
 #[test]
-fn the_doctor_looks_at_the_key_that_the_inbox_of_seed_003_has() {
+fn the_doctor_checks_the_key_of_the_inbox_of_layout_outbox() {
     let Some(shop) = Shop::new() else { return };
     let program = program(&shop, "outbox");
     assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));

@@ -1,4 +1,4 @@
-//! The same program on PostgreSQL: a database of its own for every case, on the one server of the test process.
+//! The same program on PostgreSQL: a new database for every case, on the one server of the test process.
 
 mod checks;
 mod commit;
@@ -41,7 +41,7 @@ impl Shop {
         Some(Self { url: format!("{front}/{name}") })
     }
 
-    /// Its address for somebody else.
+    /// Its address for another user.
     pub(super) fn url_as(&self, user: &str) -> String {
         self.url.replace("postgres@", &format!("{user}@"))
     }
@@ -91,8 +91,7 @@ fn on<T>(url: &str, work: impl AsyncFnOnce(tokio_postgres::Client) -> T) -> T {
     })
 }
 
-/// The private server's folder, with TLS switched on and users who must prove who they are. `None` where the
-/// server is somebody else's.
+/// The folder of the private server, with TLS enabled and users that must authenticate. `None` if the server is not private.
 pub(super) fn secured() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(secure).as_deref()

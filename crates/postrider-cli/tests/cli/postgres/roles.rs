@@ -27,7 +27,7 @@ pub(super) fn program(shop: &Shop, schema: &str, role: &str) -> Program {
 }
 
 #[test]
-fn writer_relay_and_viewer_do_their_work_and_nobody_elses() {
+fn the_writer_relay_and_viewer_roles_allow_their_own_work_and_nothing_else() {
     let Some((shop, schema)) = staffed() else { return };
     let [writer, relay, viewer, inbox] =
         ["writer", "relay", "viewer", "inbox"].map(|role| program(&shop, &schema, role));
@@ -88,7 +88,7 @@ fn writer_relay_and_viewer_do_their_work_and_nobody_elses() {
 }
 
 #[test]
-fn a_program_that_writes_needs_no_more() {
+fn the_writer_role_is_enough_for_a_program_that_writes() {
     let Some((shop, schema)) = staffed() else { return };
     let outbox = Outbox::anonymous().schema(Ident::new(&schema).unwrap());
     let write = async |role: &str| {
@@ -110,7 +110,7 @@ fn a_program_that_writes_needs_no_more() {
 }
 
 #[test]
-fn the_migrator_makes_the_tables_itself() {
+fn the_migrator_role_creates_the_tables() {
     let Some((shop, schema)) = staffed() else { return };
     let role = format!("{schema}_migrator");
     shop.sql(&format!("DROP SCHEMA {schema} CASCADE; CREATE SCHEMA {schema} AUTHORIZATION {role}"));
@@ -124,7 +124,7 @@ fn the_migrator_makes_the_tables_itself() {
 }
 
 #[test]
-fn a_file_has_no_roles() {
+fn sqlite_has_no_roles() {
     let ran = crate::shop::ready().run(&["migrate", "roles"]);
     assert_eq!(ran.exit, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("sqlite:shop.db has no roles"), "{ran:?}");

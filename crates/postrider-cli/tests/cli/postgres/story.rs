@@ -6,36 +6,21 @@ use serde_json::Value;
 
 use super::Shop;
 use crate::shop::{Running, status, until};
+use crate::story::{migrate_twice, start_relay, stop_after, write_four_events};
 
 #[test]
-fn an_event_is_written_delivered_and_seen() {
+fn an_event_is_written_delivered_and_listed() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.program();
-    let made = program.run(&["migrate", "up"]);
-    assert_eq!(made.exit, Some(0), "{made:?}");
     let place = shop.url.replace("postgres@", "***@");
-    assert!(made.stderr.contains(&format!("shop: created the tables in {place}, schema ")), "{made:?}");
-    assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema "));
+    migrate_twice(&program, &format!("shop: created the tables in {place}, schema "), "");
     let reported: Value =
         serde_json::from_str(&program.run(&["migrate", "status", "--json"]).stdout).unwrap();
     assert_eq!(reported[0]["state"], "ready");
 
-    let mut command = program.command(&["relay"]);
-    command.stderr(Stdio::piped());
-    let relay = Running::start(command);
-    until(|| (status(&program)["state"] == "leading").then_some(()));
-    let written = program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42"]);
-    assert_eq!(
-        (written.exit, written.stdout.trim().ends_with(" position=1")),
-        (Some(0), true),
-        "{written:?}"
-    );
-    let lines = "{\"type\":\"a\",\"payload\":1}\n".repeat(3);
-    let written = program.run_with(&["write", "--lines", "--batch", "2"], lines.as_bytes());
-    assert_eq!((written.exit, written.stderr.as_str()), (Some(0), "committed 3 events\n"), "{written:?}");
-
-    until(|| Some(status(&program)).filter(|status| status["floor"] == 4));
-    // A second relay says once that it stands by, and for whom.
+    let relay = start_relay(&program);
+    write_four_events(&program);
+    // A second relay logs once that it is a standby, and which relay leads.
     let mut command =
         program.command(&["relay", "--set", "relay.name=second", "--set", "sink.out.path=b.jsonl"]);
     command.stderr(Stdio::piped());
@@ -50,11 +35,7 @@ fn an_event_is_written_delivered_and_seen() {
     assert!(line.contains(&holder), "{line}");
     drop(second);
 
-    relay.signal("TERM");
-    let (exit, log) = relay.end();
-    assert_eq!(exit, Some(0), "{log}");
-    let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
-    assert_eq!(file.lines().count(), 4);
+    stop_after(&program, relay, 4);
 }
 
 fn relay_stderr(relay: &Running) -> std::io::Result<std::fs::File> {
@@ -62,7 +43,7 @@ fn relay_stderr(relay: &Running) -> std::io::Result<std::fs::File> {
 }
 
 #[test]
-fn a_subscription_is_paused_resumed_and_takes_another_history() {
+fn a_subscription_is_paused_resumed_and_accepts_another_history() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
@@ -75,7 +56,7 @@ fn a_subscription_is_paused_resumed_and_takes_another_history() {
 }
 
 #[test]
-fn printed_migrations_make_the_same_tables_in_another_schema() {
+fn printed_migrations_create_the_same_tables_in_another_schema() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.program().variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", "shop_outbox");
     shop.sql(&program.run(&["migrate", "print"]).stdout);
@@ -85,7 +66,7 @@ fn printed_migrations_make_the_same_tables_in_another_schema() {
 }
 
 #[test]
-fn what_a_new_subscription_leaves_out_is_told() {
+fn events_that_a_new_subscription_skips_are_reported() {
     let Some(shop) = Shop::new() else { return };
     let ran = shop.ready().run(&["relay", "--drain", "--set", "subscription.orders.start=now"]);
     assert!(ran.stderr.contains("events before its start are not delivered to it"), "{ran:?}");

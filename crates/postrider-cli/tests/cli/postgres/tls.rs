@@ -49,7 +49,7 @@ fn refused(ran: &Ran, said: &str) {
 }
 
 #[test]
-fn only_the_right_server_is_talked_to() {
+fn a_server_without_a_trusted_certificate_is_refused() {
     let (Some(shop), Some(folder)) = (Shop::new(), secured()) else { return };
     shop.ready();
     let (right, other) = (folder.join("test-ca.pem"), folder.join("other-ca.pem"));
@@ -72,7 +72,7 @@ fn only_the_right_server_is_talked_to() {
 }
 
 #[test]
-fn a_client_shows_its_certificate() {
+fn a_client_presents_its_certificate() {
     let (Some(shop), Some(folder)) = (Shop::new(), secured()) else { return };
     shop.ready();
     let url = format!("{}?sslmode=verify-full", shop.url_as("certificate_user"));
@@ -87,7 +87,7 @@ fn a_client_shows_its_certificate() {
 }
 
 #[test]
-fn a_server_without_tls_is_refused_where_it_is_demanded() {
+fn a_server_without_tls_is_refused_if_tls_is_required() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = std::thread::spawn(move || {

@@ -10,7 +10,7 @@ fn refused(ran: &Ran, exit: i32, said: &str) {
 }
 
 #[test]
-fn a_database_without_tables_says_how_to_make_them() {
+fn a_database_without_tables_is_reported_with_the_command_that_creates_them() {
     let Some(shop) = Shop::new() else { return };
     for args in [&["relay"][..], &["status"], &["pause", "orders"], &["write", "--type", "a"]] {
         let ran = shop.program().run(args);
@@ -20,7 +20,7 @@ fn a_database_without_tables_says_how_to_make_them() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named() {
+fn an_unreachable_server_is_named() {
     let program = Program::with_config(&config("postgres://127.0.0.1:1/shop"));
     for args in [&["relay", "--fail-fast"][..], &["status"], &["migrate", "up"], &["write", "--type", "a"]] {
         let said = "error[PR-0302]: postgres://127.0.0.1:1/shop: PostgreSQL cannot be reached: \
@@ -36,7 +36,7 @@ fn a_server_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_wrong_login_is_refused_without_waiting() {
+fn a_wrong_login_fails_at_once() {
     let Some(shop) = Shop::new() else { return };
     let said = "PostgreSQL cannot be reached: role \"stranger\" does not exist (SQLSTATE 28000)";
     refused(&Program::with_config(&config(&shop.url_as("stranger"))).run(&["relay"]), 3, said);
@@ -47,7 +47,7 @@ fn a_wrong_login_is_refused_without_waiting() {
 }
 
 #[test]
-fn a_password_is_taken_from_where_it_is_kept_and_told_to_nobody() {
+fn a_password_is_read_from_a_variable_or_file_and_never_printed() {
     let (Some(shop), Some(_)) = (Shop::new(), secured()) else { return };
     shop.ready();
     let url = shop.url_as("password_user");
@@ -81,7 +81,7 @@ fn a_password_is_taken_from_where_it_is_kept_and_told_to_nobody() {
 }
 
 #[test]
-fn an_altered_outbox_is_not_worked_on() {
+fn an_altered_outbox_is_refused() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     shop.sql("ALTER TABLE postrider.events ALTER COLUMN position SET CACHE 10");
@@ -89,7 +89,7 @@ fn an_altered_outbox_is_not_worked_on() {
 }
 
 #[test]
-fn a_database_that_can_only_be_read_is_told_by_who_needs_to_write() {
+fn a_read_only_database_is_reported_by_commands_that_write() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
     let name = shop.url.rsplit_once('/').unwrap().1;

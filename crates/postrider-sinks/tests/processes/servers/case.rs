@@ -44,7 +44,7 @@ pub(crate) trait Shop: Sized {
         &self.books().output
     }
 
-    /// Writes so many transactions, of two events each.
+    /// Writes this many transactions of two events each.
     fn write(&self, transactions: u64) {
         for number in 0..transactions {
             self.books().commit(self.transaction(&[number % KEYS, (number * 7 + 3) % KEYS]));

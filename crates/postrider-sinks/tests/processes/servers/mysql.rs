@@ -1,4 +1,4 @@
-//! The shop on MySQL and MariaDB: a server of its own, on which every relay is a user.
+//! The shop on MySQL and MariaDB: a private server on which every relay has its own user.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -99,7 +99,7 @@ impl<W: Which> Shop for MySqlShop<W> {
         &self.books
     }
 
-    /// Makes the user: in a trigger only the user tells who runs the statement.
+    /// Creates the user: a trigger can identify the relay only by its user.
     fn url_for(&self, relay: &str) -> String {
         let way = if W::KIND == Kind::MariaDb { "FOR" } else { "TO" };
         self.run(&format!(

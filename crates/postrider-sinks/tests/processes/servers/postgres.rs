@@ -1,4 +1,4 @@
-//! The shop on PostgreSQL: a database of its own on the server of the test process.
+//! The shop on PostgreSQL: a new database on the server of the test process.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

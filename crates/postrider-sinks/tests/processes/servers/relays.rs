@@ -12,7 +12,7 @@ const WINDOW: usize = 100;
 const SLOW_FLUSH_MS: u64 = 2_000;
 
 case! {
-    fn a_relay_that_wakes_after_its_lease_changes_nothing(shop) {
+    fn a_relay_that_resumes_after_its_lease_expired_changes_nothing(shop) {
         let old = RelayProcess::start_with(shop.url_for("old"), shop.output(), 60_000, SLOW_FLUSH_MS, WINDOW);
         shop.write(30);
         assert_eq!(shop.wait_until_delivered().lost, 0);
@@ -51,7 +51,7 @@ const LEASE_MS: u64 = 500;
 const KILLS: u64 = 6;
 
 case! {
-    fn any_of_three_relays_may_be_killed_and_the_others_go_on(shop) {
+    fn any_of_three_relays_may_be_killed_and_the_others_continue(shop) {
         let start = |name: String| {
             let relay = RelayProcess::start(shop.url_for(&name), shop.output(), LEASE_MS, WINDOW);
             (name, relay)
@@ -61,7 +61,7 @@ case! {
         for kill in 0..KILLS {
             shop.write(25);
             assert_eq!(shop.wait_until_delivered().lost, 0);
-            // The leader and one that stands by, in turns.
+            // The leader and a standby, alternately.
             let index = relays.iter().position(|(name, _)| shop.is_led_by(name) == (kill % 2 == 0)).unwrap();
             let (name, relay) = relays.remove(index);
             let led = shop.is_led_by(&name);

@@ -29,7 +29,7 @@ impl Tables {
         (self.fresh)().await
     }
 
-    /// Whether rows say that they are being published.
+    /// Whether rows are marked while they are being published.
     pub(super) fn marks(&self) -> bool {
         self.marks
     }

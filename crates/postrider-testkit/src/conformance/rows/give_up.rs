@@ -22,7 +22,7 @@ pub async fn a_row_given_up_is_never_due(tables: &Tables) -> Result<()> {
 }
 
 /// While the owner is at work.
-pub async fn a_row_given_up_and_put_back_is_read_again(tables: &Tables) -> Result<()> {
+pub async fn a_row_given_up_and_reset_is_read_again(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;
     table.put_back(&ids[0]).await?;
@@ -36,8 +36,8 @@ pub async fn a_row_given_up_and_put_back_is_read_again(tables: &Tables) -> Resul
     Ok(())
 }
 
-/// While nobody is.
-pub async fn a_row_given_up_and_put_back_is_read_by_the_next_owner(tables: &Tables) -> Result<()> {
+/// While no other owner exists.
+pub async fn a_row_given_up_and_reset_is_read_by_the_next_owner(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;
     table.put_back(&ids[0]).await?;
@@ -48,7 +48,7 @@ pub async fn a_row_given_up_and_put_back_is_read_by_the_next_owner(tables: &Tabl
 }
 
 /// The event says how many are left.
-pub async fn tries_of_an_earlier_owner_count(tables: &Tables) -> Result<()> {
+pub async fn attempts_of_an_earlier_owner_count(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     assert_eq!(events[0].event.max_attempts, Some(ATTEMPTS_MAX));
     owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;

@@ -12,7 +12,7 @@ use super::stage::{Owner, failed, owned, parked, subscribed};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Undelivered rows stay, however old they are.
-pub async fn what_is_delivered_and_old_is_deleted_and_nothing_else(tables: &Tables) -> Result<()> {
+pub async fn only_old_delivered_rows_are_deleted(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 5).await?;
     owner.store.trace_deliveries();
     owner.deliver(&events[..3]).await?;
@@ -31,7 +31,7 @@ pub async fn what_is_delivered_and_old_is_deleted_and_nothing_else(tables: &Tabl
 }
 
 /// Neither a publisher of others nor a relay without a retention leaves a note.
-pub async fn what_others_delivered_stays_unless_it_is_asked_for(tables: &Tables) -> Result<()> {
+pub async fn rows_delivered_by_other_publishers_stay_unless_configured(tables: &Tables) -> Result<()> {
     if !tables.says_delivered() {
         return Ok(());
     }
@@ -59,7 +59,7 @@ pub async fn what_others_delivered_stays_unless_it_is_asked_for(tables: &Tables)
 }
 
 /// And who works it.
-pub async fn the_overview_tells_what_waits_and_what_is_parked(tables: &Tables) -> Result<()> {
+pub async fn the_overview_counts_waiting_and_parked_rows(tables: &Tables) -> Result<()> {
     let (table, mut owner, _, events) = owned(tables, 4).await?;
     owner.deliver(&events[..1]).await?;
     let rows = vec![parked(&events[1], ParkedState::Retry, 1), parked(&events[2], ParkedState::Dead, 1)];

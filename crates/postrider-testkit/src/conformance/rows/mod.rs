@@ -49,15 +49,15 @@ pub enum Refusing {
     InSilence,
 }
 
-/// A table to run the suite on, and the things the suite does to it that no store does.
+/// A table to run the suite on, and the changes that the suite makes besides those of the store.
 pub trait RowsUnderTest: Sized + Send + Sync {
-    /// Whether rows say that they are being published.
+    /// Whether rows are marked while they are being published.
     const MARKS: bool;
 
-    /// Whether a row says itself that it was delivered. Where it cannot, only a note of ours does.
+    /// Whether the row itself records that it was delivered. Otherwise only Postrider's note does.
     const SAYS_DELIVERED: bool = true;
 
-    /// Whether this machine has what the suite needs; if not, every case passes unheard.
+    /// Whether this machine has what the suite needs; if not, every case passes without running.
     fn is_available() -> bool {
         true
     }
@@ -68,31 +68,31 @@ pub trait RowsUnderTest: Sized + Send + Sync {
     /// Opens the table once more, as another process would, with [`ATTEMPTS_MAX`].
     fn open(&self) -> impl Future<Output = Result<Arc<dyn Store>>> + Send;
 
-    /// Writes rows of one key in one transaction, a statement each, as somebody who does not know Postrider would.
-    /// Answers their ids as text.
+    /// Writes rows of one key in one transaction, a statement each, as a program that does not know Postrider would.
+    /// Returns their ids as text.
     fn write(&self, key: &str, rows: usize) -> impl Future<Output = Result<Vec<String>>> + Send;
 
-    /// What a row says, and how many tries it counts; `None` if it is gone.
+    /// The state and attempts of a row; `None` if it does not exist.
     fn row(&self, id: &str) -> impl Future<Output = Result<Option<(RowState, u32)>>> + Send;
 
     /// Makes a row due again, as an operator would.
     fn put_back(&self, id: &str) -> impl Future<Output = Result<()>> + Send;
 
-    /// Marks a row as delivered, as somebody else's publisher would.
+    /// Marks a row as delivered, as another publisher would.
     fn deliver_elsewhere(&self, id: &str) -> impl Future<Output = Result<()>> + Send;
 
-    /// Makes the table refuse every UPDATE of these rows from now on. Answers whether it can.
+    /// Makes the table refuse every UPDATE of these rows from now on. Returns whether it can.
     fn refuse(&self, ids: &[&str], how: Refusing) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Makes the table refuse to have these rows wait again once they are marked. Answers whether it can.
+    /// Makes the table refuse to set these rows back to waiting once they are marked. Returns whether it can.
     fn refuse_waiting(&self, _ids: &[&str]) -> impl Future<Output = Result<bool>> + Send {
         std::future::ready(Ok(false))
     }
 
-    /// Makes a row count as many tries as its column can hold. Answers whether there is such a column.
+    /// Sets the attempts of a row to the maximum of the column. Returns whether there is such a column.
     fn count_to_the_end(&self, id: &str) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Makes the lease's time run out.
+    /// Makes the lease expire.
     fn expire_lease(&self) -> impl Future<Output = Result<()>> + Send;
 
     /// Makes every row two days older in all its times.

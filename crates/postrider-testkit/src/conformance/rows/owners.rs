@@ -8,7 +8,7 @@ use super::stage::{NAME, Owner, PLENTY, failed, lease, owned, state};
 use super::{RowState, Tables};
 
 /// With no attempt counted.
-pub async fn a_released_lease_gives_its_rows_back(tables: &Tables) -> Result<()> {
+pub async fn releasing_a_lease_releases_its_rows(tables: &Tables) -> Result<()> {
     let (table, owner, ids, _) = owned(tables, 3).await?;
     owner.store.release(NAME, owner.loaded.epoch, true).await?;
     for id in &ids {
@@ -83,7 +83,7 @@ pub async fn rows_on_trial_are_remembered_and_read_first(tables: &Tables) -> Res
     Ok(())
 }
 
-/// Or nobody could tell a duplicate.
+/// Otherwise a consumer could not detect a duplicate.
 pub async fn an_event_has_the_same_id_at_every_delivery(tables: &Tables) -> Result<()> {
     let (table, _owner, _, events) = owned(tables, 2).await?;
     let mut next = Owner::successor(&*table, "second").await?;

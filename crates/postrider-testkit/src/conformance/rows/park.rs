@@ -7,7 +7,7 @@ use super::stage::{Owner, failed, later, owned, parked, state};
 use super::{RowState, Tables};
 
 /// The next owner knows when, why, and of which key it is.
-pub async fn a_failed_try_is_counted_and_waits_for_its_time(tables: &Tables) -> Result<()> {
+pub async fn a_failed_attempt_is_counted_and_waits_for_its_retry_time(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
     assert_eq!(state(&*table, &ids[0]).await?, (RowState::Retry, 1));
@@ -58,14 +58,14 @@ pub async fn a_row_behind_another_is_untouched(tables: &Tables) -> Result<()> {
     let mut next = Owner::successor(&*table, "second").await?;
     assert_eq!(next.loaded.parked.len(), 1);
     let behind = next.read().await?;
-    assert_eq!(behind.len(), 1, "the next owner reads it anew, behind the first");
+    assert_eq!(behind.len(), 1, "the next owner reads it again, behind the first");
     assert!(behind[0].position > next.loaded.parked[0].position);
     assert_eq!(behind[0].event.ordering_key().as_deref(), next.loaded.parked[0].key.as_deref());
     Ok(())
 }
 
 /// "Destination down" is no fault of the row.
-pub async fn a_row_whose_destination_is_down_burns_no_attempt(tables: &Tables) -> Result<()> {
+pub async fn a_row_whose_destination_is_down_counts_no_attempt(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Held, 0)]).await?;
     assert_eq!(state(&*table, &ids[0]).await?, (RowState::Waiting, 0));
@@ -80,7 +80,9 @@ pub async fn a_row_whose_destination_is_down_burns_no_attempt(tables: &Tables) -
 }
 
 /// It is done with, and stays as they left it.
-pub async fn a_waiting_row_that_somebody_else_delivered_is_taken(tables: &Tables) -> Result<()> {
+pub async fn a_waiting_row_delivered_by_another_publisher_is_reported_as_taken(
+    tables: &Tables,
+) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
     table.deliver_elsewhere(&ids[0]).await?;
@@ -94,10 +96,8 @@ pub async fn a_waiting_row_that_somebody_else_delivered_is_taken(tables: &Tables
     Ok(())
 }
 
-/// Whatever it waits for next: its note alone tells, and the table must not say otherwise.
-pub async fn a_row_that_was_unrouted_is_not_lost_when_it_waits_for_something_else(
-    tables: &Tables,
-) -> Result<()> {
+/// Whatever it waits for next: only its note records it, and the table must not contradict it.
+pub async fn an_unrouted_row_is_not_lost_when_it_waits_for_another_reason(tables: &Tables) -> Result<()> {
     for waits in [ParkedState::Held, ParkedState::Retry] {
         let (table, mut owner, ids, events) = owned(tables, 1).await?;
         owner.park(vec![parked(&events[0], ParkedState::Unrouted, 0)]).await?;
@@ -121,7 +121,11 @@ pub async fn a_row_that_was_unrouted_is_not_lost_when_it_waits_for_something_els
 pub async fn an_unrouted_row_comes_back_with_the_next_owner(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Unrouted, 0)]).await?;
-    assert_eq!(state(&*table, &ids[0]).await?.0, RowState::GivenUp, "others see that nobody will try it");
+    assert_eq!(
+        state(&*table, &ids[0]).await?.0,
+        RowState::GivenUp,
+        "other programs see that it will not be tried"
+    );
     let next = Owner::successor(&*table, "second").await?;
     let position = next.loaded.parked[0].position;
     assert_eq!(next.loaded.parked[0].state, ParkedState::Unrouted);

@@ -14,7 +14,9 @@ pub async fn a_delivered_row_that_cannot_be_updated_delays_no_other_and_is_not_r
 }
 
 /// By a trigger that leaves the row as it is and reports nothing.
-pub async fn a_delivered_row_that_silently_stays_as_it_is_is_not_read_again(tables: &Tables) -> Result<()> {
+pub async fn a_delivered_row_whose_update_is_silently_ignored_is_not_read_again(
+    tables: &Tables,
+) -> Result<()> {
     delivered(tables, Refusing::InSilence, 40, &[7]).await
 }
 
@@ -81,7 +83,7 @@ pub async fn a_row_that_is_given_up_and_cannot_be_updated_is_not_read_again(tabl
 }
 
 /// Where rows are marked before they are published, such a row is not published; else it is, once.
-pub async fn a_row_that_cannot_be_updated_from_the_begin_is_parked(tables: &Tables) -> Result<()> {
+pub async fn a_row_that_cannot_be_updated_from_the_start_is_parked(tables: &Tables) -> Result<()> {
     let (table, store) = subscribed(tables).await?;
     let ids = table.write("k", 20).await?;
     if !table.refuse(&[&ids[3]], Refusing::WithAnError).await? {
@@ -111,7 +113,7 @@ pub async fn a_row_that_cannot_be_updated_from_the_begin_is_parked(tables: &Tabl
 }
 
 /// It stays there: a row is delivered however often it was tried.
-pub async fn a_count_of_tries_at_the_end_of_its_column_stays_there(tables: &Tables) -> Result<()> {
+pub async fn an_attempt_count_at_the_maximum_of_its_column_stays_there(tables: &Tables) -> Result<()> {
     let (table, store) = subscribed(tables).await?;
     let ids = table.write("k", 3).await?;
     if !table.count_to_the_end(&ids[1]).await? {
@@ -120,7 +122,7 @@ pub async fn a_count_of_tries_at_the_end_of_its_column_stays_there(tables: &Tabl
     let mut owner = Owner::new(store, "first").await?;
     let events = owner.read().await?;
     assert_eq!(events.len(), 3);
-    // A row that was changed may stand elsewhere in the order.
+    // A changed row may have another place in the order.
     let (first, others): (Vec<_>, Vec<_>) =
         events.into_iter().partition(|event| event.event.payload.as_ref() == b"{\"n\": 0}");
     owner.deliver(&others).await?;
@@ -131,9 +133,7 @@ pub async fn a_count_of_tries_at_the_end_of_its_column_stays_there(tables: &Tabl
 }
 
 /// Where rows are marked: they are delivered under the mark of the owner that died.
-pub async fn rows_of_a_dead_owner_that_cannot_be_given_back_are_delivered_all_the_same(
-    tables: &Tables,
-) -> Result<()> {
+pub async fn rows_of_a_dead_owner_that_cannot_be_released_are_still_delivered(tables: &Tables) -> Result<()> {
     let (table, owner, ids, _) = owned(tables, 5).await?;
     if !tables.marks() || !table.refuse_waiting(&[&ids[1], &ids[3]]).await? {
         return Ok(());

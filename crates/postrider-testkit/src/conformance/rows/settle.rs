@@ -57,7 +57,7 @@ pub async fn a_page_keeps_to_its_budget(tables: &Tables) -> Result<()> {
 }
 
 /// With its count and its time; where there is no word for it the row is as it was.
-pub async fn a_claimed_row_says_so_where_it_can(tables: &Tables) -> Result<()> {
+pub async fn a_claimed_row_is_marked_if_the_layout_has_a_mark(tables: &Tables) -> Result<()> {
     let (table, _owner, ids, _) = owned(tables, 1).await?;
     let expected = if tables.marks() { (RowState::InFlight, 1) } else { (RowState::Waiting, 0) };
     assert_eq!(state(&*table, &ids[0]).await?, expected);
@@ -65,7 +65,7 @@ pub async fn a_claimed_row_says_so_where_it_can(tables: &Tables) -> Result<()> {
 }
 
 /// Not by this owner, nor by the next.
-pub async fn what_is_done_is_marked_and_never_read_again(tables: &Tables) -> Result<()> {
+pub async fn delivered_rows_are_marked_and_never_read_again(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 3).await?;
     owner.deliver(&events[..2]).await?;
     for (id, expected) in ids.iter().zip([true, true, false]) {
@@ -124,7 +124,7 @@ pub async fn a_fenced_settlement_changes_no_row(tables: &Tables) -> Result<()> {
 }
 
 /// Its mark is theirs.
-pub async fn a_row_that_somebody_else_delivered_is_left_alone(tables: &Tables) -> Result<()> {
+pub async fn a_row_delivered_by_another_publisher_is_not_modified(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 2).await?;
     table.deliver_elsewhere(&ids[0]).await?;
     let row = parked(&events[0], ParkedState::Dead, 1);

@@ -1,4 +1,4 @@
-//! What the cases set up and look at again and again.
+//! What the cases set up and check repeatedly.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -160,7 +160,7 @@ pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T>) -> Result<Error> {
     }
 }
 
-/// A case that failed where no assertion can say so.
+/// A case that failed outside an assertion.
 pub(super) fn failed(what: impl Into<String>) -> Error {
     Error::new(Code::StoreFailed, what).with_hint("the store does not conform; see the case's source")
 }

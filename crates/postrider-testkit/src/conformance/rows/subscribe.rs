@@ -7,7 +7,7 @@ use super::Tables;
 use super::stage::{NAME, lease, refused, subscribed};
 
 /// A second is refused; the first keeps what it has.
-pub async fn one_subscription_is_all_a_table_has(tables: &Tables) -> Result<()> {
+pub async fn a_table_has_only_one_subscription(tables: &Tables) -> Result<()> {
     let (_table, store) = subscribed(tables).await?;
     assert!(!store.subscribe(NAME, Start::Beginning).await?, "it is there");
     let error = refused(store.subscribe("audit", Start::Beginning).await)?;
@@ -17,7 +17,7 @@ pub async fn one_subscription_is_all_a_table_has(tables: &Tables) -> Result<()> 
 }
 
 /// A row has no place to say "not for me".
-pub async fn a_start_that_leaves_due_rows_out_is_refused(tables: &Tables) -> Result<()> {
+pub async fn a_start_that_skips_due_rows_is_refused(tables: &Tables) -> Result<()> {
     let table = tables.fresh().await?;
     let store = table.open().await?;
     table.write("k", 1).await?;

@@ -25,7 +25,7 @@ pub async fn acknowledged_means_readable<S: SinkUnderTest>() {
     assert_seen(&world, &messages).await;
 }
 
-/// Outcomes stand in the order of the messages, also when one of them is refused.
+/// Outcomes are in the order of the messages, even if one of them is refused.
 pub async fn each_message_has_one_outcome_in_the_batchs_order<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let mut messages: Vec<Message> = KEYS.iter().map(|key| message(key, 0)).collect();
@@ -173,7 +173,7 @@ pub async fn after_a_refused_message_no_later_one_of_its_key_is_seen<S: SinkUnde
 }
 
 /// While the destination is down nothing is acknowledged and no message is blamed; afterwards all goes on.
-pub async fn an_outage_is_nobodys_fault_and_passes<S: SinkUnderTest>() {
+pub async fn an_outage_counts_against_no_message_and_delivery_resumes<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let sink = world.sink();
     let per_batch = if sink.capabilities().prefix_safe { 10 } else { 1 };
@@ -194,10 +194,10 @@ pub async fn an_outage_is_nobodys_fault_and_passes<S: SinkUnderTest>() {
     let mut expected = bodies_of(&before);
     expected.extend(bodies_of(&during));
     if outcomes.iter().any(|o| matches!(o, Outcome::Ambiguous(_))) {
-        // A possible duplicate may be one; the last of each message stands in order.
+        // A possible duplicate is allowed; the last copy of each message is in order.
         assert!(bodies(&seen).ends_with(&bodies_of(&during)), "{seen:?}");
     } else {
-        // Half a message of the outage may have been left behind, but never one that looks whole.
+        // An incomplete message of the outage may remain, but never one that appears complete.
         let whole: Vec<Bytes> = bodies(&seen).into_iter().filter(|body| expected.contains(body)).collect();
         assert_eq!(whole, expected);
     }

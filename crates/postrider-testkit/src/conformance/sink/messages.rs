@@ -1,4 +1,4 @@
-//! Messages to publish, each with a body that tells its key and number.
+//! Messages to publish, each with its key and number in the body.
 
 use std::ops::Range;
 use std::sync::Arc;

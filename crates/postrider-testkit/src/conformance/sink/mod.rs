@@ -21,7 +21,7 @@ use postrider::{BoxFuture, Headers};
 
 /// A sink and the world around it.
 pub trait SinkUnderTest: Send + Sync + Sized + 'static {
-    /// A sink with an empty destination of its own.
+    /// A sink with a new, empty destination.
     fn fresh() -> impl Future<Output = Self> + Send;
 
     /// The sink.
@@ -104,7 +104,7 @@ macro_rules! sink_conformance {
             batches_at_the_same_time_do_not_mix
             a_dropped_future_leaves_the_sink_usable
             after_a_refused_message_no_later_one_of_its_key_is_seen
-            an_outage_is_nobodys_fault_and_passes
+            an_outage_counts_against_no_message_and_delivery_resumes
         }
     };
     (@cases $under_test:ty; $($case:ident)+) => {

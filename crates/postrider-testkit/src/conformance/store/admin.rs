@@ -8,7 +8,7 @@ use super::Databases;
 use super::stage::{NAME, events, granted, held, lease, set_of, settlement, subscribed, unread};
 
 /// And so is its end.
-pub async fn a_pause_is_told_at_the_next_renewal_and_load(databases: &Databases) -> Result<()> {
+pub async fn a_pause_is_reported_by_the_next_renewal_and_load(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     assert_eq!(owner.paused, None);
@@ -22,7 +22,7 @@ pub async fn a_pause_is_told_at_the_next_renewal_and_load(databases: &Databases)
     Ok(())
 }
 
-/// To nobody, with the reason.
+/// To no holder; the reason is returned.
 pub async fn a_halted_subscription_is_not_granted(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
@@ -35,7 +35,7 @@ pub async fn a_halted_subscription_is_not_granted(databases: &Databases) -> Resu
 }
 
 /// A zombie must not stop what a healthy owner carries on, nor can its pause outlive its right.
-pub async fn who_lost_the_lease_can_neither_halt_nor_pause(databases: &Databases) -> Result<()> {
+pub async fn an_owner_that_lost_its_lease_can_neither_halt_nor_pause(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let zombie = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;
@@ -61,7 +61,7 @@ pub async fn an_owner_from_before_a_restore_can_halt(databases: &Databases) -> R
 }
 
 /// From the beginning, or from now.
-pub async fn accepting_the_history_starts_again_where_told(databases: &Databases) -> Result<()> {
+pub async fn accepting_the_history_restarts_at_the_chosen_position(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(2)).await?;
     let owner = granted(&store, "reader").await?;
@@ -78,9 +78,7 @@ pub async fn accepting_the_history_starts_again_where_told(databases: &Databases
 }
 
 /// What is parked above the new beginning is read again; a pause is the operator's and stays.
-pub async fn accepting_the_history_forgets_what_is_parked_above_its_start(
-    databases: &Databases,
-) -> Result<()> {
+pub async fn accepting_the_history_discards_parked_rows_above_its_start(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     let owner = granted(&store, "a").await?;
@@ -104,8 +102,8 @@ pub async fn accepting_the_history_forgets_what_is_parked_above_its_start(
     Ok(())
 }
 
-/// The parked events are gone with the old history. Theirs must not be taken for others that stand there now.
-pub async fn accepting_the_history_forgets_rows_whose_position_another_event_has(
+/// The parked events belonged to the old history. They must not be mistaken for events that have their positions now.
+pub async fn accepting_the_history_discards_parked_rows_whose_position_belongs_to_another_event(
     databases: &Databases,
 ) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
@@ -137,7 +135,7 @@ pub async fn accepting_the_history_forgets_rows_whose_position_another_event_has
 }
 
 /// It knows another history; its progress must not replace the operator's answer.
-pub async fn accepting_the_history_fences_the_owner_before(databases: &Databases) -> Result<()> {
+pub async fn accepting_the_history_fences_the_previous_owner(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(2)).await?;
     let owner = granted(&store, "a").await?;

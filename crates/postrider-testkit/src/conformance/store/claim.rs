@@ -23,12 +23,11 @@ pub async fn every_event_is_read_once_and_in_order(databases: &Databases) -> Res
     Ok(())
 }
 
-/// And says whether more is waiting.
-pub async fn a_page_keeps_to_the_number_of_events(databases: &Databases) -> Result<()> {
+/// Five events are read in pages of two.
+async fn two_events_per_page(databases: &Databases, events: Vec<Event>, budget: Budget) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
-    let written = under_test.write(events(5)).await?;
+    let written = under_test.write(events).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
-    let budget = Budget { events_max: 2, ..PLENTY };
     for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
         let page = page(&mut claimer, budget).await?;
         assert_eq!(positions(&page.events), expected);
@@ -37,18 +36,15 @@ pub async fn a_page_keeps_to_the_number_of_events(databases: &Databases) -> Resu
     Ok(())
 }
 
+/// And reports whether more is waiting.
+pub async fn a_page_keeps_to_the_number_of_events(databases: &Databases) -> Result<()> {
+    two_events_per_page(databases, events(5), Budget { events_max: 2, ..PLENTY }).await
+}
+
 /// All columns are counted; what would go over is left for the next page.
 pub async fn a_page_keeps_to_the_number_of_bytes(databases: &Databases) -> Result<()> {
-    let (under_test, store) = subscribed(databases).await?;
-    let written = under_test.write((0..5).map(|_| Event::new("seven..", "123")).collect()).await?;
-    let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
-    let budget = Budget { bytes_max: 20, ..PLENTY };
-    for (expected, more) in [(&written[0..2], true), (&written[2..4], true), (&written[4..], false)] {
-        let page = page(&mut claimer, budget).await?;
-        assert_eq!(positions(&page.events), expected);
-        assert_eq!((page.more_at_once, page.has_unread), (more, more));
-    }
-    Ok(())
+    let events = (0..5).map(|_| Event::new("seven..", "123")).collect();
+    two_events_per_page(databases, events, Budget { bytes_max: 20, ..PLENTY }).await
 }
 
 /// A budget never stops the outbox.
@@ -79,7 +75,7 @@ pub async fn an_idle_outbox_gives_empty_pages(databases: &Databases) -> Result<(
 }
 
 /// The gaps between done ranges first, then the tail; through small pages too.
-pub async fn after_a_load_exactly_what_is_not_done_is_read(databases: &Databases) -> Result<()> {
+pub async fn after_a_load_exactly_the_remaining_events_are_read(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(9)).await?;
     let owner = granted(&store, "a").await?;
@@ -122,8 +118,8 @@ pub async fn a_position_with_an_event_is_never_reported_dead(databases: &Databas
     Ok(())
 }
 
-/// Nothing comes after it: no number may be counted beyond it, and nobody looks for more.
-pub async fn the_last_position_there_can_be_is_read_once_like_any_other(databases: &Databases) -> Result<()> {
+/// Nothing comes after it: no position is counted beyond it, and no more is read.
+pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
     under_test.skip_to(Position::LAST.previous()).await?;
@@ -156,8 +152,8 @@ pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()
     Ok(())
 }
 
-/// It is neither skipped nor dead, and whoever asks for it again is told that it is gone.
-pub async fn a_row_no_event_can_be_made_of_is_named_once_and_stops_nobody(
+/// It is neither skipped nor dead, and fetching it again reports it as missing.
+pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_other(
     databases: &Databases,
 ) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
@@ -239,8 +235,8 @@ pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databas
     Ok(())
 }
 
-/// It is parked as dead by whoever is told; all others are read.
-pub async fn an_event_beyond_the_limits_is_named_and_stops_nobody(databases: &Databases) -> Result<()> {
+/// The relay parks it as dead; all others are read.
+pub async fn an_event_beyond_the_limits_is_reported_and_stops_no_other(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     under_test.widen(written[1], 5 * 1024 * 1024).await?;
@@ -261,7 +257,7 @@ pub async fn an_event_beyond_the_limits_is_named_and_stops_nobody(databases: &Da
 }
 
 /// In the order asked; what is gone is named.
-pub async fn fetch_reads_again_and_says_what_is_gone(databases: &Databases) -> Result<()> {
+pub async fn fetch_reads_again_and_reports_missing_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(4)).await?;
     let read = drain(&mut store.claimer(&Progress::default())).await?;

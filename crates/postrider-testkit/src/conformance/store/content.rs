@@ -37,7 +37,7 @@ pub async fn every_field_comes_back_as_it_was_written(databases: &Databases) -> 
 }
 
 /// No field is filled in that was left out.
-pub async fn an_event_with_nothing_but_a_type_comes_back(databases: &Databases) -> Result<()> {
+pub async fn an_event_with_only_a_type_comes_back(databases: &Databases) -> Result<()> {
     come_back(databases, vec![Event::new("bare", "")]).await
 }
 

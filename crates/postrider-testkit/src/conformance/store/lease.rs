@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::Databases;
 use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
-/// The holder and the time that is left are told to the one who has to wait.
+/// The waiting process learns the holder and the remaining time.
 pub async fn a_free_lease_is_granted_and_a_held_one_is_not(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     granted(&store, "a").await?;
@@ -46,8 +46,8 @@ pub async fn the_same_holder_gets_its_lease_again_with_a_new_epoch(databases: &D
     Ok(())
 }
 
-/// An expired lease that nobody took can still be renewed; one that somebody took cannot.
-pub async fn renewing_prolongs_until_somebody_takes_over(databases: &Databases) -> Result<()> {
+/// An expired lease without a takeover can still be renewed; one that was taken over cannot.
+pub async fn renewing_extends_the_lease_until_a_takeover(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;
@@ -86,7 +86,7 @@ pub async fn releasing_a_lost_lease_frees_nothing(databases: &Databases) -> Resu
 pub async fn only_a_clean_release_counts_as_clean(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
-    assert!(first.clean, "nobody was here before");
+    assert!(first.clean, "there was no owner before");
     store.release(NAME, first.epoch, true).await?;
     let second = granted(&store, "a").await?;
     assert!(second.clean);
@@ -98,7 +98,7 @@ pub async fn only_a_clean_release_counts_as_clean(databases: &Databases) -> Resu
 }
 
 /// Many relays share an outbox's subscriptions.
-pub async fn leases_of_different_subscriptions_do_not_meet(databases: &Databases) -> Result<()> {
+pub async fn leases_of_different_subscriptions_are_independent(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     store.subscribe("search", Start::Beginning).await?;
     granted(&store, "a").await?;
@@ -114,7 +114,7 @@ async fn is_held(store: &Arc<dyn Store>, asking: &str) -> Result<bool> {
 
 /// Renews a lease while a report cannot be written, for a database on which the caller sees to that; `is_waiting` tells that
 /// the report waits. Answers the report, which is still to come.
-pub async fn a_renewal_waits_for_no_report(
+pub async fn a_renewal_does_not_wait_for_a_report(
     store: Arc<dyn Store>,
     is_waiting: impl AsyncFn() -> Result<bool>,
 ) -> Result<JoinHandle<Result<()>>> {

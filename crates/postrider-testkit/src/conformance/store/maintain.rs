@@ -58,8 +58,8 @@ async fn left(store: &Arc<dyn Store>) -> Result<Vec<Position>> {
     Ok(positions(&drain(&mut store.claimer(&Progress::default())).await?))
 }
 
-/// The last one seen stays: by it a changed history is told.
-pub async fn what_is_delivered_and_old_is_deleted(databases: &Databases) -> Result<()> {
+/// The last one seen stays: it serves to detect a changed history.
+pub async fn old_delivered_events_are_deleted(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 5, 4, &[]).await?;
     let purged = store.purge(PURGE).await?;
@@ -75,8 +75,8 @@ pub async fn what_is_delivered_and_old_is_deleted(databases: &Databases) -> Resu
     Ok(())
 }
 
-/// One short transaction deletes so many at most, and says whether there are more.
-pub async fn deleting_keeps_to_its_batch(databases: &Databases) -> Result<()> {
+/// One short transaction deletes at most this many, and reports whether there are more.
+pub async fn deletion_respects_its_batch_size(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 6, 5, &[]).await?;
     let mut after = Position::ZERO;
@@ -90,7 +90,7 @@ pub async fn deleting_keeps_to_its_batch(databases: &Databases) -> Result<()> {
 }
 
 /// And all after it: times have no index, positions have.
-pub async fn a_young_event_ends_the_deleting(databases: &Databases) -> Result<()> {
+pub async fn a_recent_event_ends_the_deletion(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(old(2)).await?;
     let now = store.overview(0).await?.now;
@@ -103,7 +103,7 @@ pub async fn a_young_event_ends_the_deleting(databases: &Databases) -> Result<()
 }
 
 /// Whatever its state, of whichever subscription.
-pub async fn what_is_parked_stays(databases: &Databases) -> Result<()> {
+pub async fn parked_events_are_not_deleted(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let parked: Vec<usize> = (0..ParkedState::ALL.len()).collect();
     let count = parked.len();
@@ -139,7 +139,7 @@ pub async fn a_halted_subscription_holds_everything_back(databases: &Databases) 
     let held = RetentionHold { subscription: NAME.to_owned(), floor: Position::ZERO, oldest: OLD };
     assert_eq!(store.purge(PURGE).await?, Purged { held: Some(held.clone()), ..Purged::default() });
     assert_eq!(left(&store).await?, written);
-    // Whoever asks is told the same, whatever the others have done.
+    // Every caller gets the same answer, whatever the others have done.
     store.subscribe("other", Start::Now).await?;
     assert_eq!(store.overview(0).await?.held_back(PURGE.older_than), Some(held));
     Ok(())
@@ -156,7 +156,7 @@ pub async fn without_a_subscription_nothing_is_deleted(databases: &Databases) ->
 }
 
 /// Whichever comes first, a subscription from the beginning gets all that was there when it was created.
-pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on(
+pub async fn a_subscription_created_during_deletion_loses_none_of_its_events(
     databases: &Databases,
 ) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
@@ -184,7 +184,7 @@ pub async fn a_subscription_created_meanwhile_loses_nothing_it_counted_on(
 }
 
 /// A subscription that is moved back to the beginning holds back what is left.
-pub async fn a_subscription_moved_back_keeps_what_is_left(databases: &Databases) -> Result<()> {
+pub async fn a_subscription_moved_back_keeps_the_remaining_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 4, 3, &[]).await?;
     assert_eq!(store.purge(Purge { events_max: 2, ..PURGE }).await?.deleted, 2);
@@ -196,7 +196,7 @@ pub async fn a_subscription_moved_back_keeps_what_is_left(databases: &Databases)
 
 /// What is gone can come no more: whoever begins after it has nothing to look for there, and holds nobody back,
 /// whether a relay serves it or not.
-pub async fn a_subscription_that_begins_after_what_was_deleted_holds_nothing_back(
+pub async fn a_subscription_that_starts_after_the_deleted_events_holds_nothing_back(
     databases: &Databases,
 ) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;

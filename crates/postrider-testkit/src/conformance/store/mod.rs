@@ -1,7 +1,7 @@
 //! What every [`Store`] must do, whatever its database.
 //!
 //! Implement [`StoreUnderTest`] and call [`store_conformance!`](crate::store_conformance): each case becomes
-//! a test of its own. A case starts from an empty outbox, so cases run side by side.
+//! its own test. A case starts from an empty outbox, so cases run side by side.
 
 pub mod admin;
 pub mod claim;
@@ -31,10 +31,10 @@ pub trait StoreUnderTest: Sized + Send + Sync {
     /// The state of the outbox at some time, or how to get back to it.
     type Backup: Send;
 
-    /// The column of `docs/src/databases.md` that tells which cases are run on it; `None`: it has none.
+    /// The column of `docs/src/databases.md` that lists the cases that run on it; `None` if it has none.
     const DATABASE: Option<&'static str> = None;
 
-    /// Whether this machine has what the suite needs; if not, every case passes unheard.
+    /// Whether this machine has what the suite needs; if not, every case passes without running.
     fn is_available() -> bool {
         true
     }
@@ -71,7 +71,7 @@ pub trait StoreUnderTest: Sized + Send + Sync {
         async { Err(stage::failed("this outbox cannot skip positions")) }
     }
 
-    /// Gives a committed event a header of so many bytes, as a writer with SQL of its own can.
+    /// Gives a committed event a header of this many bytes, as a writer with plain SQL can.
     fn widen(&self, _position: Position, _bytes: usize) -> impl Future<Output = Result<()>> + Send {
         async { Err(stage::failed("this outbox cannot widen an event")) }
     }
@@ -86,7 +86,7 @@ pub trait StoreUnderTest: Sized + Send + Sync {
         async { Err(stage::failed("this outbox has no parked rows")) }
     }
 
-    /// Makes the lease's time run out.
+    /// Makes the lease expire.
     fn expire_lease(&self, subscription: &str) -> impl Future<Output = Result<()>> + Send;
 }
 

@@ -23,8 +23,8 @@ async fn only(store: &dyn Store, backlog_max: u64) -> Result<(Overview, Subscrip
     }
 }
 
-/// Those that nobody has read, and those around which others are done.
-pub async fn what_is_not_done_is_the_backlog(databases: &Databases) -> Result<()> {
+/// Events that were not read, and those between others that are done.
+pub async fn the_backlog_is_every_event_that_is_not_done(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let (overview, before) = only(&*store, PLENTY).await?;
     assert_eq!((overview.last, overview.newest), (Position::ZERO, None));
@@ -63,8 +63,8 @@ pub async fn counting_stops_at_its_limit(databases: &Databases) -> Result<()> {
     Ok(())
 }
 
-/// Until it is given up; an expired one is told as such.
-pub async fn the_owner_is_told_with_the_end_of_its_lease(databases: &Databases) -> Result<()> {
+/// Until it is released; an expired one is reported as such.
+pub async fn the_overview_contains_the_owner_and_the_end_of_its_lease(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let (overview, idle) = only(&*store, PLENTY).await?;
     assert_eq!((idle.lease.clone(), idle.clean, idle.leader(overview.now)), (None, true, None));
@@ -86,7 +86,7 @@ pub async fn the_owner_is_told_with_the_end_of_its_lease(databases: &Databases) 
 }
 
 /// With their reasons.
-pub async fn pauses_and_halts_are_told(databases: &Databases) -> Result<()> {
+pub async fn the_overview_contains_pauses_and_halts(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     store.pause(NAME, Some("maintenance")).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
@@ -131,8 +131,8 @@ pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
     Ok(())
 }
 
-/// Relays that serve or stand by are told as long as their reports hold, with the destinations that are down.
-pub async fn relays_are_told_while_their_reports_hold(databases: &Databases) -> Result<()> {
+/// Leading and standby relays are listed as long as their reports are valid, with the destinations that are down.
+pub async fn the_overview_lists_relays_while_their_reports_are_valid(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let down = vec![DestinationDown {
         destination: "https://example.org/a".to_owned(),
@@ -154,16 +154,16 @@ pub async fn relays_are_told_while_their_reports_hold(databases: &Databases) -> 
     store.report(report("c", RelayRole::StandingBy, Duration::ZERO, &[])).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
     let reported: Vec<_> = overview.relays.iter().map(|of| (of.relay.as_str(), of.leading)).collect();
-    assert_eq!(reported, [("a", true), ("b", false)], "a report that ran out is not told");
+    assert_eq!(reported, [("a", true), ("b", false)], "an expired report is not listed");
     assert_eq!(overview.relays[0].down, down);
     store.report(report("b", RelayRole::Gone, long, &[])).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
-    assert_eq!(overview.relays.len(), 1, "who stopped is not told");
+    assert_eq!(overview.relays.len(), 1, "a stopped relay is not listed");
     Ok(())
 }
 
 /// Neither the owner nor the events notice.
-pub async fn looking_changes_nothing(databases: &Databases) -> Result<()> {
+pub async fn reading_the_overview_changes_nothing(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(2)).await?;
     let owner = granted(&store, "reader").await?;

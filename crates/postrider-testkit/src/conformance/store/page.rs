@@ -1,6 +1,6 @@
 //! The table of `docs/src/databases.md`: which case is run on which database.
 //!
-//! Nobody types it. Every database that runs the suite compares its column with the cases it runs, and writes it
+//! It is generated: every database that runs the suite compares its column with the cases it runs, and writes it
 //! with `UPDATE_DOCS=1`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,11 +11,11 @@ use std::sync::{Mutex, PoisonError};
 /// The columns.
 const DATABASES: [&str; 4] = ["SQLite", "PostgreSQL", "MySQL", "MariaDB"];
 
-/// What stands in a cell: the case is run there, and a build in which it fails does not pass.
+/// The text of a cell: the case runs there, and a build in which it fails does not pass.
 const RUN: &str = "yes";
 
 const BEGIN: &str =
-    "<!-- Generated; update with: UPDATE_DOCS=1 cargo test --all-features the_page_of_databases -->\n";
+    "<!-- Generated; update with: UPDATE_DOCS=1 cargo test --all-features the_databases_page -->\n";
 
 /// One writes at a time.
 static WRITING: Mutex<()> = Mutex::new(());
@@ -29,7 +29,7 @@ type Table = BTreeMap<(String, String), BTreeSet<String>>;
 /// Compares the column of a database with the cases that are run on it.
 ///
 /// # Errors
-/// What the page does not tell, or tells and is not so.
+/// What the page lacks or has wrong.
 pub fn check(database: Option<&str>, cases: Cases<'_>) -> Result<(), String> {
     let Some(database) = database else { return Ok(()) };
     if !DATABASES.contains(&database) {
@@ -47,8 +47,8 @@ pub fn check(database: Option<&str>, cases: Cases<'_>) -> Result<(), String> {
         return std::fs::write(&path, renewed).map_err(|e| format!("docs/src/databases.md: {e}"));
     }
     Err(format!(
-        "docs/src/databases.md does not tell what is run on {database}: \
-         UPDATE_DOCS=1 cargo test --workspace --all-features the_page_of_databases"
+        "docs/src/databases.md does not match the cases that run on {database}: \
+         UPDATE_DOCS=1 cargo test --workspace --all-features the_databases_page"
     ))
 }
 
@@ -103,7 +103,7 @@ mod tests {
     const CASES: Cases<'_> = &[("claim", &["it_reads", "it_ends"])];
 
     #[test]
-    fn a_column_tells_the_cases_that_are_run_and_no_others() {
+    fn a_column_lists_exactly_the_cases_that_run() {
         let first = written(CASES, &with_column(Table::new(), "MySQL", CASES));
         assert!(first.contains("| claim | it reads | no | no | yes | no |\n"), "{first}");
         let fewer: Cases<'_> = &[("claim", &["it_ends"])];

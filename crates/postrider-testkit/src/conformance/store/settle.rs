@@ -46,7 +46,7 @@ pub async fn rows_are_parked_in_every_state(databases: &Databases) -> Result<()>
 }
 
 /// Neither by removing it, nor by writing it again, nor by bringing back what was removed; and the next owner loads it.
-pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten(
+pub async fn a_parked_row_that_an_operator_changed_is_reported_and_never_overwritten(
     databases: &Databases,
 ) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
@@ -79,7 +79,9 @@ pub async fn a_parked_row_that_an_operator_changed_is_told_and_never_overwritten
 }
 
 /// Also after another owner's rows were loaded, replaced and removed.
-pub async fn what_an_owner_parks_itself_is_no_change_of_somebody_else(databases: &Databases) -> Result<()> {
+pub async fn rows_that_an_owner_parks_itself_are_not_reported_as_changed(
+    databases: &Databases,
+) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
     let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, state)).collect();
@@ -162,8 +164,8 @@ pub async fn a_fenced_settlement_changes_nothing_at_all(databases: &Databases) -
     Ok(())
 }
 
-/// The epoch decides, not the time: nobody else has read the state yet.
-pub async fn an_expired_lease_that_nobody_took_can_still_settle(databases: &Databases) -> Result<()> {
+/// The epoch decides, not the time: no other owner has read the state yet.
+pub async fn an_expired_lease_without_a_takeover_can_still_settle(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
     under_test.expire_lease(NAME).await?;

@@ -1,4 +1,4 @@
-//! What the cases set up and look at again and again.
+//! What the cases set up and check repeatedly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(super) async fn granted(store: &Arc<dyn Store>, holder: &str) -> Result<Load
     }
 }
 
-/// The answer to a renewal while nobody else has changed anything.
+/// The result of a renewal while no other process has changed anything.
 pub(super) fn held(paused: Option<String>) -> Renewed {
     Renewed::Held { paused, parked_changed: false }
 }
@@ -122,18 +122,18 @@ pub(super) async fn dead_until(claimer: &mut Box<dyn Claimer>, position: Positio
     Err(failed(format!("position {position} is not reported dead after {CLAIMS_MAX} claims")))
 }
 
-/// What a new owner of the subscription would read. Takes the lease from nobody but `reader` itself.
+/// What a new owner of the subscription would read. Takes the lease only from `reader` itself.
 pub(super) async fn unread(store: &Arc<dyn Store>) -> Result<Vec<Position>> {
     let loaded = granted(store, "reader").await?;
     Ok(positions(&drain(&mut store.claimer(&loaded.progress)).await?))
 }
 
-/// Where the events stand.
+/// The positions of the events.
 pub(super) fn positions(events: &[StoredEvent]) -> Vec<Position> {
     events.iter().map(|event| event.position).collect()
 }
 
-/// A case that failed where no assertion can say so.
+/// A case that failed outside an assertion.
 pub(super) fn failed(what: impl Into<String>) -> Error {
     Error::new(Code::StoreFailed, what).with_hint("the store does not conform; see the case's source")
 }

@@ -7,7 +7,7 @@ use super::Databases;
 use super::stage::{NAME, events, granted, lease, set_of, settlement, subscribed, unread};
 
 /// The first event there is comes first.
-pub async fn beginning_delivers_what_is_there(databases: &Databases) -> Result<()> {
+pub async fn starting_at_the_beginning_delivers_existing_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     assert_eq!(unread(&store).await?, written);
@@ -15,7 +15,7 @@ pub async fn beginning_delivers_what_is_there(databases: &Databases) -> Result<(
 }
 
 /// What was committed before is not delivered, what comes after is.
-pub async fn now_delivers_only_what_comes_later(databases: &Databases) -> Result<()> {
+pub async fn starting_now_delivers_only_later_events(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     under_test.write(events(3)).await?;
@@ -27,7 +27,7 @@ pub async fn now_delivers_only_what_comes_later(databases: &Databases) -> Result
 }
 
 /// The first event ever is later than "now".
-pub async fn now_on_an_empty_outbox_misses_nothing(databases: &Databases) -> Result<()> {
+pub async fn starting_now_on_an_empty_outbox_misses_nothing(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     store.subscribe(NAME, Start::Now).await?;
@@ -37,7 +37,7 @@ pub async fn now_on_an_empty_outbox_misses_nothing(databases: &Databases) -> Res
 }
 
 /// The position itself is included.
-pub async fn a_position_is_the_first_delivered(databases: &Databases) -> Result<()> {
+pub async fn starting_at_a_position_delivers_it_first(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     let written = under_test.write(events(4)).await?;
@@ -47,9 +47,7 @@ pub async fn a_position_is_the_first_delivered(databases: &Databases) -> Result<
 }
 
 /// Times need not be in the order of positions; from the first match on, all are delivered.
-pub async fn a_time_is_where_delivery_begins_and_nothing_after_it_is_left_out(
-    databases: &Databases,
-) -> Result<()> {
+pub async fn starting_at_a_time_delivers_every_event_from_then_on(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     let written = under_test.write(at([100, 200, 150, 300])).await?;
@@ -59,7 +57,7 @@ pub async fn a_time_is_where_delivery_begins_and_nothing_after_it_is_left_out(
 }
 
 /// No event is that late.
-pub async fn a_time_after_every_event_is_like_now(databases: &Databases) -> Result<()> {
+pub async fn starting_at_a_time_after_every_event_equals_starting_now(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
     under_test.write(at([100, 200])).await?;

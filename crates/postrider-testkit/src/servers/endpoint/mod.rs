@@ -1,4 +1,4 @@
-//! An endpoint for webhooks, in Python: it checks signatures with code of its own and keeps what it took in a file.
+//! An endpoint for webhooks, in Python: it checks signatures with its own code and keeps its requests in a file.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -91,7 +91,7 @@ impl Endpoint {
     /// Ends it; gone when this returns.
     ///
     /// # Panics
-    /// If it cannot be told.
+    /// If the process does not follow the command.
     pub fn stop(&self) {
         self.end("TERM");
     }
@@ -99,15 +99,15 @@ impl Endpoint {
     /// `kill -9`; gone when this returns.
     ///
     /// # Panics
-    /// If it cannot be told.
+    /// If the process does not follow the command.
     pub fn kill(&self) {
         self.end("KILL");
     }
 
-    /// Freezes it: it holds its connections and answers nobody.
+    /// Suspends it: connections stay open and get no response.
     ///
     /// # Panics
-    /// If it cannot be told.
+    /// If the process does not follow the command.
     pub fn pause(&self) {
         must(self.keeper().pause());
     }
@@ -115,7 +115,7 @@ impl Endpoint {
     /// Lets a frozen one go on.
     ///
     /// # Panics
-    /// If it cannot be told.
+    /// If the process does not follow the command.
     pub fn resume(&self) {
         must(self.keeper().signal("CONT"));
     }

@@ -41,7 +41,7 @@ impl Kafka {
             Isolation::Uncommitted => "read_uncommitted",
         };
         let arguments = ["read", topic, isolation];
-        // The client was seen to give up once, after outages, for a reason nobody kept. It reads all or nothing; what
+        // The client gave up once after outages, for an unrecorded reason. It reads all or nothing; what
         // it says is printed.
         let tried = |_| self.answer(&arguments).inspect_err(|reason| complain(reason)).ok();
         let read = (1..READS_MAX).find_map(tried);

@@ -108,7 +108,7 @@ impl Kafka {
         self.end("KILL");
     }
 
-    /// Freezes it: it holds its connections and answers nobody.
+    /// Suspends it: connections stay open and get no response.
     pub fn pause(&self) {
         _ = self.keeper().pause();
     }

@@ -40,7 +40,7 @@ pub(super) struct Ports {
 pub(super) struct Proxied {
     /// Where the server listens.
     pub(super) listens: u16,
-    /// Where clients are told to connect.
+    /// The address that the broker advertises to clients.
     pub(super) advertises: u16,
 }
 

@@ -1,4 +1,4 @@
-//! Private MySQL and MariaDB servers: one of each shared by all tests of a process, and as many as a test wants of
+//! Private MySQL and MariaDB servers: one of each shared by all tests of a process, and any number that a test starts of
 //! its own.
 //!
 //! `POSTRIDER_TEST_MYSQL=URL` and `POSTRIDER_TEST_MARIADB=URL` use that server as the shared one, for a user who may

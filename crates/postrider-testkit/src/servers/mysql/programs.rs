@@ -8,7 +8,7 @@ use crate::servers::account::Account;
 use crate::servers::cache;
 use crate::servers::place::{Place, duplicate};
 
-/// Where `xtask servers` unpacks MySQL, with a C library of its own.
+/// Where `xtask servers` unpacks MySQL, with its own C library.
 const MYSQL: &str = "mysql-sid";
 
 /// The redo log of each kind is laid out in full at the beginning: as small as few events need it.
@@ -64,7 +64,7 @@ impl Programs {
         let kept = cache().join(format!("{}-data-{}", self.kind.name(), self.version()?));
         if !kept.exists() {
             self.initialise(place)?;
-            // MySQL tells its servers apart by the name in this file, and makes another when there is none.
+            // MySQL identifies a server by the name in this file, and creates another if it is missing.
             _ = std::fs::remove_file(place.data().join("auto.cnf"));
             let making = cache().join(format!("{}.part", uuid::Uuid::now_v7().simple()));
             std::fs::create_dir_all(cache()).map_err(|e| format!("no folder for servers: {e}"))?;

@@ -6,10 +6,10 @@ use super::Kind;
 use super::server::Server;
 use crate::servers::place::{Place, duplicate};
 
-/// A server on a copy of another's data, that can be told to follow it.
+/// A server on a copy of another's data, which can become its replica.
 #[derive(Debug)]
 pub struct Replica {
-    /// Only an administrator may write to it. It has a `server_id` and a `server_uuid` of its own.
+    /// Only an administrator may write to it. It has its own `server_id` and `server_uuid`.
     pub server: Server,
     /// What an administrator runs on it, once, so that it follows, asynchronously: it may lack the last commits.
     pub follow: String,

@@ -14,7 +14,7 @@ use crate::servers::place::Place;
 /// What the server says when it can be used.
 const READY: &str = "ready for connections";
 
-/// Tries with another port, should somebody else have taken the free one.
+/// Attempts with other ports, in case another process takes the free one.
 const STARTS_MAX: usize = 3;
 
 /// Room for what a server has from the beginning, its logs and a few events.
@@ -77,7 +77,7 @@ impl Options {
         self.setting("skip_log_bin")
     }
 
-    /// Puts its data on a disk of its own with little room. Only root can. Without a binary log: where that finds no
+    /// Puts its data on a separate small disk, which requires root. Without a binary log: where that finds no
     /// room, the server waits for a minute at a time before it says so.
     #[must_use]
     pub fn small_disk(mut self) -> Self {
@@ -188,7 +188,7 @@ impl Server {
     /// prepared (XA) stays.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     pub fn stop(&self) -> Result<(), String> {
         self.end("TERM")
     }
@@ -196,7 +196,7 @@ impl Server {
     /// Ends it at once, as the death of the machine would.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     pub fn kill(&self) -> Result<(), String> {
         self.end("KILL")
     }
@@ -215,10 +215,10 @@ impl Server {
         self.keeper().start(READY)
     }
 
-    /// Makes it stand still: connections stay, and nobody answers.
+    /// Suspends it: connections stay open and get no response.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     pub fn pause(&self) -> Result<(), String> {
         self.keeper().pause()
     }
@@ -226,7 +226,7 @@ impl Server {
     /// Lets it go on.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     pub fn resume(&self) -> Result<(), String> {
         self.keeper().signal("CONT")
     }

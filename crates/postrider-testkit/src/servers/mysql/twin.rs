@@ -5,7 +5,7 @@ use crate::servers::Copy;
 use crate::servers::place::{Place, duplicate};
 
 impl Server {
-    /// Another server with the same options on the data of the copy, with a `server_uuid` of its own: what a replica
+    /// Another server with the same options on the data of the copy, with its own `server_uuid`: what a replica
     /// that was behind becomes when it is made the primary.
     ///
     /// # Errors

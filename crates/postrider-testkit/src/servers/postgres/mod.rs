@@ -1,4 +1,4 @@
-//! Private PostgreSQL servers: one shared by all tests of a process, and as many as a test wants of its own.
+//! Private PostgreSQL servers: one shared by all tests of a process, and any number that a test starts for itself.
 //!
 //! - `POSTRIDER_TEST_POSTGRES=URL` uses that server as the shared one; some tests need its
 //!   `max_prepared_transactions`.

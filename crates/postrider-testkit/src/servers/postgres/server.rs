@@ -13,7 +13,7 @@ use crate::servers::place::Place;
 /// What the server says when it can be used, as a primary or as a standby.
 const READY: &str = "database system is ready to accept";
 
-/// Tries with another port, should somebody else have taken the free one.
+/// Attempts with other ports, in case another process takes the free one.
 const STARTS_MAX: usize = 3;
 
 /// Tries to start on the data of a server that was killed and whose last processes are still on their way out.
@@ -53,7 +53,7 @@ impl Options {
         self
     }
 
-    /// Puts its data on a disk of its own with little room. Only root can.
+    /// Puts its data on a separate small disk, which requires root.
     #[must_use]
     pub fn small_disk(mut self) -> Self {
         self.small_disk = true;
@@ -159,7 +159,7 @@ impl Server {
     /// Stops it in good order, without waiting for clients: what they had begun is rolled back.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     pub fn stop(&self) -> Result<(), String> {
         let mut keeper = self.keeper();
         keeper.signal("INT")?;
@@ -169,7 +169,7 @@ impl Server {
     /// Ends all its processes at once, as the death of the machine would.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     pub fn kill(&self) -> Result<(), String> {
         let mut keeper = self.keeper();
         keeper.signal("STOP")?;
@@ -187,7 +187,7 @@ impl Server {
         for _ in 0..RESTARTS_MAX {
             match self.keeper().start(READY) {
                 Ok(()) => return Ok(()),
-                // Of the killed server, or of somebody who checks whether the port answers.
+                // Of the killed server, or of a process that checks whether the port answers.
                 Err(said) if said.contains("in use") || said.contains("lock file") => reason = said,
                 Err(said) => return Err(said),
             }
@@ -195,10 +195,10 @@ impl Server {
         Err(reason)
     }
 
-    /// Makes it stand still: connections stay, and nobody answers.
+    /// Suspends it: connections stay open and get no response.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     pub fn pause(&self) -> Result<(), String> {
         let mut keeper = self.keeper();
         keeper.signal("STOP")?;
@@ -209,7 +209,7 @@ impl Server {
     /// Lets it go on.
     ///
     /// # Errors
-    /// If the server cannot be told.
+    /// If the server process does not follow the command.
     pub fn resume(&self) -> Result<(), String> {
         let mut keeper = self.keeper();
         signal(&children(keeper.pid), "CONT");
@@ -222,7 +222,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// A server that stands still could not stop.
+    /// A suspended server could not stop.
     fn drop(&mut self) {
         let pid = self.keeper().pid;
         signal(&children(pid), "CONT");
@@ -239,7 +239,7 @@ fn children(server: Option<u32>) -> Vec<String> {
         .collect()
 }
 
-/// The parent in `/proc/PID/stat`: the second word after the name, which stands in brackets.
+/// The parent in `/proc/PID/stat`: the second word after the name in parentheses.
 fn parent(process: &Path) -> Option<String> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1).map(str::to_owned)

@@ -10,7 +10,7 @@ use super::super::scenario::{Kind, Way};
 use super::{Check, Promise, Seen, View};
 
 /// Longest a healthy event may take from its commit to its destination. A poisoned key waits at least
-/// 20 s for its next try, so whoever waits for it is found out.
+/// 20 s for its next attempt, so a message that waits for it is detected.
 const SOON: Duration = Duration::from_secs(8);
 
 /// Watches the `Isolation` kind of history only. A key is ill in a subscription once one of its events is

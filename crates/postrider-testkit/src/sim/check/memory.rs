@@ -14,7 +14,7 @@ impl Check for Memory {
     fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
         let Seen::Stepped { owner, snapshot } = *seen else { return Ok(()) };
         let policy = &view.plan(owner.seat.subscription).policy;
-        // And one: a parked head is fetched when everything else stands still, full or not.
+        // And one: a parked head is fetched when nothing else moves, full or not.
         let limit = policy.read_ahead_events_max + policy.batch_events_max + 1;
         if snapshot.events_in_memory > limit {
             return Err(format!(

@@ -52,7 +52,7 @@ pub enum Promise {
     History,
 }
 
-/// What a checker may look at.
+/// What a checker can read.
 pub(crate) struct View<'a> {
     pub(crate) now: Duration,
     pub(crate) scenario: &'a Scenario,

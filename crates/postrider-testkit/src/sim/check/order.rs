@@ -60,7 +60,7 @@ impl KeyOrder {
             return Ok(());
         }
         // An event of a history that was lost; and one given up after an answer that left open whether it
-        // was written, or that an owner which was replaced meanwhile still had: nobody can call these back.
+        // was written, or that a replaced owner still had: these cannot be withdrawn.
         let lost = view.database.log.get(position).is_none_or(|event| Facts::number(event) != fact);
         let given_up = view.rows(subscription).parked.get(&position).is_some_and(|row| row.state.is_final());
         let beyond_reach =

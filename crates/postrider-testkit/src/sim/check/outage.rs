@@ -15,7 +15,7 @@ use super::{Check, Promise, Seen, View};
 ///
 /// - every failure while its destination was up;
 /// - a failure in an outage when the owner had no other key's event for that destination at hand: alone,
-///   a message cannot be told from its destination.
+///   a message cannot be distinguished from its destination.
 ///
 /// `Down` never counts.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Outages {
 /// A key, or an event without one.
 type Key = (Option<u32>, usize);
 
-/// What tells one key from another: events without a key are each their own.
+/// What identifies a key: each event without a key is its own.
 fn identity(view: &View<'_>, fact: usize) -> Key {
     match view.facts.get(fact).key {
         Some(key) => (Some(key), 0),

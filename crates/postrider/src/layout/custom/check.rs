@@ -128,7 +128,8 @@ impl ColumnMap {
     #[cfg(feature = "mysql")]
     #[must_use]
     pub(crate) fn with_id_collation(mut self, collation: Option<String>) -> Self {
-        // It becomes part of a statement, so any other text is ignored. Names of collations consist of these characters.
+        // It becomes part of a statement, so any other text is ignored. Names of collations consist of these
+        // characters.
         let is_plain = |name: &String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         self.found.id_collation = collation.filter(is_plain);
         self

@@ -69,7 +69,8 @@ pub struct States {
     pub also_pending: Vec<StateWord>,
     /// The value of a delivered row.
     pub done: StateWord,
-    /// The value of a row that was given up. Without it, such a row keeps its value, and Postrider's own tables record it.
+    /// The value of a row that was given up. Without it, such a row keeps its value, and Postrider's own tables record
+    /// it.
     pub failed: Option<StateWord>,
 }
 
@@ -119,8 +120,8 @@ impl ColumnMap {
         Self::default()
     }
 
-    /// The default columns of Debezium's outbox event router: `id`, `aggregatetype`, `aggregateid`, `type`, `payload`. They
-    /// define neither an order nor a state; add columns for these with [`with`](Self::with).
+    /// The default columns of Debezium's outbox event router: `id`, `aggregatetype`, `aggregateid`, `type`, `payload`.
+    /// They define neither an order nor a state; add columns for these with [`with`](Self::with).
     pub fn debezium() -> Self {
         let columns = [
             (Field::Id, "id"),
@@ -150,8 +151,8 @@ impl ColumnMap {
         Ok(self)
     }
 
-    /// Reads the type of an event from the header with this name, in its [`Headers`](Field::Headers). A row without it is
-    /// parked as damaged.
+    /// Reads the type of an event from the header with this name, in its [`Headers`](Field::Headers). A row without it
+    /// is parked as damaged.
     ///
     /// # Errors
     /// As [`typed`](Self::typed).

@@ -128,8 +128,8 @@ fn failed(map: &ColumnMap, variable: &str, is_given_up: bool) -> String {
     }
 }
 
-/// For retention: the time from which it counts, the order of rows, and whether a row may be deleted. No row may be deleted if
-/// the table cannot show deliveries: then retention uses the notes.
+/// For retention: the time from which it counts, the order of rows, and whether a row may be deleted. No row may be
+/// deleted if the table cannot show deliveries: then retention uses the notes.
 fn retention(map: &ColumnMap) -> [String; 3] {
     let time = [Field::DeliveredAt, Field::CreatedAt].into_iter().find(|field| map.column(*field).is_some());
     match (map.delivery_record(), time) {

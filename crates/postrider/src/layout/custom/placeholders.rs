@@ -1,8 +1,8 @@
-//! The placeholders `{c....}` of statements about a user-defined table. In a statement, `t` is a row of the table and `n` a
-//! note.
+//! The placeholders `{c....}` of statements about a user-defined table. In a statement, `t` is a row of the table and
+//! `n` a note.
 //!
-//! Expressions that every database has, each in its own [`Syntax`], are built here. The statements that change rows differ too
-//! much and are built per database.
+//! Expressions that every database has, each in its own [`Syntax`], are built here. The statements that change rows
+//! differ too much and are built per database.
 
 use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord, States, TypeSource};
 use crate::layout::Family;
@@ -193,8 +193,8 @@ pub(super) fn set_done<T: Syntax>(map: &ColumnMap, now: &str) -> String {
     state.into_iter().chain(time).collect::<Vec<_>>().join(", ")
 }
 
-/// The SET clause for a row after a failed attempt; with `is_given_up`, for a row that is given up now. `None` if the table
-/// has no column for it.
+/// The SET clause for a row after a failed attempt; with `is_given_up`, for a row that is given up now. `None` if the
+/// table has no column for it.
 pub(super) fn set_failed<T: Syntax>(
     map: &ColumnMap,
     attempts: &str,

@@ -121,9 +121,9 @@ fn type_of_id(map: &ColumnMap, field: Field) -> &'static str {
     }
 }
 
-/// Rows of one transaction have the same creation time, so they are ordered by number. Rows without a number are ordered by
-/// `cmin`, the number of their statement; rows of one statement by ids that grow (UUIDs of version 7), otherwise by their
-/// location in the table: adr/0040-rows-of-one-statement.md.
+/// Rows of one transaction have the same creation time, so they are ordered by number. Rows without a number are
+/// ordered by `cmin`, the number of their statement; rows of one statement by ids that grow (UUIDs of version 7),
+/// otherwise by their location in the table: adr/0040-rows-of-one-statement.md.
 fn order(map: &ColumnMap) -> String {
     let is_number = map.column(Field::SecondId).is_some() || type_of_id(map, Field::Id) == "bigint";
     match map.column(Field::Order).or_else(|| map.column(Field::CreatedAt)) {

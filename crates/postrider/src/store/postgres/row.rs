@@ -60,8 +60,8 @@ pub(super) fn widths(row: &Row) -> Result<Widths> {
     };
     let mut widths = Widths::new(length(3)?, length(5)?, length(7)?);
     for (column, name) in (FIRST_TEXT..).zip(text_columns()) {
-        let text: Option<&str> = get(row, column)?;
-        widths.add_text(name, text.map_or(0, str::len));
+        let text: Option<TextWidth> = get(row, column)?;
+        widths.add_text(name, text.map_or(0, |width| width.0));
     }
     Ok(widths)
 }
@@ -110,4 +110,15 @@ impl<'a> FromSql<'a> for Json<'a> {
     }
 
     accepts!(JSON);
+}
+
+/// The length of a text in bytes, which needs no check of its encoding.
+struct TextWidth(usize);
+
+impl<'a> FromSql<'a> for TextWidth {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> std::result::Result<Self, Box<dyn StdError + Sync + Send>> {
+        Ok(Self(raw.len()))
+    }
+
+    accepts!(TEXT);
 }

@@ -64,8 +64,8 @@ impl LockedSubscription {
 }
 
 impl NotedRow {
-    /// `row_id, key, destination, state, attempts, next_attempt_at, last_error`, then columns of the table: when the row
-    /// was created, whether it is delivered, whether it is given up, its limit of attempts.
+    /// `row_id, key, destination, state, attempts, next_attempt_at, last_error`, then columns of the table: when the
+    /// row was created, whether it is delivered, whether it is given up, its limit of attempts.
     pub(crate) fn read(row: &impl ResultRow) -> Result<Self> {
         Ok(Self {
             id: row.row_id(0)?,
@@ -114,8 +114,8 @@ impl RowClaim {
 }
 
 impl BacklogRows {
-    /// The number of rows and what the first is ordered by. In a mapped table a third column is the creation time of the
-    /// oldest row; in other tables rows are ordered by their creation time.
+    /// The number of rows and what the first is ordered by. In a mapped table a third column is the creation time of
+    /// the oldest row; in other tables rows are ordered by their creation time.
     pub(crate) fn read(row: &impl ResultRow, columns: usize) -> Result<Self> {
         let events = required(row.number(0)?, 0)?.unsigned_abs();
         Ok(Self { events, first: row.time(1)?, oldest: row.time(columns - 1)? })

@@ -1,8 +1,8 @@
 //! Statements about a table of layout `custom` that read the same on every database. The column map replaces `{c....}`,
 //! in the syntax of the database; see [`layout::custom`](crate::layout::ColumnMap).
 
-/// Ids of due rows in their order. A row without an id is skipped: it could not be settled. Index: one over the state and
-/// the order, if the table has it.
+/// Ids of due rows in their order. A row without an id is skipped: it could not be settled. Index: one over the state
+/// and the order, if the table has it.
 macro_rules! list {
     ($rows_max:literal) => {
         concat!(
@@ -20,8 +20,8 @@ pub(crate) use list;
 /// The last row in the order of rows.
 pub(crate) const NEWEST: &str = "SELECT max({c.rank}) FROM {table} AS t WHERE {c.is_pending}";
 
-/// All rows by state. No row is being published: a mapped table has no such state. A row whose state the map does not name
-/// belongs to another process and is not counted. No index: the whole table is read.
+/// All rows by state. No row is being published: a mapped table has no such state. A row whose state the map does not
+/// name belongs to another process and is not counted. No index: the whole table is read.
 pub(crate) const COUNTS: &str = "
     SELECT count(CASE WHEN {c.is_pending} AND {c.is_not_given_up} AND coalesce({c.attempts}, 0) = 0 THEN 1 END),
            count(NULL),

@@ -104,8 +104,8 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What a connection remembers about the leases that were taken over it. The defaults are those of a file, which no other
-/// server can replace.
+/// What a connection remembers about the leases that were taken over it. The defaults are those of a file, which no
+/// other server can replace.
 pub(crate) trait LeaseMemory {
     /// Refuses a connection that leads to another server than the one on which the lease was taken.
     fn check_server(&mut self) -> Result<()> {

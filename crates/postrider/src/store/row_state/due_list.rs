@@ -20,11 +20,11 @@ pub(crate) struct DueList {
 /// A request for a list of due rows.
 #[derive(Debug)]
 pub(crate) struct ListRequest {
-    /// How many rows to list. Rows of the session may still be due in the table, so their number is added: they must not
-    /// displace other rows.
+    /// How many rows to list. Rows of the session may still be due in the table, so their number is added: they must
+    /// not displace other rows.
     pub(crate) rows_max: usize,
-    /// Rows that are handed out before the list is read. They may be settled meanwhile, and the list still shows them as
-    /// due.
+    /// Rows that are handed out before the list is read. They may be settled meanwhile, and the list still shows them
+    /// as due.
     handed_out: HashSet<RowId>,
 }
 

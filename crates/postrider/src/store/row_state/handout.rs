@@ -16,8 +16,8 @@ pub(crate) enum Purpose {
     HandOut,
 }
 
-/// Hands out the due rows among `listed`, in their order. `marked` are the rows that were marked or locked; `None` if this
-/// table needs neither. `refused` are rows that the table refuses to mark: they are returned as damaged.
+/// Hands out the due rows among `listed`, in their order. `marked` are the rows that were marked or locked; `None` if
+/// this table needs neither. `refused` are rows that the table refuses to mark: they are returned as damaged.
 pub(crate) fn hand_out(
     known: &mut SessionRows,
     listed: Vec<RowId>,
@@ -96,8 +96,8 @@ impl Refetch {
             .collect()
     }
 
-    /// Hands the rows out, or only returns them for inspection. `marked` are the rows that were marked or locked; `None`
-    /// if this table needs neither.
+    /// Hands the rows out, or only returns them for inspection. `marked` are the rows that were marked or locked;
+    /// `None` if this table needs neither.
     pub(crate) fn finish(
         self,
         known: &mut SessionRows,

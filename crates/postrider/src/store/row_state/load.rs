@@ -81,7 +81,8 @@ pub(crate) struct ParkedRows {
     rows: Vec<LoadedRow>,
     /// Ids of notes that no longer match their rows: the row was deleted, delivered, or made due again.
     pub(crate) obsolete_notes: Vec<String>,
-    /// Rows that the last owner had marked, and whose mark the table refuses to remove. They are retried with that mark.
+    /// Rows that the last owner had marked, and whose mark the table refuses to remove. They are retried with that
+    /// mark.
     still_marked: Vec<(String, RowClaim)>,
 }
 
@@ -296,9 +297,9 @@ pub(crate) fn log_recovered(subscription: &str, rows: u64) {
     }
 }
 
-/// Refuses to start while another publisher works on the table, unless the table is configured as shared. Logs rows that
-/// the publisher left marked. `recent` rows were marked in the last ten minutes. Postrider's own marks are removed before
-/// this check.
+/// Refuses to start while another publisher works on the table, unless the table is configured as shared. Logs rows
+/// that the publisher left marked. `recent` rows were marked in the last ten minutes. Postrider's own marks are removed
+/// before this check.
 pub(crate) fn refuse_foreign_publisher(table: &RowTable, recent: i64, all: i64) -> Result<()> {
     if recent > 0 && !table.is_shared {
         let what = format!(

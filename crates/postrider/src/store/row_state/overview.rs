@@ -1,5 +1,5 @@
-//! The overview of a table. The positions of rows end with the session, so the overview uses the creation time of a row, in
-//! microseconds, as its position: rows are ordered by it.
+//! The overview of a table. The positions of rows end with the session, so the overview uses the creation time of a
+//! row, in microseconds, as its position: rows are ordered by it.
 
 use super::dialect::{BacklogRows, RowTx, TxVerb};
 use super::load::NotedRow;

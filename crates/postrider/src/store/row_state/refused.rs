@@ -14,7 +14,8 @@ use super::session_rows::{Claims, RowId, SessionRows};
 use crate::store::Settled;
 use crate::{Code, Error, Position, Result};
 
-/// After this many refused rows in one session the subscription is loaded again, so that the relay counts them as parked.
+/// After this many refused rows in one session the subscription is loaded again, so that the relay counts them as
+/// parked.
 const SESSION_ROWS_MAX: usize = 1_000;
 
 /// The budget of a check whether rows are unchanged. The check reads their payloads, too.
@@ -265,8 +266,8 @@ impl SettlePlan {
         first
     }
 
-    /// Removes the only row, which the table refuses to change, and notes its outcome instead. Returns its position if it
-    /// stays marked.
+    /// Removes the only row, which the table refuses to change, and notes its outcome instead. Returns its position if
+    /// it stays marked.
     fn refuse(&mut self, subscription: &str, reason: &str) -> Option<Position> {
         let [done, retried, given_up, unmarked] = [
             std::mem::take(&mut self.done),

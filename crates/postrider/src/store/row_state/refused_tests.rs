@@ -34,8 +34,8 @@ fn one_refused_row_costs_about_two_statements_per_halving() {
     assert_eq!((known.len(), known.is_excluded("7")), (1, true), "it is known, and not handed out again");
 }
 
-/// A table that changes no row and reports no error. A check reads `rows_max` rows at a time. `noted` collects the rows that
-/// are noted as delivered.
+/// A table that changes no row and reports no error. A check reads `rows_max` rows at a time. `noted` collects the rows
+/// that are noted as delivered.
 struct UnchangingTable {
     rows_max: usize,
     noted: Vec<String>,

@@ -1,4 +1,5 @@
-//! Retention by the rule of each layout, in short transactions. A delivered row is found by its state, so there is no cursor.
+//! Retention by the rule of each layout, in short transactions. A delivered row is found by its state, so there is no
+//! cursor.
 
 use std::sync::Arc;
 

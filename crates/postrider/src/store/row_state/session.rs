@@ -39,8 +39,8 @@ impl RowSession {
         act(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner).known)
     }
 
-    /// Notes deliveries from now on, if the table needs it. Tables whose rows cannot show a delivery are noted anyway, and
-    /// rows that are deleted on delivery need no note.
+    /// Notes deliveries from now on, if the table needs it. Tables whose rows cannot show a delivery are noted anyway,
+    /// and rows that are deleted on delivery need no note.
     pub(crate) fn note_deliveries(&self, table: &RowTable) {
         let shows_delivery = |map: &ColumnMap| !map.only_notes_deliveries() && !map.deletes_deliveries();
         self.notes_deliveries.store(table.columns().is_none_or(shows_delivery), Ordering::Relaxed);

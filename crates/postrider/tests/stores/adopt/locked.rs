@@ -1,4 +1,4 @@
-//! Rows that a poller with `FOR UPDATE SKIP LOCKED` has in its hands, on PostgreSQL.
+//! Rows that are locked by a poller with `FOR UPDATE SKIP LOCKED`, on PostgreSQL.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use postrider::layout::RowLayout;
 use postrider::{Code, Result};
 use tokio_postgres::Client;
 
-use crate::adopt::postgres::Postgres;
+use crate::adopt::server::Postgres;
 use crate::adopt::stage::*;
 use crate::taker::LONG;
 
-/// Waits until somebody waits for a lock that this connection has.
+/// Waits until another session waits for a lock of this connection.
 async fn is_waited_for(client: &Client) {
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
     let waiting = async {
@@ -19,7 +19,7 @@ async fn is_waited_for(client: &Client) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(LONG, waiting).await.expect("somebody waits for the row");
+    tokio::time::timeout(LONG, waiting).await.expect("another session waits for the row");
 }
 
 async fn is_left_to_the_poller(layout: RowLayout) -> Result<()> {
@@ -41,17 +41,17 @@ async fn is_left_to_the_poller(layout: RowLayout) -> Result<()> {
         poller.batch_execute("COMMIT").await.unwrap();
     };
     let (batch, ()) = tokio::join!(copying.next_batch(), publish);
-    assert_eq!(batch.expect_err("one of the rows is the poller's").code(), Code::ForeignPublisher);
+    assert_eq!(batch.expect_err("the poller took one of the rows").code(), Code::ForeignPublisher);
     assert_eq!((states(&stage).await?, in_log(&stage).await?), ((4, 1), 0));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_row_of_event_outbox_that_a_skip_locked_poller_has_is_left_to_it() -> Result<()> {
+async fn a_row_of_event_outbox_that_a_skip_locked_poller_holds_is_not_moved() -> Result<()> {
     is_left_to_the_poller(RowLayout::EventOutbox).await
 }
 
 #[tokio::test]
-async fn a_row_of_outbox_that_a_skip_locked_poller_has_is_left_to_it() -> Result<()> {
+async fn a_row_of_outbox_that_a_skip_locked_poller_holds_is_not_moved() -> Result<()> {
     is_left_to_the_poller(RowLayout::Outbox).await
 }

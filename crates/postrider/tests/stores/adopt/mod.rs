@@ -1,14 +1,15 @@
-//! Adopting a table, on every database that has its layout: the same cases for all of them.
+//! Adopting a table: the same cases on every database that has its layout.
 
-mod back;
-mod behind;
+mod behind_proxy;
 mod cases;
-mod forth;
 mod locked;
 mod mysql;
 mod network;
 mod postgres;
 mod refused;
+mod server;
 mod sqlite;
 mod stage;
 mod stopped;
+mod to_log;
+mod to_rows;

@@ -1,56 +1,49 @@
-//! The network between an adoption and the server breaks, wherever that may be.
-
-use std::sync::Arc;
+//! The network between an adoption and the server breaks at any point.
 
 use postrider::Result;
-use postrider::adopt::AdoptSource;
 use postrider::layout::RowLayout;
 use postrider::store::Start;
 use postrider_testkit::proxy::{Fault, Proxy, Side};
 
-use crate::adopt::mysql::{OfMariaDb, OfMySql, Server};
-use crate::adopt::postgres::Postgres;
+use crate::adopt::mysql::MySqlDriver;
+use crate::adopt::postgres::PostgresDriver;
 use crate::adopt::refused::{acquired, packed};
+use crate::adopt::server::{Driver, Server};
 use crate::adopt::stage::*;
 use crate::adopt::stopped::{OF_LOG, OF_ROWS, run_out};
+use crate::mysql::log::case::{MariaDb, MySql};
 
-/// A stage on a server that can be reached by another port.
-#[allow(async_fn_in_trait, reason = "only tests call it")]
-pub(crate) trait OnServer: Stage {
-    fn port(&self) -> u16;
-
-    /// The store of the table.
-    async fn rows_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>>;
-
-    /// The store of the other outbox.
-    async fn log_at(&self, port: u16) -> Result<Arc<dyn AdoptSource>>;
+#[derive(Clone, Copy, PartialEq)]
+enum Direction {
+    ToLog,
+    ToRows,
 }
 
-/// What became of one batch.
+/// The result of one batch.
 struct Round {
-    /// Bytes that the server answered with.
+    /// Bytes that the server sent.
     answered: u64,
-    /// It was committed, and nobody here knows.
+    /// The batch was committed, and its commit was not acknowledged.
     is_unknown: bool,
 }
 
-/// One event of each key, the next, is read and handed over; after so many bytes of the server's answers the connection
-/// breaks. What did not move then moves after it.
+/// Moves the next event of each key. The connection breaks after this number of bytes from the server; events that did not
+/// move are moved afterwards.
 async fn round(
-    stage: &impl OnServer,
+    stage: &Server<impl Driver>,
     proxy: &Proxy,
-    is_forth: bool,
+    direction: Direction,
     number: usize,
     bytes: Option<u64>,
 ) -> Result<Round> {
-    let (here, there) = match is_forth {
-        true => (stage.to_rows(), stage.to_log()),
-        false => (stage.to_log(), stage.to_rows()),
+    let (here, there) = match direction {
+        Direction::ToLog => (stage.to_rows(), stage.to_log()),
+        Direction::ToRows => (stage.to_log(), stage.to_rows()),
     };
     stage.write(&here, events(stage.layout(), number..number + 1)).await?;
-    let (source, direct) = match is_forth {
-        true => (stage.rows_at(proxy.port()).await?, stage.rows().await?),
-        false => (stage.log_at(proxy.port()).await?, stage.log().await?),
+    let (source, direct) = match direction {
+        Direction::ToLog => (stage.rows_at(proxy.port()).await?, stage.rows().await?),
+        Direction::ToRows => (stage.log_at(proxy.port()).await?, stage.log().await?),
     };
     let loaded = acquired(&*source, "cut off").await?;
     let parcel = packed(&*source, &loaded, there.clone()).await?;
@@ -61,9 +54,9 @@ async fn round(
     let answered = proxy.seen().to_client - before.to_client;
     proxy.set(Fault::None);
     assert_eq!(handed_over.is_err(), proxy.seen().broken > before.broken, "{handed_over:?}");
-    run_out(stage, if is_forth { OF_ROWS } else { OF_LOG }).await?;
-    // It waits for what the server is still at work on.
-    let loaded = acquired(&*direct, "looker").await?;
+    run_out(stage, if direction == Direction::ToLog { OF_ROWS } else { OF_LOG }).await?;
+    // Taking the lease waits for statements that the server still runs.
+    let loaded = acquired(&*direct, "observer").await?;
     let left = direct.counts(NAME).await?.undelivered();
     direct.release(NAME, loaded.epoch, true).await?;
     assert!(left == 0 || left == KEYS as u64 && handed_over.is_err(), "{left} of a batch are left");
@@ -73,67 +66,63 @@ async fn round(
     Ok(Round { answered, is_unknown: handed_over.is_err() && left == 0 })
 }
 
-/// Bytes before the end of the answers at which they break off: all over the batch, and often within the last answer, that
-/// to the commit.
+/// Bytes before the end of the responses at which the connection breaks: spread over the batch, and densely within the last
+/// response, the one to the commit.
 const BEFORE_END: [u64; 16] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 20, 40, 80, 160, 320, 640];
 
-/// The first round is whole, and tells how long the answers are.
+/// The first round is not interrupted; it measures the length of the responses.
 const ROUNDS: usize = BEFORE_END.len() + 1;
 
-async fn survives(stage: &impl OnServer, is_forth: bool) -> Result<()> {
+async fn survives(stage: &Server<impl Driver>, direction: Direction) -> Result<()> {
     let proxy = Proxy::to(stage.port()).await.unwrap();
-    let whole = round(stage, &proxy, is_forth, 0, None).await?.answered;
+    let whole = round(stage, &proxy, direction, 0, None).await?.answered;
     let mut unknown = 0;
     for (before_end, number) in BEFORE_END.into_iter().zip(1..) {
         let bytes = whole.saturating_sub(before_end).max(1);
-        unknown += usize::from(round(stage, &proxy, is_forth, number, Some(bytes)).await?.is_unknown);
+        unknown += usize::from(round(stage, &proxy, direction, number, Some(bytes)).await?.is_unknown);
     }
-    assert!(unknown > 0, "no answer to a commit was lost");
+    assert!(unknown > 0, "no response to a commit was lost");
     Ok(())
 }
 
-async fn forth<S: OnServer>() -> Result<()> {
-    let Some(stage) = S::new(RowLayout::OutboxEvents).await? else { return Ok(()) };
-    stage.rows().await?.subscribe(NAME, Start::Beginning).await?;
-    survives(&stage, true).await?;
-    in_order(&delivered(stage.log().await?, ROUNDS * KEYS).await?, 0..ROUNDS as u64);
-    Ok(())
-}
-
-async fn back<S: OnServer>() -> Result<()> {
-    let Some(stage) = S::new(RowLayout::OutboxEvents).await? else { return Ok(()) };
-    stage.log().await?.subscribe(NAME, Start::Beginning).await?;
-    survives(&stage, false).await?;
-    in_order(&delivered(stage.rows().await?, ROUNDS * KEYS).await?, 0..ROUNDS as u64);
+async fn interrupted<D: Driver>(direction: Direction) -> Result<()> {
+    let Some(stage) = Server::<D>::new(RowLayout::OutboxEvents).await? else { return Ok(()) };
+    let (source, target) = match direction {
+        Direction::ToLog => (stage.rows().await?, stage.log().await?),
+        Direction::ToRows => (stage.log().await?, stage.rows().await?),
+    };
+    source.subscribe(NAME, Start::Beginning).await?;
+    survives(&stage, direction).await?;
+    in_order(&delivered(target, ROUNDS * KEYS).await?, 0..ROUNDS as u64);
     Ok(())
 }
 
 #[tokio::test]
-async fn a_batch_that_is_cut_off_anywhere_moves_each_event_once_on_postgres() -> Result<()> {
-    forth::<Postgres>().await
+async fn a_batch_that_is_interrupted_at_any_point_moves_each_event_once_on_postgres() -> Result<()> {
+    interrupted::<PostgresDriver>(Direction::ToLog).await
 }
 
 #[tokio::test]
-async fn a_batch_that_is_cut_off_anywhere_moves_each_event_once_on_mysql() -> Result<()> {
-    forth::<Server<OfMySql>>().await
+async fn a_batch_that_is_interrupted_at_any_point_moves_each_event_once_on_mysql() -> Result<()> {
+    interrupted::<MySqlDriver<MySql>>(Direction::ToLog).await
 }
 
 #[tokio::test]
-async fn a_batch_that_is_cut_off_anywhere_moves_each_event_once_on_mariadb() -> Result<()> {
-    forth::<Server<OfMariaDb>>().await
+async fn a_batch_that_is_interrupted_at_any_point_moves_each_event_once_on_mariadb() -> Result<()> {
+    interrupted::<MySqlDriver<MariaDb>>(Direction::ToLog).await
 }
 
 #[tokio::test]
-async fn a_batch_back_that_is_cut_off_anywhere_moves_each_event_once_on_postgres() -> Result<()> {
-    back::<Postgres>().await
+async fn a_batch_back_that_is_interrupted_at_any_point_moves_each_event_once_on_postgres() -> Result<()> {
+    interrupted::<PostgresDriver>(Direction::ToRows).await
 }
 
 #[tokio::test]
-async fn a_batch_back_that_is_cut_off_anywhere_moves_each_event_once_on_mysql() -> Result<()> {
-    back::<Server<OfMySql>>().await
+async fn a_batch_back_that_is_interrupted_at_any_point_moves_each_event_once_on_mysql() -> Result<()> {
+    interrupted::<MySqlDriver<MySql>>(Direction::ToRows).await
 }
 
 #[tokio::test]
-async fn a_batch_back_that_is_cut_off_anywhere_moves_each_event_once_on_mariadb() -> Result<()> {
-    back::<Server<OfMariaDb>>().await
+async fn a_batch_back_that_is_interrupted_at_any_point_moves_each_event_once_on_mariadb() -> Result<()> {
+    interrupted::<MySqlDriver<MariaDb>>(Direction::ToRows).await
 }

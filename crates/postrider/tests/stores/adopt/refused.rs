@@ -5,6 +5,8 @@ use postrider::ledger::Intervals;
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Loaded, Settlement, Start};
 use postrider::{Code, Error, Event, Outbox, Result};
 
+use crate::adopt::server::{MariaDb, MySql, Postgres};
+use crate::adopt::sqlite::Sqlite;
 use crate::adopt::stage::*;
 use crate::taker::{LONG, Taker};
 
@@ -12,7 +14,7 @@ async fn refusal(source: &dyn AdoptSource, to: Outbox, adoption: Adoption) -> Er
     adopt(source, to, adoption).await.expect_err("it is refused")
 }
 
-pub(crate) async fn nothing_moves_while_nobody_says_what_is_to_move(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn nothing_moves_without_an_explicit_start(stage: &impl Stage) -> Result<()> {
     stage.write(&stage.to_rows(), events(stage.layout(), 0..1)).await?;
     let source = stage.rows().await?;
     let error = refusal(&*source, stage.to_log(), Adoption::of(NAME)).await;
@@ -29,7 +31,7 @@ pub(crate) async fn nothing_moves_while_nobody_says_what_is_to_move(stage: &impl
     Ok(())
 }
 
-pub(crate) async fn nothing_moves_while_a_relay_works(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn nothing_moves_while_a_relay_runs(stage: &impl Stage) -> Result<()> {
     for (store, to, other) in [
         (stage.rows().await?, stage.to_rows(), stage.to_log()),
         (stage.log().await?, stage.to_log(), stage.to_rows()),
@@ -55,7 +57,9 @@ pub(crate) async fn nothing_moves_between_outboxes_of_one_kind(stage: &impl Stag
     Ok(())
 }
 
-pub(crate) async fn what_does_not_fit_is_told_before_anything_is_changed(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn events_that_do_not_fit_are_reported_before_anything_is_changed(
+    stage: &impl Stage,
+) -> Result<()> {
     let log = stage.log().await?;
     log.subscribe(NAME, Start::Beginning).await?;
     stage.write(&stage.to_log(), events(stage.layout(), 0..3)).await?;
@@ -78,7 +82,7 @@ pub(crate) async fn what_does_not_fit_is_told_before_anything_is_changed(stage: 
     Ok(())
 }
 
-pub(crate) async fn a_row_that_no_event_can_be_made_of_is_told_before_anything_is_changed(
+pub(crate) async fn a_row_that_cannot_become_an_event_is_reported_before_anything_is_changed(
     stage: &impl Stage,
 ) -> Result<()> {
     stage.write(&stage.to_rows(), events(stage.layout(), 0..1)).await?;
@@ -91,7 +95,7 @@ pub(crate) async fn a_row_that_no_event_can_be_made_of_is_told_before_anything_i
     Ok(())
 }
 
-pub(crate) async fn what_was_given_up_stays(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn events_that_were_given_up_stay(stage: &impl Stage) -> Result<()> {
     stage.write(&stage.to_rows(), events(stage.layout(), 0..1)).await?;
     let Words { failed, given_up, .. } = words(stage.layout());
     stage.run(&format!("UPDATE {{t}} SET status = '{failed}', {given_up}")).await?;
@@ -103,7 +107,7 @@ pub(crate) async fn what_was_given_up_stays(stage: &impl Stage) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn a_publisher_of_others_that_delivers_after_the_count_is_noticed(
+pub(crate) async fn another_publisher_that_delivers_after_the_count_is_detected(
     stage: &impl Stage,
 ) -> Result<()> {
     stage.write(&stage.to_rows(), events(stage.layout(), 0..1)).await?;
@@ -118,7 +122,7 @@ pub(crate) async fn a_publisher_of_others_that_delivers_after_the_count_is_notic
     Ok(())
 }
 
-pub(crate) async fn a_publisher_of_others_that_delivers_between_batches_is_noticed(
+pub(crate) async fn another_publisher_that_delivers_between_batches_is_detected(
     stage: &impl Stage,
 ) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..4)).await?;
@@ -164,7 +168,7 @@ pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox
     Ok(Batch { settlement, to, attempts: vec![0; events.len()], events })
 }
 
-pub(crate) async fn a_row_that_others_take_after_it_was_read_takes_its_batch_back(
+pub(crate) async fn a_batch_is_rolled_back_if_another_publisher_takes_one_of_its_rows(
     stage: &impl Stage,
 ) -> Result<()> {
     let mut written = events(stage.layout(), 0..1);
@@ -184,7 +188,7 @@ pub(crate) async fn a_row_that_others_take_after_it_was_read_takes_its_batch_bac
 }
 
 /// Rows that others have marked as being published, be it now or long ago.
-async fn rows_in_the_hands_of_others_stay_there(stage: &impl Stage) -> Result<()> {
+async fn rows_claimed_by_other_publishers_stay(stage: &impl Stage) -> Result<()> {
     let mark = "UPDATE {t} SET status = 'PUBLISHING', attempt_count = 1, last_attempt_at = ";
     for since in ["CURRENT_TIMESTAMP", "'2020-01-01 00:00:00'"] {
         stage.write(&stage.to_rows(), events(stage.layout(), 0..1)).await?;
@@ -202,7 +206,7 @@ macro_rules! on_each {
         #[tokio::test]
         async fn $name() -> Result<()> {
             match <$stage>::new(postrider::layout::RowLayout::OutboxEvents).await? {
-                Some(stage) => rows_in_the_hands_of_others_stay_there(&stage).await,
+                Some(stage) => rows_claimed_by_other_publishers_stay(&stage).await,
                 None => Ok(()),
             }
         }
@@ -210,8 +214,8 @@ macro_rules! on_each {
 }
 
 on_each! {
-    rows_in_the_hands_of_others_stay_there_on_sqlite: crate::adopt::sqlite::Sqlite,
-    rows_in_the_hands_of_others_stay_there_on_postgres: crate::adopt::postgres::Postgres,
-    rows_in_the_hands_of_others_stay_there_on_mysql: crate::adopt::mysql::Server<crate::adopt::mysql::OfMySql>,
-    rows_in_the_hands_of_others_stay_there_on_mariadb: crate::adopt::mysql::Server<crate::adopt::mysql::OfMariaDb>,
+    rows_claimed_by_other_publishers_stay_on_sqlite: Sqlite,
+    rows_claimed_by_other_publishers_stay_on_postgres: Postgres,
+    rows_claimed_by_other_publishers_stay_on_mysql: MySql,
+    rows_claimed_by_other_publishers_stay_on_mariadb: MariaDb,
 }

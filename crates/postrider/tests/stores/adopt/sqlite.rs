@@ -1,4 +1,4 @@
-//! Both in one SQLite file.
+//! A table and an outbox in one SQLite file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,11 +83,11 @@ impl Stage for Sqlite {
     async fn hide_log(&self, is_hidden: bool) -> Result<()> {
         let (from, to) =
             if is_hidden { ("postrider_events", "hidden") } else { ("hidden", "postrider_events") };
-        // The view over it must not follow it, nor hinder it.
+        // The view that reads the table must neither be renamed nor prevent the rename.
         self.run(&format!("PRAGMA legacy_alter_table = ON; ALTER TABLE {from} RENAME TO {to}")).await
     }
 
-    /// One who writes keeps all others from writing, so the transaction begins when it is to end.
+    /// An open write transaction would block every other writer, so this one begins when it commits.
     async fn write_late(&self, event: Event) -> Result<Late> {
         let (connection, to) = (self.connect()?, self.to_rows());
         Ok(Box::pin(async move { to.write(&connection, event).map(|_| ()) }))

@@ -1,5 +1,6 @@
-//! A database with a table of a layout and an outbox of the layout `postrider` in it.
+//! A database that contains a table of a layout and an outbox of the layout `postrider`.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,18 +14,18 @@ use uuid::Uuid;
 
 use crate::taker::{LONG, Taker};
 
-/// Tries before a row is given up.
+/// Attempts before a row is given up.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
 
-/// The subscription of both.
+/// The subscription of the table and of the outbox.
 pub(crate) const NAME: &str = "mail";
 
-/// Keys that events are about.
+/// Number of keys that the events have.
 pub(crate) const KEYS: usize = 5;
 
 #[allow(async_fn_in_trait, reason = "only tests call it")]
 pub(crate) trait Stage: Sized {
-    /// `None` where there is no such server.
+    /// `None` without such a server.
     async fn new(layout: RowLayout) -> Result<Option<Self>>;
 
     fn layout(&self) -> RowLayout;
@@ -32,40 +33,39 @@ pub(crate) trait Stage: Sized {
     /// The store of the table.
     async fn rows(&self) -> Result<Arc<dyn AdoptSource>>;
 
-    /// The store of the other outbox.
+    /// The store of the outbox.
     async fn log(&self) -> Result<Arc<dyn AdoptSource>>;
 
     fn to_rows(&self) -> Outbox;
 
     fn to_log(&self) -> Outbox;
 
-    /// Writes in a transaction of its own.
+    /// Writes in one transaction.
     async fn write(&self, to: &Outbox, events: Vec<Event>) -> Result<()>;
 
-    /// Runs SQL, with `{t}` the table, `{events}` the events of the other outbox, `{parked}` what is parked of them, `{notes}` our
-    /// notes about rows, and
-    /// `{never}` a time in the past.
+    /// Runs SQL. `{t}` is the table, `{events}` and `{parked}` are tables of the outbox, `{notes}` is the table with Postrider's
+    /// notes about rows, and `{never}` is a time in the past.
     async fn run(&self, sql: &str) -> Result<()>;
 
     async fn one(&self, sql: &str) -> Result<i64>;
 
-    /// Takes the table of the other outbox away, or brings it back.
+    /// Renames the events table of the outbox, or renames it back.
     async fn hide_log(&self, is_hidden: bool) -> Result<()>;
 
-    /// Writes a row in a transaction that is still open, and answers what commits it.
+    /// Writes a row in a transaction that stays open, and returns the future that commits it.
     async fn write_late(&self, event: Event) -> Result<Late>;
 }
 
-/// What ends a transaction.
-pub(crate) type Late = postrider::BoxFuture<'static, Result<()>>;
+/// Commits a transaction.
+pub(crate) type Late = Pin<Box<dyn Future<Output = Result<()>>>>;
 
-/// States and columns of a layout.
+/// State values and columns of a layout.
 pub(crate) struct Words {
     pub(crate) pending: &'static str,
     pub(crate) done: &'static str,
     pub(crate) failed: &'static str,
     pub(crate) attempts: &'static str,
-    /// The assignment that gives a failed row up.
+    /// The assignment that, together with the state, marks a row as given up.
     pub(crate) given_up: String,
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn words(layout: RowLayout) -> Words {
     Words { pending, done, failed, attempts: spec.attempts, given_up }
 }
 
-/// An event of a key that the layout can store, and its number.
+/// An event that the layout can store, with this key and number.
 pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
     let payload = format!("{{\"n\": {number}}}");
     let event = Event::new("order.placed", payload);
@@ -99,7 +99,7 @@ pub(crate) fn events(layout: RowLayout, rounds: std::ops::Range<usize>) -> Vec<E
     rounds.flat_map(|number| (0..KEYS).map(move |key| event(layout, key, number))).collect()
 }
 
-/// Writes each in a transaction of its own.
+/// Writes each event in its own transaction.
 pub(crate) async fn write_each(stage: &impl Stage, to: &Outbox, events: Vec<Event>) -> Result<()> {
     for event in events {
         stage.write(to, vec![event]).await?;
@@ -107,7 +107,7 @@ pub(crate) async fn write_each(stage: &impl Stage, to: &Outbox, events: Vec<Even
     Ok(())
 }
 
-/// Everything, in batches of seven.
+/// An adoption of every event, in batches of seven.
 pub(crate) fn all() -> Adoption {
     Adoption { batch_events_max: 7, ..Adoption::of(NAME) }.start(Start::Beginning)
 }
@@ -124,7 +124,7 @@ pub(crate) async fn adopt(
     Ok((counts, copying.finish().await?))
 }
 
-/// A relay on a store, that sends to a sink from the beginning.
+/// A relay that reads a store from the beginning.
 pub(crate) async fn relay(store: Arc<dyn AdoptSource>, sink: &Taker) -> Result<Relay> {
     let policy = Policy::default()
         .lease(Duration::from_secs(1))
@@ -135,8 +135,8 @@ pub(crate) async fn relay(store: Arc<dyn AdoptSource>, sink: &Taker) -> Result<R
     Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
 }
 
-/// A relay delivers three events of each key, but fails the first of `key1`, which it will try again in an hour: it and the
-/// two behind it stay.
+/// A relay delivers three events of each key, except those of `key1`: the first fails and is retried in an hour, and the two
+/// behind it wait.
 pub(crate) async fn fail_one_key(
     stage: &impl Stage,
     store: Arc<dyn AdoptSource>,
@@ -158,21 +158,21 @@ pub(crate) async fn fail_one_key(
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(LONG, waiting).await.expect("it is parked");
+    tokio::time::timeout(LONG, waiting).await.expect("the event is parked");
     relay.shutdown().await.map(|_| ())
 }
 
-/// What a relay delivers from a store, which is so many.
+/// The messages that a relay delivers from a store, which must be this many.
 pub(crate) async fn delivered(store: Arc<dyn AdoptSource>, messages: usize) -> Result<Taker> {
     let sink = Taker::new(|_, _| None);
     let relay = relay(store, &sink).await?;
     sink.wait_for(messages).await;
     relay.shutdown().await?;
-    assert_eq!(sink.taken().len(), messages, "each once");
+    assert_eq!(sink.taken().len(), messages, "each event arrives once");
     Ok(sink)
 }
 
-/// Every key got these numbers in this order.
+/// Asserts that every key received these numbers in this order.
 pub(crate) fn in_order(sink: &Taker, numbers: std::ops::Range<u64>) {
     let expected: Vec<u64> = numbers.collect();
     for key in 0..KEYS {
@@ -180,7 +180,7 @@ pub(crate) fn in_order(sink: &Taker, numbers: std::ops::Range<u64>) {
     }
 }
 
-/// How many rows of the table are undelivered, and how many delivered.
+/// The numbers of undelivered and of delivered rows in the table.
 pub(crate) async fn states(stage: &impl Stage) -> Result<(i64, i64)> {
     let done = words(stage.layout()).done;
     let open = stage.one(&format!("SELECT count(*) FROM {{t}} WHERE status <> '{done}'")).await?;
@@ -190,10 +190,4 @@ pub(crate) async fn states(stage: &impl Stage) -> Result<(i64, i64)> {
 
 pub(crate) async fn in_log(stage: &impl Stage) -> Result<i64> {
     stage.one("SELECT count(*) FROM {events}").await
-}
-
-/// The port of a URL on loopback.
-pub(crate) fn port(url: &str) -> u16 {
-    let (_, rest) = url.rsplit_once(':').unwrap();
-    rest.split(['/', '?']).next().unwrap().parse().unwrap()
 }

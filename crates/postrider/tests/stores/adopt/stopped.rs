@@ -33,14 +33,16 @@ async fn goes_on(stage: &impl Stage, source: Arc<dyn AdoptSource>, to: Outbox, l
     Ok(())
 }
 
-pub(crate) async fn a_copy_that_stops_between_batches_goes_on_where_it_was(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn a_copy_that_stops_between_batches_resumes_where_it_stopped(
+    stage: &impl Stage,
+) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..6)).await?;
     goes_on(stage, stage.rows().await?, stage.to_log(), OF_ROWS).await?;
     in_order(&delivered(stage.log().await?, 30).await?, 0..6);
     Ok(())
 }
 
-pub(crate) async fn a_copy_back_that_stops_between_batches_goes_on_where_it_was(
+pub(crate) async fn a_copy_back_that_stops_between_batches_resumes_where_it_stopped(
     stage: &impl Stage,
 ) -> Result<()> {
     write_each(stage, &stage.to_log(), events(stage.layout(), 0..6)).await?;
@@ -51,7 +53,7 @@ pub(crate) async fn a_copy_back_that_stops_between_batches_goes_on_where_it_was(
     Ok(())
 }
 
-/// A future that is dropped after it was asked so many times.
+/// A future that is dropped after this many polls.
 struct Cut<F> {
     inner: Pin<Box<F>>,
     polls: usize,
@@ -76,7 +78,7 @@ async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
         let source = if is_forth { stage.rows().await? } else { stage.log().await? };
         let counts = source.counts(NAME).await?;
         let mut copying = AdoptionRun::begin(&*source, to.clone(), all(), &counts).await?;
-        let whole = async { while copying.next_batch().await.expect("nobody hinders it").is_some() {} };
+        let whole = async { while copying.next_batch().await.expect("nothing interferes").is_some() {} };
         Cut { inner: Box::pin(whole), polls }.await;
         drop(copying);
         // What was asked of a thread or a server before may still be under way; the lease waits for it.
@@ -87,7 +89,7 @@ async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn a_copy_that_is_dropped_anywhere_loses_nothing_and_copies_nothing_twice(
+pub(crate) async fn a_copy_that_is_dropped_at_any_point_loses_nothing_and_copies_nothing_twice(
     stage: &impl Stage,
 ) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..16)).await?;
@@ -97,7 +99,7 @@ pub(crate) async fn a_copy_that_is_dropped_anywhere_loses_nothing_and_copies_not
     Ok(())
 }
 
-pub(crate) async fn a_copy_back_that_is_dropped_anywhere_loses_nothing_and_copies_nothing_twice(
+pub(crate) async fn a_copy_back_that_is_dropped_at_any_point_loses_nothing_and_copies_nothing_twice(
     stage: &impl Stage,
 ) -> Result<()> {
     write_each(stage, &stage.to_log(), events(stage.layout(), 0..16)).await?;
@@ -126,7 +128,7 @@ pub(crate) async fn a_batch_that_fails_is_neither_copied_nor_settled(stage: &imp
     Ok(())
 }
 
-pub(crate) async fn who_lost_the_lease_moves_nothing(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn a_copy_that_lost_its_lease_moves_nothing(stage: &impl Stage) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..2)).await?;
     let source = stage.rows().await?;
     let counts = source.counts(NAME).await?;

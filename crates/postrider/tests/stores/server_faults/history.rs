@@ -1,20 +1,15 @@
-//! The server comes back as another one: restored, or with its positions taken back.
+//! The server comes back restored, or with its positions set back.
 
 use super::*;
 
-/// Accepts the history as it is now and goes on with the first position that was not seen of it.
+/// Accepts the current history and continues at its first unseen position.
 pub(crate) async fn accept<W: TestServer>(server: &W, next: i64) -> Result<()> {
-    let store = server.connect(To::default()).await?;
+    let store = server.connect(Target::default()).await?;
     store.accept_history("mail", Start::Position(Position::new(next))).await
 }
 
-pub(crate) async fn a_server_put_back_to_an_older_state_halts_the_relay_that_knew_better<W: TestServer>()
--> Result<()> {
-    let Some(server) = W::new(Wanted::Plain).await? else { return Ok(()) };
-    let sink = Recorder::new();
-    let relay = relay(&server, &sink).await?;
-    write(&server, 10).await?;
-    sink.wait_for(10).await;
+pub(crate) async fn a_restored_server_halts_the_relay_that_saw_later_events<W: TestServer>() -> Result<()> {
+    let Some((server, sink, relay)) = delivering::<W>(Setup::Plain, 10).await? else { return Ok(()) };
     let copy = server.back_up().await;
     write(&server, 10).await?;
     sink.wait_for(20).await;
@@ -30,20 +25,16 @@ pub(crate) async fn a_server_put_back_to_an_older_state_halts_the_relay_that_kne
     Ok(())
 }
 
-/// Takes something of the outbox back while the relay runs, and expects it to stop.
-async fn halts_after<W: TestServer>(taken_back: Change) -> Result<()> {
-    let Some(server) = W::new(Wanted::Plain).await? else { return Ok(()) };
-    let sink = Recorder::new();
-    let first = relay(&server, &sink).await?;
-    write(&server, 10).await?;
-    sink.wait_for(10).await;
+/// Changes the outbox while the relay runs, and expects it to halt.
+async fn halts_after<W: TestServer>(change: Change) -> Result<()> {
+    let Some((server, sink, first)) = delivering::<W>(Setup::Plain, 10).await? else { return Ok(()) };
     settled(&server, 10).await;
-    server.change(taken_back).await?;
+    server.change(change).await?;
     let reason = halted(&server).await;
     assert!(reason.contains("position 10"), "{reason}");
     eventually("the relay has stopped", async || first.status()[0].state.leading.is_none()).await;
     write(&server, 3).await?;
-    // Another relay sees the same.
+    // Another relay reports the same.
     let second = relay(&server, &sink).await?;
     assert_eq!(overview(&server).await?.halted, Some(reason));
     assert_eq!(sink.delivered().len(), 10);
@@ -58,7 +49,7 @@ async fn halts_after<W: TestServer>(taken_back: Change) -> Result<()> {
     second.shutdown().await
 }
 
-pub(crate) async fn events_put_back_without_their_ledger_halt_the_subscription<W: TestServer>() -> Result<()>
+pub(crate) async fn events_restored_without_their_ledger_halt_the_subscription<W: TestServer>() -> Result<()>
 {
     halts_after::<W>(Change::LastEventsGone).await
 }

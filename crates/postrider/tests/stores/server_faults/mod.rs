@@ -1,8 +1,7 @@
-//! Life with a database that fails: each test has a server of its own and does to it what happens to servers.
+//! Faults of a database server: each test starts its own server and makes it fail.
 //!
-//! What was delivered is compared with what the table holds at the end: nothing lost, nothing invented, every
-//! key in its order. The cases are the same for every kind of server; [`TestServer`] is what a kind has to know, and
-//! `server_fault_tests!` makes its tests.
+//! At the end the deliveries are compared with the table: nothing lost, nothing invented, every key in order. The cases are
+//! the same for every kind of server; a kind implements [`TestServer`], and `server_fault_tests!` creates its tests.
 
 mod cases;
 pub(crate) mod failover;
@@ -30,42 +29,41 @@ pub(crate) use recorder::Recorder;
 /// Long enough for anything that will happen.
 pub(crate) const LONG: Duration = Duration::from_secs(90);
 
-/// Between two looks at something that will happen.
-pub(crate) const LOOK_AFTER: Duration = Duration::from_millis(20);
+/// Between two checks of a condition.
+pub(crate) const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// Who relays connect as, with a password for servers that ask: a login with the role that the library's own
-/// script makes for relays.
-pub(crate) const RELAY: &str = "life_relay:secret";
+/// The login of relays, with a password for servers that require one. It has the relay role of the library's script.
+pub(crate) const RELAY: &str = "faults_relay:secret";
 
-/// Who writers connect as.
-pub(crate) const WRITER: &str = "life_writer:secret";
+/// The login of writers.
+pub(crate) const WRITER: &str = "faults_writer:secret";
 
-/// How a server is to be.
+/// How a server is set up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Setup {
     Plain,
-    /// Everybody but the administrator is asked for a password.
+    /// Everyone except the administrator needs a password.
     Passwords,
-    /// Few connections, of which at least one is kept for the administrator.
+    /// Few connections, at least one of them reserved for the administrator.
     FewConnections,
-    /// Data on a disk with little room.
+    /// The data is on a small disk.
     SmallDisk,
 }
 
-/// What is done to a server.
+/// An action on the server process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Act {
-    /// In good order.
+pub(crate) enum Action {
+    /// A clean shutdown.
     Stop,
-    /// At once.
+    /// A kill without a shutdown.
     Kill,
     Start,
 }
 
-/// Where and as whom a store connects, other than usual.
+/// Where and as whom a store connects, if not as usual.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct To {
-    /// Of loopback, if not the server's own.
+pub(crate) struct Target {
+    /// On loopback, if not the port of the server.
     pub(crate) port: Option<u16>,
     /// `user:password`, if not [`RELAY`].
     pub(crate) user: Option<&'static str>,
@@ -73,19 +71,19 @@ pub(crate) struct To {
     pub(crate) answer_within: Option<Duration>,
 }
 
-/// What an administrator does.
+/// A change by an administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     ReadOnly,
     Writable,
-    /// Takes the events after the fifth back, and the counter of positions.
+    /// Deletes the events after the fifth and sets the position counter back.
     LastEventsGone,
-    /// Takes all events back, and the counter of positions to the fifth.
+    /// Deletes all events and sets the position counter back to the fifth.
     CounterReset,
-    /// Makes a user `single` for relays, who may have one connection.
+    /// Creates a relay user `single` with a limit of one connection.
     OneConnection,
     MoreConnections,
-    /// Takes from relays the right to write their progress down.
+    /// Revokes the right of relays to record progress.
     SettlingDenied,
     SettlingAllowed,
     PasswordChanged,
@@ -94,15 +92,15 @@ pub(crate) enum Change {
     RelayCut,
 }
 
-/// A server with an outbox, and what writes to it.
+/// A server with an outbox, and its writers.
 pub(crate) trait TestServer: Sized {
-    /// What the server says to whom it has no connection for: to a user with a limit, and to everybody.
+    /// The server's messages when there is no connection left: for a user with a limit, and for everyone.
     const NO_CONNECTION: [&'static str; 2];
-    /// What it says to who gives a wrong password.
+    /// The server's message for a wrong password.
     const WRONG_PASSWORD: &'static str;
 
-    /// `None`, with a line that says why, if there is no server to be had.
-    async fn new(wanted: Wanted) -> Result<Option<Self>>;
+    /// `None` without such a server. Prints the reason.
+    async fn new(setup: Setup) -> Result<Option<Self>>;
 
     /// The server itself.
     fn process(&self) -> Arc<dyn Controlled>;
@@ -115,49 +113,49 @@ pub(crate) trait TestServer: Sized {
         self.process().data()
     }
 
-    /// Does something to the server while everything else goes on.
-    async fn act(&self, act: Act) {
-        reported(&self.process(), move |server| match act {
-            Act::Stop => server.stop(),
-            Act::Kill => server.kill(),
-            Act::Start => server.start(),
+    /// Acts on the server process while everything else continues.
+    async fn act(&self, act: Action) {
+        blocking(&self.process(), move |server| match act {
+            Action::Stop => server.stop(),
+            Action::Kill => server.kill(),
+            Action::Start => server.start(),
         })
         .await;
     }
 
     async fn back_up(&self) -> Copy {
-        reported(&self.process(), |server| server.back_up()).await
+        blocking(&self.process(), |server| server.back_up()).await
     }
 
-    /// Puts the server back to what it was.
+    /// Restores the server from a copy.
     async fn restore(&self, copy: Copy) {
-        reported(&self.process(), move |server| server.restore(&copy)).await;
+        blocking(&self.process(), move |server| server.restore(&copy)).await;
     }
 
     async fn change(&self, change: Change) -> Result<()>;
 
     /// A store that is not connected yet.
-    fn store(&self, to: To) -> Result<Arc<dyn Store>>;
+    fn store(&self, to: Target) -> Result<Arc<dyn Store>>;
 
     /// The same, connected and checked.
-    async fn connect(&self, to: To) -> Result<Arc<dyn Store>>;
+    async fn connect(&self, to: Target) -> Result<Arc<dyn Store>>;
 
-    /// Commits events, one by one, as a writer; as the administrator, for whom there is always a connection.
+    /// Commits events one by one as a writer. The administrator always has a connection.
     async fn commit(&self, events: Vec<Event>) -> Result<()>;
     async fn commit_as_administrator(&self, events: Vec<Event>) -> Result<()>;
 
-    /// Writes until told to stop, through everything that happens to the server.
+    /// Writes until `stop` is set, through every fault of the server.
     fn write_on(&self, stop: Arc<AtomicBool>) -> impl Future<Output = ()> + Send + 'static;
 
-    /// Everything in the outbox, in its order, each with its number within its key.
+    /// Every event of the outbox in order, each with its number within its key.
     async fn committed(&self) -> Result<Vec<Sighting>>;
 
-    /// Connects as somebody else until the server has no connection left but for the administrator.
+    /// Opens connections as another user until only the one for the administrator is left.
     async fn take_all_connections(&self) -> Vec<Box<dyn Any>>;
 }
 
-/// Tells a server something that blocks, while everything else goes on.
-pub(crate) async fn reported<S: Send + Sync + ?Sized + 'static, T: Send + 'static>(
+/// Runs a blocking call on a server while everything else continues.
+pub(crate) async fn blocking<S: Send + Sync + ?Sized + 'static, T: Send + 'static>(
     server: &Arc<S>,
     what: impl FnOnce(&S) -> Result<T, String> + Send + 'static,
 ) -> T {
@@ -165,25 +163,48 @@ pub(crate) async fn reported<S: Send + Sync + ?Sized + 'static, T: Send + 'stati
     tokio::task::spawn_blocking(move || what(&server)).await.unwrap().unwrap()
 }
 
-/// Commits so many events, of five keys.
+/// Commits this many events, of five keys.
 pub(crate) async fn write<W: TestServer>(server: &W, events: usize) -> Result<()> {
     server.commit(some(events)).await
 }
 
 pub(crate) fn some(events: usize) -> Vec<Event> {
-    (0..events).map(|number| Event::new("life", "{}").with_key(format!("key {}", number % 5))).collect()
+    (0..events)
+        .map(|number| Event::new("order.placed", "{}").with_key(format!("key {}", number % 5)))
+        .collect()
 }
 
-/// Settles at this address, delivers to this sink.
+/// A relay from a store to a sink.
 pub(crate) async fn relay_at(store: Arc<dyn Store>, sink: &Recorder) -> Result<Relay> {
     Relay::builder().outbox(store, [subscription(sink)]).spawn().await
 }
 
 pub(crate) async fn relay<W: TestServer>(server: &W, sink: &Recorder) -> Result<Relay> {
-    relay_at(server.store(To::default())?, sink).await
+    relay_at(server.store(Target::default())?, sink).await
 }
 
-/// What the table holds against what was delivered.
+/// A server whose relay has delivered this many events. `None` without such a server.
+pub(crate) async fn delivering<W: TestServer>(
+    setup: Setup,
+    events: usize,
+) -> Result<Option<(W, Recorder, Relay)>> {
+    let Some(server) = W::new(setup).await? else { return Ok(None) };
+    let sink = Recorder::new();
+    let relay = relay(&server, &sink).await?;
+    write(&server, events).await?;
+    sink.wait_for(events).await;
+    Ok(Some((server, sink, relay)))
+}
+
+/// Ends the relay; every committed event was delivered, in order.
+pub(crate) async fn shut_down_clean<W: TestServer>(server: &W, sink: &Recorder, relay: Relay) -> Result<()> {
+    relay.shutdown().await?;
+    let verdict = verdict(server, sink).await?;
+    assert!(verdict.is_clean(), "{verdict}");
+    Ok(())
+}
+
+/// Compares the table with what was delivered.
 pub(crate) async fn verdict<W: TestServer>(server: &W, sink: &Recorder) -> Result<Verdict> {
     let committed = server.committed().await?;
     let unknown = || Sighting { id: Default::default(), key: String::new(), version: 0 };
@@ -193,7 +214,7 @@ pub(crate) async fn verdict<W: TestServer>(server: &W, sink: &Recorder) -> Resul
 }
 
 pub(crate) async fn overview<W: TestServer>(server: &W) -> Result<SubscriptionOverview> {
-    let overview = server.connect(To::default()).await?.overview(1_000).await?;
+    let overview = server.connect(Target::default()).await?.overview(1_000).await?;
     Ok(overview.subscriptions.into_iter().next().unwrap())
 }
 
@@ -203,7 +224,7 @@ pub(crate) async fn settled<W: TestServer>(server: &W, floor: usize) {
     eventually("all is settled", async || overview(server).await.is_ok_and(|seen| seen.floor == floor)).await;
 }
 
-/// Waits until the subscription waits for an operator, and answers with the reason.
+/// Waits until the subscription is halted, and returns the reason.
 pub(crate) async fn halted<W: TestServer>(server: &W) -> String {
     let mut reason = None;
     eventually("the subscription halts", async || {
@@ -222,25 +243,25 @@ pub(crate) fn subscription(sink: &Recorder) -> Subscription {
     Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy())
 }
 
-/// Waits until it is so.
+/// Waits until a condition holds.
 pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !is_so().await {
-            tokio::time::sleep(LOOK_AFTER).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
-    assert!(tokio::time::timeout(LONG, waiting).await.is_ok(), "it never came that {what}");
+    assert!(tokio::time::timeout(LONG, waiting).await.is_ok(), "timed out waiting until {what}");
 }
 
-/// Waits until the relay says what is wrong with the database, and answers with that.
+/// Waits until the relay reports a problem with the database, and returns it.
 pub(crate) async fn trouble(relay: &Relay) -> String {
     trouble_with(relay, "").await
 }
 
-/// Waits until the relay says something with these words about the database.
+/// Waits until the relay reports a problem that contains these words.
 pub(crate) async fn trouble_with(relay: &Relay, words: &str) -> String {
     let mut trouble = None;
-    eventually(&format!("the relay is in trouble: {words}"), async || {
+    eventually(&format!("the relay reports a problem: {words}"), async || {
         trouble = relay.status()[0].error.clone();
         trouble.as_deref().is_some_and(|said| said.contains(words))
     })
@@ -248,7 +269,7 @@ pub(crate) async fn trouble_with(relay: &Relay, words: &str) -> String {
     trouble.unwrap()
 }
 
-/// Waits until the relay has no trouble any more.
-pub(crate) async fn at_ease(relay: &Relay) {
+/// Waits until the relay reports no problem.
+pub(crate) async fn recovered(relay: &Relay) {
     eventually("the database answers again", async || relay.status()[0].error.is_none()).await;
 }

@@ -5,14 +5,14 @@ use postrider_testkit::proxy::{Fault, Proxy, Side};
 use super::*;
 
 /// A server, and a proxy in front of its server.
-async fn behind_a_proxy<W: TestServer>() -> Result<Option<(W, Proxy, To)>> {
-    let Some(server) = W::new(Wanted::Plain).await? else { return Ok(None) };
+async fn behind_a_proxy<W: TestServer>() -> Result<Option<(W, Proxy, Target)>> {
+    let Some(server) = W::new(Setup::Plain).await? else { return Ok(None) };
     let proxy = Proxy::to(server.port()).await.unwrap();
-    let to = To { port: Some(proxy.port()), ..To::default() };
+    let to = Target { port: Some(proxy.port()), ..Target::default() };
     Ok(Some((server, proxy, to)))
 }
 
-/// Breaks the network so many times while events are delivered; nothing may be lost by it.
+/// Breaks the network this many times while events are delivered; nothing may be lost.
 async fn survives<W: TestServer>(faults: &[Fault]) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let sink = Recorder::new();
@@ -31,7 +31,7 @@ async fn survives<W: TestServer>(faults: &[Fault]) -> Result<()> {
         let breaking = proxy.wait_for(|seen| seen.broken > broken);
         tokio::time::timeout(LONG, breaking).await.expect("a connection breaks");
         proxy.set(Fault::None);
-        at_ease(&relay).await;
+        recovered(&relay).await;
     }
     let all = server.committed().await?.len();
     sink.wait_for(all).await;
@@ -47,7 +47,7 @@ pub(crate) async fn nothing_is_lost_when_connections_are_cut<W: TestServer>() ->
     survives::<W>(&[Fault::None; 5]).await
 }
 
-pub(crate) async fn nothing_is_lost_when_the_answer_to_a_commit_is_lost<W: TestServer>() -> Result<()> {
+pub(crate) async fn nothing_is_lost_when_the_response_to_a_commit_is_lost<W: TestServer>() -> Result<()> {
     survives::<W>(&[Fault::LoseAnswer; 5]).await
 }
 
@@ -55,11 +55,11 @@ pub(crate) async fn nothing_is_lost_when_a_request_is_cut_in_the_middle<W: TestS
     survives::<W>(&[1, 7, 40, 200, 600].map(|bytes| Fault::CutAfter(Side::Client, bytes))).await
 }
 
-/// The connections stay open, and nothing comes through: only a deadline of its own gets a relay out of that.
+/// The connections stay open, and nothing comes through: only its own deadline ends the wait of a relay.
 async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let sink = Recorder::new();
-    let store = server.store(To { answer_within: Some(Duration::from_millis(500)), ..to })?;
+    let store = server.store(Target { answer_within: Some(Duration::from_millis(500)), ..to })?;
     let relay = relay_at(store, &sink).await?;
     write(&server, 20).await?;
     sink.wait_for(20).await;
@@ -73,20 +73,17 @@ async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     // What was open is never heard of again; the relay has given it up and makes other connections.
     proxy.set(Fault::None);
     sink.wait_for(40).await;
-    at_ease(&relay).await;
+    recovered(&relay).await;
     assert!(proxy.seen().connections > open.connections);
-    relay.shutdown().await?;
-    let verdict = verdict(&server, &sink).await?;
-    assert!(verdict.is_clean(), "{verdict}");
-    Ok(())
+    shut_down_clean(&server, &sink, relay).await
 }
 
-pub(crate) async fn a_server_that_falls_silent_on_an_open_connection_is_given_up_in_time<W: TestServer>()
+pub(crate) async fn a_server_that_stops_responding_on_an_open_connection_times_out<W: TestServer>()
 -> Result<()> {
     notices_a_silent_server::<W>(Fault::Unheard(Side::Server)).await
 }
 
-pub(crate) async fn a_network_that_swallows_everything_is_given_up_in_time<W: TestServer>() -> Result<()> {
+pub(crate) async fn a_network_that_drops_everything_times_out<W: TestServer>() -> Result<()> {
     notices_a_silent_server::<W>(Fault::Blackhole).await
 }
 
@@ -109,7 +106,7 @@ async fn moves_on<W: TestServer>(fault: Fault) -> Result<()> {
     // Back in the server, the first finds the lease taken.
     proxy.set(Fault::None);
     proxy.cut();
-    at_ease(&first).await;
+    recovered(&first).await;
     let now = overview(&server).await?;
     assert_eq!((now.epoch, now.floor), (after.epoch, after.floor));
     assert_eq!(cut_off.delivered().len(), 20);
@@ -124,6 +121,6 @@ pub(crate) async fn a_relay_in_a_blackhole_loses_its_lease_and_changes_nothing<W
     moves_on::<W>(Fault::Blackhole).await
 }
 
-pub(crate) async fn a_relay_that_is_heard_and_hears_nothing_loses_its_lease<W: TestServer>() -> Result<()> {
+pub(crate) async fn a_relay_that_receives_no_responses_loses_its_lease<W: TestServer>() -> Result<()> {
     moves_on::<W>(Fault::Unheard(Side::Server)).await
 }

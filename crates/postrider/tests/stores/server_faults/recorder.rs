@@ -1,4 +1,4 @@
-//! A destination that takes everything and remembers it.
+//! A sink that acknowledges and records everything.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use postrider::sink::{Message, Outcome, Receipt, Sink};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// Clones share what they remember.
+/// Clones share their records.
 #[derive(Clone)]
 pub(crate) struct Recorder {
     ids: Arc<Mutex<Vec<Uuid>>>,
@@ -25,13 +25,13 @@ impl Recorder {
         self.ids.lock().unwrap().clone()
     }
 
-    /// Waits until so many different events were delivered.
+    /// Waits until this many different events were delivered.
     pub(crate) async fn wait_for(&self, events: usize) {
         let mut distinct = self.distinct.subscribe();
         let waiting = tokio::time::timeout(super::LONG, distinct.wait_for(|seen| *seen >= events));
         let came = waiting.await.is_ok();
         let seen = *self.distinct.borrow();
-        assert!(came, "of {events} events {seen} came");
+        assert!(came, "{seen} of {events} events arrived");
     }
 }
 

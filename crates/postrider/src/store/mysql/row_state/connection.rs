@@ -54,8 +54,8 @@ impl MySqlRows {
 impl RowDialect for MySqlRows {
     type Connection<'a> = MySqlRowConnection<'a>;
 
-    /// The driver cannot recover from a partly read answer: if a caller stops waiting, the connection is closed, and the
-    /// request or its answer is lost with it.
+    /// The driver cannot recover from a partly read answer: if a caller stops waiting, the connection is closed, and
+    /// the request or its answer is lost with it.
     const RELEASES_AGAIN: bool = true;
 
     fn table(&self) -> &Arc<RowTable> {

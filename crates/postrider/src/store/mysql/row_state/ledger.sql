@@ -49,8 +49,8 @@ CREATE TABLE IF NOT EXISTS {schema}.row_done (
     INDEX row_done_done_at (done_at)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Claims: rows that were marked together as being published. A row still carries the mark while it has the claim's time and
--- its count of attempts: [[id, count], ...].
+-- Claims: rows that were marked together as being published. A row still carries the mark while it has the claim's time
+-- and its count of attempts: [[id, count], ...].
 CREATE TABLE IF NOT EXISTS {schema}.row_claims (
     number     BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     epoch      BIGINT NOT NULL,

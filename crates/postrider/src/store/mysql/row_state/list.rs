@@ -1,7 +1,7 @@
 //! Searching rows, with the indexes of each layout.
 //!
-//! A statement contains only the requested conditions: with a condition that is always true, these servers would not use
-//! their indexes. Texts are compared by the table's collation.
+//! A statement contains only the requested conditions: with a condition that is always true, these servers would not
+//! use their indexes. Texts are compared by the table's collation.
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Row};

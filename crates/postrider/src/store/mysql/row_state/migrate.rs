@@ -16,8 +16,8 @@ use crate::store::row_state::tables::{
 use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Ident, Result};
 
-/// Every migration of Postrider's own tables, oldest first. A released one never changes. These servers commit every CREATE
-/// at once, so an interrupted migration can be run again.
+/// Every migration of Postrider's own tables, oldest first. A released one never changes. These servers commit every
+/// CREATE at once, so an interrupted migration can be run again.
 const MIGRATIONS: &[&str] = &[
     concat!(include_str!("ledger.sql"), "\n", include_str!("../migrations/0001_leases.sql")),
     include_str!("refused.sql"),
@@ -111,8 +111,8 @@ fn record_table(table: &RowTable) -> String {
     )
 }
 
-/// Creates what is missing. Existing tables are compared and not altered; a table with harmful differences is refused before
-/// anything is created. An interrupted migration continues the next time.
+/// Creates what is missing. Existing tables are compared and not altered; a table with harmful differences is refused
+/// before anything is created. An interrupted migration continues the next time.
 pub(super) async fn migrate(
     session: &mut Session,
     table: &RowTable,

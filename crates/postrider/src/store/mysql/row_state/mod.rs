@@ -1,8 +1,8 @@
 //! The store of a table with a state per row: `event_outbox`, `outbox_events`, or a table with a column map.
 //!
-//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements and
-//! the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md. Times in the
-//! table must be UTC; the default of a `DATETIME` column uses the time zone of the writer's session.
+//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements
+//! and the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md. Times
+//! in the table must be UTC; the default of a `DATETIME` column uses the time zone of the writer's session.
 
 mod connection;
 mod custom;
@@ -37,9 +37,9 @@ use crate::{Ident, Result};
 pub type MySqlRowStore = RowStateStore<MySqlRows>;
 
 impl RowStateStore<MySqlRows> {
-    /// Creates the table of the layout if it does not exist, and Postrider's own tables, in the database of the config. An
-    /// existing table is compared and never altered; missing `extras` are created. It is safe to run again. These servers
-    /// commit every CREATE at once, so an interrupted migration is completed by running it again.
+    /// Creates the table of the layout if it does not exist, and Postrider's own tables, in the database of the config.
+    /// An existing table is compared and never altered; missing `extras` are created. It is safe to run again. These
+    /// servers commit every CREATE at once, so an interrupted migration is completed by running it again.
     ///
     /// # Errors
     /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table does not match its layout, the database contains
@@ -56,8 +56,8 @@ impl RowStateStore<MySqlRows> {
         migrate::differences(&mut config.connect_unchecked().await?, table).await
     }
 
-    /// How many rows other publishers have marked as being published, now or before a crash. 0 if the layout has no such
-    /// state. Changes nothing.
+    /// How many rows other publishers have marked as being published, now or before a crash. 0 if the layout has no
+    /// such state. Changes nothing.
     ///
     /// # Errors
     /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
@@ -142,12 +142,12 @@ impl RowStateStore<MySqlRows> {
         Ok(store)
     }
 
-    /// A store without a connection yet: each connection is opened and checked when it is needed, so the database may be
-    /// unavailable now.
+    /// A store without a connection yet: each connection is opened and checked when it is needed, so the database may
+    /// be unavailable now.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if the table is shared and its layout has no state
-    /// for a row being published, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on these
+    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if the table is shared and its layout has no state for
+    /// a row being published, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on these
     /// servers.
     pub fn unconnected(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         MySqlRows::new(config, table).map(Self::of)

@@ -1,7 +1,7 @@
 //! Retention: while it is set, Postrider notes the rows it delivers, and deletes them when they are old.
 //!
-//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries in
-//! `row_done`, and deletes only rows with such a note. If a note is lost, its row is kept.
+//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries
+//! in `row_done`, and deletes only rows with such a note. If a note is lost, its row is kept.
 
 use super::super::log_tx::clock;
 use super::super::row::get;
@@ -43,8 +43,8 @@ const DELETE_NOTES_OF_DELETED: &str =
 /// A row that its table refuses to delete is tried again after the other notes. Index: the primary key (row_id).
 const POSTPONE: &str = "UPDATE {schema}.row_done SET done_at = UTC_TIMESTAMP(6) WHERE row_id IN ({ids})";
 
-/// The time before which rows must have been delivered, in microseconds since 1970. `None` if it is before 1970: no row is
-/// older, and a TIMESTAMP cannot express it.
+/// The time before which rows must have been delivered, in microseconds since 1970. `None` if it is before 1970: no row
+/// is older, and a TIMESTAMP cannot express it.
 async fn cutoff(tx: &mut Tx<'_>, purge: &Purge) -> Result<Option<i64>> {
     let cutoff = purge.cutoff(clock(tx).await?).as_micros();
     Ok((cutoff > 0).then_some(cutoff))

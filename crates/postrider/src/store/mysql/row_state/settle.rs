@@ -10,15 +10,15 @@ use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
 use crate::store::row_state::refused::Refused;
 use crate::{Code, Error, Result, Timestamp};
 
-/// Sets the variables that the transaction uses. The transaction can then be sent as a whole: a relay that stops meanwhile
-/// leaves no lock behind.
+/// Sets the variables that the transaction uses. The transaction can then be sent as a whole: a relay that stops
+/// meanwhile leaves no lock behind.
 const SET_VARIABLES: &str = "
     SET @postrider_name = ?, @postrider_epoch = ?, @postrider_trial = ?, @postrider_deaths = ?,
         @postrider_done = ?, @postrider_retried = ?, @postrider_given_up = ?, @postrider_unmarked = ?,
         @postrider_notes = ?, @postrider_changed = 0";
 
-/// Locks the subscription's row: a takeover waits for it. If a takeover was first, the epoch has changed, `@postrider_owns` is
-/// 0, and the other statements change nothing. Index: the primary key (name).
+/// Locks the subscription's row: a takeover waits for it. If a takeover was first, the epoch has changed,
+/// `@postrider_owns` is 0, and the other statements change nothing. Index: the primary key (name).
 const FENCE: &str = "
     START TRANSACTION READ WRITE;
     UPDATE {schema}.subscriptions

@@ -15,8 +15,8 @@ FROM {table} AS e
 WHERE e.status IN ('pending', 'failed')
   AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= UTC_TIMESTAMP(6));
 
--- The time from creation to delivery, per type. A percentile lies between two neighbours in the order, nearer to the nearer one:
--- a row's weight is one minus its distance from there, if it is less than one away.
+-- The time from creation to delivery, per type. A percentile lies between two neighbours in the order, nearer to the
+-- nearer one: a row's weight is one minus its distance from there, if it is less than one away.
 CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_latency AS
 SELECT event_type,
        COUNT(*) AS processed,

@@ -43,8 +43,8 @@ pub struct PostgresRows {
     pub(super) table: Arc<RowTable>,
     pub(super) sql: Sql,
     pub(super) connections: RowConnections<PostgresConfig>,
-    /// Records half of many deliveries in parallel with the settler. An UPDATE of rows with many indexes keeps one server
-    /// process busy, and two processes share the work.
+    /// Records half of many deliveries in parallel with the settler. An UPDATE of rows with many indexes keeps one
+    /// server process busy, and two processes share the work.
     helper: SharedConnection,
     /// How many pages to read before that connection is tried again.
     helper_pause: AtomicU32,

@@ -43,7 +43,8 @@ CREATE TABLE {schema}.row_done (
 );
 CREATE INDEX row_done_done_at ON {schema}.row_done (done_at);
 
--- Claims: rows that were marked together as being published. A row still carries the mark while it has the claim's time.
+-- Claims: rows that were marked together as being published. A row still carries the mark while it has the claim's
+-- time.
 CREATE TABLE {schema}.row_claims (
     number     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     epoch      bigint NOT NULL,

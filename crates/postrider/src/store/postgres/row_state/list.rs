@@ -1,6 +1,7 @@
 //! Searching rows, with the indexes of each layout.
 //!
-//! The statements are planned at every use with their parameters, so the planner ignores a condition whose parameter is NULL.
+//! The statements are planned at every use with their parameters, so the planner ignores a condition whose parameter is
+//! NULL.
 
 use serde_json::Value;
 use tokio_postgres::{Client, Row};
@@ -48,8 +49,8 @@ async fn is_jsonb(client: &Client, table: &RowTable) -> Result<bool> {
     rows.first().map_or(Ok(true), |row| get(row, 0))
 }
 
-/// The same if payloads are texts. Texts that are not JSON never match. The rows are read page by page, from the caller's
-/// snapshot, until there are enough.
+/// The same if payloads are texts. Texts that are not JSON never match. The rows are read page by page, from the
+/// caller's snapshot, until there are enough.
 async fn list_texts(client: &Client, sql: &str, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
     let declare = format!("DECLARE found NO SCROLL CURSOR FOR {sql}");
     search(client, &declare, filter, None, i64::MAX).await?;
@@ -100,8 +101,8 @@ async fn search(
     query_unnamed(client, sql, params).await.map_err(failed)
 }
 
-/// The unique keys of the layout's `processed_events` without the consumer group: they exclude a second group. `None` if there
-/// is no such table.
+/// The unique keys of the layout's `processed_events` without the consumer group: they exclude a second group. `None`
+/// if there is no such table.
 pub(super) async fn keys_of_one_group(client: &Client, table: &RowTable) -> Result<Option<Vec<String>>> {
     // Index: those of the catalog.
     let sql = "SELECT to_regclass($1) IS NOT NULL,

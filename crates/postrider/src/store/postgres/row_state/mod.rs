@@ -1,7 +1,7 @@
 //! The store of a table with a state per row: `event_outbox`, `outbox`, `outbox_events`, or a table with a column map.
 //!
-//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements and
-//! the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
+//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements
+//! and the connections. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
 
 mod connection;
 mod custom;
@@ -36,9 +36,9 @@ use crate::{Ident, Result};
 pub type PostgresRowStore = RowStateStore<PostgresRows>;
 
 impl RowStateStore<PostgresRows> {
-    /// Creates the table of the layout if it does not exist, and Postrider's own tables, in the schema of the config. An
-    /// existing table is compared and never altered; missing `extras` are created. All of it happens or nothing; it is
-    /// safe to run again.
+    /// Creates the table of the layout if it does not exist, and Postrider's own tables, in the schema of the config.
+    /// An existing table is compared and never altered; missing `extras` are created. All of it happens or nothing; it
+    /// is safe to run again.
     ///
     /// # Errors
     /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if a table does not match its layout, or the schema contains
@@ -61,8 +61,8 @@ impl RowStateStore<PostgresRows> {
         read_transaction(&session.client, migrate::differences(&session.client, table)).await
     }
 
-    /// How many rows other publishers have marked as being published, now or before a crash. 0 if the layout has no such
-    /// state. Changes nothing.
+    /// How many rows other publishers have marked as being published, now or before a crash. 0 if the layout has no
+    /// such state. Changes nothing.
     ///
     /// # Errors
     /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
@@ -126,8 +126,8 @@ impl RowStateStore<PostgresRows> {
         .await
     }
 
-    /// Unique keys of `processed_events` without the consumer group, each with its columns: with such a key only one group
-    /// can process an event. `None` if there is no such table. Changes nothing.
+    /// Unique keys of `processed_events` without the consumer group, each with its columns: with such a key only one
+    /// group can process an event. `None` if there is no such table. Changes nothing.
     ///
     /// # Errors
     /// Errors of the database.
@@ -165,8 +165,8 @@ impl RowStateStore<PostgresRows> {
         Ok(store)
     }
 
-    /// A store without a connection yet: each connection is opened and checked when it is needed, so the database may be
-    /// unavailable now.
+    /// A store without a connection yet: each connection is opened and checked when it is needed, so the database may
+    /// be unavailable now.
     pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Self {
         Self::of(PostgresRows::new(config, table))
     }

@@ -1,7 +1,7 @@
 //! Retention: while it is set, Postrider notes the rows it delivers, and deletes them when they are old.
 //!
-//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries in
-//! `row_done`, and deletes only rows with such a note. If a note is lost, its row is kept.
+//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries
+//! in `row_done`, and deletes only rows with such a note. If a note is lost, its row is kept.
 
 use std::time::Duration;
 
@@ -36,9 +36,9 @@ const EXCLUDE: &str = "
     SET done_at = timestamptz '9999-12-31 00:00:00+00'
     WHERE row_id = ANY ($1::text[])";
 
-/// Deletes own rows of a table that cannot show deliveries. A note is deleted only together with its row; otherwise the row
-/// would be due again. A row that its table refuses to delete is tried again after the other notes. Indexes: row_done
-/// (done_at), from its beginning, and the key of the table.
+/// Deletes own rows of a table that cannot show deliveries. A note is deleted only together with its row; otherwise the
+/// row would be due again. A row that its table refuses to delete is tried again after the other notes. Indexes:
+/// row_done (done_at), from its beginning, and the key of the table.
 const DELETE_NOTED: &str = "
     WITH old AS (
         SELECT n.row_id, t.{c.id} IS NULL AS is_gone

@@ -1,10 +1,10 @@
-//! Row locks that reserve rows while they are published, for layouts without a state for that whose table other publishers
-//! use, too.
+//! Row locks that reserve rows while they are published, for layouts without a state for that whose table other
+//! publishers use, too.
 //!
-//! A transaction holds a lock on every row that is handed out. A publisher that uses `FOR UPDATE SKIP LOCKED` skips these
-//! rows, and Postrider skips the rows that such a publisher has locked. The lock is the weakest there is, `FOR KEY SHARE`: a
-//! settle over another connection can still update the row. If the connection or this process dies, the server releases the
-//! locks. See adr/0031-row-locks-for-shared-tables.md.
+//! A transaction holds a lock on every row that is handed out. A publisher that uses `FOR UPDATE SKIP LOCKED` skips
+//! these rows, and Postrider skips the rows that such a publisher has locked. The lock is the weakest there is, `FOR
+//! KEY SHARE`: a settle over another connection can still update the row. If the connection or this process dies, the
+//! server releases the locks. See adr/0031-row-locks-for-shared-tables.md.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

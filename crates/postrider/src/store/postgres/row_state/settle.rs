@@ -130,8 +130,8 @@ pub(super) async fn record(
     changed(conn, &answer)
 }
 
-/// Records half of many deliveries, in parallel with a settle. Each half is a fenced transaction: if the other half fails,
-/// the recorded rows were still delivered.
+/// Records half of many deliveries, in parallel with a settle. Each half is a fenced transaction: if the other half
+/// fails, the recorded rows were still delivered.
 pub(super) async fn record_deliveries(
     rows: &PostgresRows,
     conn: &mut Guard<'_>,

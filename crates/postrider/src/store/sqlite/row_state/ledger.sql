@@ -1,4 +1,5 @@
--- Postrider's own tables for a table with a state per row, in the same file. Times are microseconds since 1970, UTC. Runs on SQLite 3.37 and later.
+-- Postrider's own tables for a table with a state per row, in the same file. Times are microseconds since 1970, UTC.
+-- Runs on SQLite 3.37 and later.
 
 -- The table with a state per row; one row.
 CREATE TABLE postrider_row_table (
@@ -66,8 +67,8 @@ CREATE TABLE postrider_row_done (
 ) STRICT;
 CREATE INDEX postrider_row_done_done_at ON postrider_row_done (done_at);
 
--- Claims: rows that were marked together as being published. A row still carries the mark while it has the claim's time and
--- its count of attempts: [[id, count], ...].
+-- Claims: rows that were marked together as being published. A row still carries the mark while it has the claim's time
+-- and its count of attempts: [[id, count], ...].
 CREATE TABLE postrider_row_claims (
     number     INTEGER PRIMARY KEY AUTOINCREMENT,
     epoch      INTEGER NOT NULL,

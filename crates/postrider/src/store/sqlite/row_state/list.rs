@@ -1,7 +1,7 @@
 //! Searching rows of `outbox_events`.
 //!
-//! Times in the table are texts with whole seconds: the statement compares seconds, and this module compares the rest. It
-//! also compares payloads, because SQLite has no function for that.
+//! Times in the table are texts with whole seconds: the statement compares seconds, and this module compares the rest.
+//! It also compares payloads, because SQLite has no function for that.
 
 use rusqlite::{Connection, Row, params};
 

@@ -130,8 +130,8 @@ pub(super) fn schema(connection: Option<&Connection>) -> Attempt<Schema> {
     Ok(Schema { found: connection.map_or(Ok(0), version)?, needed: LATEST })
 }
 
-/// Refuses a file without Postrider's tables, with those of another outbox, or with a table that does not match its layout.
-/// Returns the table with its statements.
+/// Refuses a file without Postrider's tables, with those of another outbox, or with a table that does not match its
+/// layout. Returns the table with its statements.
 pub(super) fn check(connection: &Connection, table: &RowTable) -> Attempt<Names> {
     schema::check(PLACE, version(connection)?, LATEST).map_err(|error| with_migrate_hint(error, table))?;
     check_table(connection, table)?;

@@ -1,8 +1,8 @@
 //! The store of a table with a state per row in a SQLite file: `outbox_events`, or a table with a column map.
 //!
-//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements and
-//! the threads they run on. Lease, fence and pause are those of the default layout. See adr/0020-row-state-store.md.
-//! Postrider's own tables are in the same file.
+//! Its logic is shared by all databases, in [`row_state`](crate::store::row_state); this folder contains the statements
+//! and the threads they run on. Lease, fence and pause are those of the default layout. See
+//! adr/0020-row-state-store.md. Postrider's own tables are in the same file.
 
 mod connection;
 mod custom;
@@ -39,9 +39,9 @@ fn in_file(table: &RowTable) -> Result<RowTable> {
 }
 
 impl RowStateStore<SqliteRows> {
-    /// Creates the file and the table of the layout if they do not exist, and Postrider's own tables. An existing table is
-    /// compared and never altered; the file is switched to WAL. All of it happens or nothing; it is safe to run again.
-    /// Blocks the calling thread.
+    /// Creates the file and the table of the layout if they do not exist, and Postrider's own tables. An existing table
+    /// is compared and never altered; the file is switched to WAL. All of it happens or nothing; it is safe to run
+    /// again. Blocks the calling thread.
     ///
     /// # Errors
     /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table does not match its layout, the file contains another
@@ -126,8 +126,8 @@ impl RowStateStore<SqliteRows> {
         SqliteRows::start(names, reader, writer).map(Self::of)
     }
 
-    /// A separate connection to a file that was migrated, for writing events. It waits for locks as the store does, and its
-    /// commits survive a power failure.
+    /// A separate connection to a file that was migrated, for writing events. It waits for locks as the store does, and
+    /// its commits survive a power failure.
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].

@@ -1,7 +1,7 @@
 //! Retention: while it is set, Postrider notes the rows it delivers, and deletes them when they are old.
 //!
-//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries in
-//! `postrider_row_done`, and deletes only rows with such a note.
+//! A row shows that it was delivered, but not by which program. A relay with a retention therefore notes its deliveries
+//! in `postrider_row_done`, and deletes only rows with such a note.
 
 use rusqlite::{Connection, params};
 
@@ -29,8 +29,8 @@ const OLD: &str = "SELECT row_id, done_at FROM postrider_row_done WHERE done_at 
 /// Deletes the row `?1`, delivered at `?2`, of a table that cannot show deliveries. Index: the one over the id.
 const DELETE_NOTED: &str = "DELETE FROM {table} AS t WHERE t.{c.id} = ?1 AND ?2 IS NOT NULL";
 
-/// Deletes the note of the row `?1`. In a table that cannot show deliveries, a note is deleted only together with its row;
-/// otherwise the row would be due again. Indexes: the primary keys.
+/// Deletes the note of the row `?1`. In a table that cannot show deliveries, a note is deleted only together with its
+/// row; otherwise the row would be due again. Indexes: the primary keys.
 fn delete_note(table: &RowTable) -> &'static str {
     if table.only_notes_deliveries() {
         "DELETE FROM postrider_row_done

@@ -1,4 +1,4 @@
-//! A server that has no room to write down who writes: then nobody is taken for gone.
+//! A server that cannot list every writer: then no writer is considered finished.
 
 use mysql_async::prelude::Queryable;
 use postrider::Result;
@@ -15,7 +15,7 @@ const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
 const LOOKS: usize = 10;
 
 /// A writer that takes its time, on a server with so little room; `counter` is where the server says that it had none.
-async fn waits_for_a_writer_it_cannot_see(setting: &str, counter: &str) -> Result<()> {
+async fn waits_for_an_unlisted_writer(setting: &str, counter: &str) -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind).setting(setting)) else { continue };
         let case = Case::<MySql>::at(server.url()).await?;
@@ -43,8 +43,8 @@ async fn waits_for_a_writer_it_cannot_see(setting: &str, counter: &str) -> Resul
 }
 
 #[tokio::test]
-async fn a_server_without_room_for_threads_buries_nobody() -> Result<()> {
-    waits_for_a_writer_it_cannot_see(
+async fn a_server_that_cannot_list_all_threads_declares_no_position_dead() -> Result<()> {
+    waits_for_an_unlisted_writer(
         "performance_schema_max_thread_instances=5",
         "performance_schema_thread_instances_lost",
     )
@@ -52,8 +52,8 @@ async fn a_server_without_room_for_threads_buries_nobody() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_server_without_room_for_locks_buries_nobody() -> Result<()> {
-    waits_for_a_writer_it_cannot_see(
+async fn a_server_that_cannot_list_all_locks_declares_no_position_dead() -> Result<()> {
+    waits_for_an_unlisted_writer(
         "performance_schema_max_metadata_locks=1",
         "performance_schema_metadata_lock_lost",
     )

@@ -1,4 +1,4 @@
-//! A database of its own for every case, on the one server of its kind in the test process.
+//! A new database for every case, on the one server of its kind in the test process.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -121,7 +121,7 @@ impl<W: Which> Case<W> {
     }
 }
 
-/// What a server of the testkit was told to do.
+/// The result of an action on a server of the testkit.
 pub(crate) fn done<T>(result: Result<T, String>) -> Result<T> {
     result.map_err(|error| failed(std::io::Error::other(error)))
 }

@@ -68,13 +68,13 @@ fn settlement(owner: &Loaded, done: Intervals) -> Settlement {
 }
 
 case! {
-    /// The claimer of the next owner names it, once; and tells no lie about others.
-    async fn an_event_written_where_a_rollback_was_settled_is_named_by_the_relay_that_is_started_next(case) {
+    /// The claimer of the next owner reports it once, and reports no other event.
+    async fn an_event_written_at_a_settled_rolled_back_position_is_reported_by_the_next_relay(case) {
         let store = case.store().await?;
         let empty = with_an_empty_position(&case, &store).await?;
         let loaded = granted(&store).await?;
         assert!(page(&mut store.claimer_of("mail", &loaded)).await?.damaged.is_empty());
-        // Nobody looks while it is written: what was empty is in the table.
+        // No claim happens while it is written: the empty position is recorded in the table.
         write_at(&case, empty).await?;
         assert_eq!(MySqlStore::late_rows(&case.config).await?, [("mail".to_owned(), vec![Position::new(empty)])]);
         let loaded = granted(&store).await?;
@@ -84,7 +84,7 @@ case! {
         assert_eq!(damaged[0].0, Position::new(empty));
         assert!(damaged[0].1.contains("insert_id"), "{damaged:?}");
         assert!(page(&mut claimer).await?.damaged.is_empty());
-        // Who takes over before that is settled names it again; afterwards nobody does.
+        // An owner that takes over before that is settled reports it again; a later one does not.
         let loaded = granted(&store).await?;
         assert_eq!(page(&mut store.claimer_of("mail", &loaded)).await?.damaged.len(), 1);
         case.run(&format!(
@@ -99,7 +99,7 @@ case! {
 
 case! {
     /// They are named in words that can be used in `XA COMMIT`.
-    async fn prepared_transactions_and_triggers_are_named(case) {
+    async fn prepared_transactions_and_triggers_are_reported(case) {
         let id = format!("forgotten-{}", case.schema);
         let mut client = case.another().await?;
         case.on(&mut client, "CREATE TABLE {schema}.unrelated (a INT)").await?;
@@ -119,7 +119,7 @@ case! {
 
 case! {
     /// What retention has deleted is as empty as what was rolled back.
-    async fn an_event_written_where_others_were_deleted_is_named(case) {
+    async fn an_event_written_at_a_deleted_position_is_reported(case) {
         let store = case.store().await?;
         with_an_empty_position(&case, &store).await?;
         case.run("DELETE FROM {schema}.events WHERE type = 'first'").await?;
@@ -134,7 +134,7 @@ case! {
 
 case! {
     /// The writers are stopped by the server; relay and `status` are not, and an operator can put it right.
-    async fn a_position_near_the_end_of_the_numbers_stops_no_relay(case) {
+    async fn a_position_near_the_maximum_stops_no_relay(case) {
         let store = case.store().await?;
         with_an_empty_position(&case, &store).await?;
         write_at(&case, i64::MAX).await?;

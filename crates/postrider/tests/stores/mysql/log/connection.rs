@@ -5,21 +5,21 @@ use std::sync::Arc;
 use postrider::store::Store;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Result};
-use postrider_testkit::conformance::store::lease::a_renewal_waits_for_no_report;
+use postrider_testkit::conformance::store::lease::a_renewal_does_not_wait_for_a_report;
 use postrider_testkit::servers::mysql::{Kind, Options, own};
 
 use super::case::case;
 
 #[cfg(feature = "mysql-tls")]
 #[tokio::test]
-async fn the_server_must_prove_who_it_is() -> Result<()> {
+async fn a_server_without_a_trusted_certificate_is_refused() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind).setting("require_secure_transport=ON")) else { continue };
         let url = format!("{}?ssl-mode=verify_identity", server.url());
         let trusting = MySqlConfig::new(&url)?.tls_root(server.authority());
         MySqlStore::migrate(&trusting).await?;
         MySqlStore::connect(&trusting).await?.overview(0).await?;
-        // Without its authority nobody believes it, and without encryption it does not talk.
+        // Without its authority the client refuses it, and without encryption it refuses the client.
         let error = MySqlStore::connect(&MySqlConfig::new(&url)?).await.unwrap_err();
         assert_eq!(error.code(), Code::TlsFailed, "{error}");
         let plain = MySqlConfig::new(&format!("{}?ssl-mode=disabled", server.url()))?;
@@ -36,7 +36,7 @@ async fn the_server_must_prove_who_it_is() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_refused_and_not_told() -> Result<()> {
+async fn a_wrong_password_is_refused_and_not_printed() -> Result<()> {
     for kind in Kind::ALL {
         let Some(url) = kind.url() else { continue };
         let url = url.replace("root@", "nobody:hushhush@");
@@ -50,13 +50,13 @@ async fn a_wrong_password_is_refused_and_not_told() -> Result<()> {
 }
 
 case! {
-    async fn no_renewal_waits_for_a_report_that_cannot_be_written(case) {
+    async fn no_renewal_waits_for_a_blocked_report(case) {
         let store = Arc::new(case.store().await?);
         let mut locking = case.another().await?;
         case.on(&mut locking, "LOCK TABLES {schema}.relays WRITE").await?;
         let waiting = "SELECT COUNT(*) > 0 FROM information_schema.processlist
                        WHERE state LIKE 'Waiting for table%' AND info LIKE '%{schema}%relays%'";
-        let report = a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
+        let report = a_renewal_does_not_wait_for_a_report(store, async || case.one(waiting).await).await?;
         case.on(&mut locking, "UNLOCK TABLES").await?;
         report.await.unwrap()?;
     }

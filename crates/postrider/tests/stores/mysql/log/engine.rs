@@ -1,4 +1,4 @@
-//! The rule for holes on servers that tell nothing but the transactions of their engine.
+//! The rule for holes on servers that list only the transactions of their engine.
 
 use std::time::Duration;
 
@@ -9,15 +9,16 @@ use postrider::{Code, Event, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 use tokio::time::Instant;
 
-use super::case::{Case, MariaDb, MySql, Which, done, failed};
-use super::holes::Reader;
+use crate::holes::Reader;
 
-/// A server without performance_schema, MariaDB's plugin or anything else that tells locks.
+use super::case::{Case, MariaDb, MySql, Which, done, failed};
+
+/// A server without performance_schema, MariaDB's plugin or any other list of locks.
 fn silent(kind: Kind) -> Option<Server> {
     own(Options::of(kind).setting("performance_schema=OFF"))
 }
 
-/// An outbox on it. A single statement at a time is over before anybody looks.
+/// An outbox on it. A single statement is over before the next poll.
 async fn outbox<W: Which>(server: &Server) -> Result<Case<W>> {
     let mut case = Case::<W>::at(server.url()).await?;
     case.config = case.config.statements_end_within(Duration::ZERO);
@@ -68,20 +69,21 @@ async fn holes_live_as_long_as_their_writers<W: Which>(server: &Server) -> Resul
 }
 
 #[tokio::test]
-async fn holes_live_as_long_as_their_writers_on_a_mysql_that_tells_no_locks() -> Result<()> {
+async fn holes_live_as_long_as_their_writers_on_a_mysql_that_reports_no_locks() -> Result<()> {
     let Some(server) = silent(Kind::MySql) else { return Ok(()) };
     holes_live_as_long_as_their_writers::<MySql>(&server).await
 }
 
 #[tokio::test]
-async fn holes_live_as_long_as_their_writers_on_a_mariadb_that_tells_no_locks() -> Result<()> {
+async fn holes_live_as_long_as_their_writers_on_a_mariadb_that_reports_no_locks() -> Result<()> {
     let Some(server) = silent(Kind::MariaDb) else { return Ok(()) };
     holes_live_as_long_as_their_writers::<MariaDb>(&server).await
 }
 
-/// Somebody else reads the engine's list all the time, so that it is never made anew; it was made when nobody wrote.
+/// Another session reads the engine's list all the time, so that it is never refreshed. The list was created when there
+/// was no writer.
 #[tokio::test]
-async fn a_list_that_is_not_new_is_not_believed() -> Result<()> {
+async fn a_stale_list_of_transactions_is_not_used() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = silent(kind) else { continue };
         let case = outbox::<MySql>(&server).await?;
@@ -101,7 +103,7 @@ async fn a_list_that_is_not_new_is_not_believed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_hole_younger_than_a_statement_may_run_stays() -> Result<()> {
+async fn a_hole_younger_than_the_statement_time_limit_stays() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = silent(kind) else { continue };
         let mut case = outbox::<MySql>(&server).await?;
@@ -118,7 +120,7 @@ async fn a_hole_younger_than_a_statement_may_run_stays() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_relay_that_may_not_see_the_transactions_is_refused_and_told_what_to_do() -> Result<()> {
+async fn a_relay_without_the_right_to_list_transactions_is_refused_with_a_hint() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = silent(kind) else { continue };
         let case = outbox::<MySql>(&server).await?;
@@ -127,10 +129,10 @@ async fn a_relay_that_may_not_see_the_transactions_is_refused_and_told_what_to_d
             MySqlConfig::new(&server.url_of("blind:b").replace("/test", ""))?.schema(case.schema.clone());
         let error = MySqlStore::connect(&config).await.unwrap_err();
         assert_eq!(error.code(), Code::ServerUnfit, "{error}");
-        // Who only looks needs none of it.
+        // Reading alone needs none of it.
         assert_eq!(MySqlStore::read_overview(&config, 10).await?.subscriptions.len(), 0);
         MySqlStore::count_events(&config, CountBy::Type, 10).await?;
-        // And whoever makes the tables is told before there are any.
+        // And `migrate` reports it before it creates the tables.
         case.run("DROP DATABASE {schema}").await?;
         assert_eq!(MySqlStore::migrate(&config).await.unwrap_err().code(), Code::ServerUnfit);
         assert_eq!(MySqlStore::schema(&config).await?.found, 0);

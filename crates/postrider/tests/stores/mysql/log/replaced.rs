@@ -62,7 +62,7 @@ async fn settled(server: &Server) -> Result<(Case<MySql>, MySqlStore, Loaded)> {
 }
 
 #[tokio::test]
-async fn after_a_restart_old_leases_and_claimers_are_refused_and_new_ones_go_on() -> Result<()> {
+async fn after_a_restart_old_leases_and_claimers_are_refused_and_new_ones_work() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind)) else { continue };
         let (case, store, loaded) = settled(&server).await?;
@@ -89,7 +89,7 @@ async fn after_a_restart_old_leases_and_claimers_are_refused_and_new_ones_go_on(
 }
 
 #[tokio::test]
-async fn a_subscription_halts_at_another_server_unless_it_is_told_to_check() -> Result<()> {
+async fn a_subscription_halts_at_another_server_unless_checking_is_configured() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind).setting("server_id=1")) else { continue };
         let (case, store, _) = settled(&server).await?;
@@ -122,7 +122,7 @@ async fn a_subscription_halts_at_another_server_unless_it_is_told_to_check() -> 
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_database_is_noticed_by_who_knew_the_newer() -> Result<()> {
+async fn an_older_copy_of_the_database_is_detected_by_a_relay_that_knew_the_newer_one() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind)) else { continue };
         let case = Case::<MySql>::at(server.url()).await?;

@@ -9,8 +9,9 @@ use postrider::store::{
 };
 use postrider::{Event, Ident, Position, Result};
 
+use crate::holes::Reader;
+
 use super::case::{Case, Which, case, failed, is_mariadb};
-use super::holes::Reader;
 
 /// A user of the role, with a password.
 async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<MySqlConfig> {
@@ -92,7 +93,7 @@ case! {
 }
 
 case! {
-    async fn the_relay_role_sees_that_a_transaction_of_another_user_rests(case) {
+    async fn the_relay_role_sees_that_a_transaction_of_another_user_is_idle(case) {
         case.run(&MySqlStore::roles(&case.schema)?).await?;
         let (relay, writer) = (user(&case, &case.schema, "relay").await?, user(&case, &case.schema, "writer").await?);
         let mut open = writer.client().await?;
@@ -125,8 +126,8 @@ case! {
 }
 
 case! {
-    /// In a grant on a whole database `_` stands for any letter.
-    async fn the_roles_of_one_outbox_open_no_other_of_a_similar_name(case) {
+    /// In a grant on a whole database `_` matches any character.
+    async fn the_roles_of_one_outbox_give_no_access_to_another_with_a_similar_name(case) {
         let similar = case.schema.as_str().replace('_', "x");
         case.run(&format!("CREATE DATABASE {similar}; CREATE TABLE {similar}.secrets (secret TEXT)")).await?;
         case.run(&MySqlStore::roles(&case.schema)?).await?;

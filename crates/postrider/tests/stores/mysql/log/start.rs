@@ -16,7 +16,7 @@ async fn refused(options: Options) -> Result<Option<Code>> {
 }
 
 #[tokio::test]
-async fn servers_under_which_positions_mean_nothing_are_refused() -> Result<()> {
+async fn servers_whose_settings_break_the_order_of_positions_are_refused() -> Result<()> {
     for kind in Kind::ALL {
         if kind.url().is_none() {
             continue;
@@ -57,7 +57,7 @@ case! {
 }
 
 case! {
-    async fn migrating_twice_and_at_once_is_the_same_as_once(case) {
+    async fn migrating_twice_or_concurrently_equals_migrating_once(case) {
         case.run("DROP DATABASE {schema}").await?;
         let (one, two) = tokio::join!(MySqlStore::migrate(&case.config), MySqlStore::migrate(&case.config));
         let mut from = [one?.from, two?.from];
@@ -83,7 +83,7 @@ case! {
 
 /// Defaults that would cut lists off, end statements, chain transactions or give quotes another meaning.
 #[tokio::test]
-async fn sessions_work_whatever_the_defaults_of_the_server_are() -> Result<()> {
+async fn sessions_work_with_any_server_defaults() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind)) else { continue };
         let case = Case::<MySql>::at(server.url()).await?;
@@ -129,7 +129,7 @@ async fn sessions_work_whatever_the_defaults_of_the_server_are() -> Result<()> {
 
 case! {
     /// Only type and payload are given, in a session of the server's own zone.
-    async fn an_insert_by_hand_gets_the_time_in_utc_and_an_id_of_version_7(case) {
+    async fn a_manual_insert_gets_the_time_in_utc_and_an_id_of_version_7(case) {
         let mut hand = crate::mysql::log::case::plain(&case).await?;
         case.on(&mut hand, "INSERT INTO {schema}.events (type, payload) VALUES ('by hand', '{}')").await?;
         let store = case.store().await?;

@@ -22,7 +22,7 @@ async fn granted(store: &dyn Store) -> Result<Loaded> {
 
 case! {
     /// The next transaction on the connection would commit the rest of it, and the event would be done and not parked.
-    async fn nothing_of_a_settle_stays_of_which_the_server_refused_a_part(case) {
+    async fn a_settle_that_the_server_refuses_in_part_is_rolled_back(case) {
         case.committed("a").await?;
         let store = case.store().await?;
         store.subscribe("mail", Start::Beginning).await?;

@@ -1,4 +1,4 @@
-//! Two databases of its own for every case: one with the table, one with Postrider's tables.
+//! Two databases for every case: one with the table, one with Postrider's tables.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use tokio::sync::Mutex;
 
 use crate::mysql::log::case::{Which, failed};
+use crate::row_database::RowDatabase;
 
 /// The layouts of these servers.
 pub(crate) const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::OutboxEvents];
@@ -22,6 +23,8 @@ pub(crate) struct RowCase<W> {
     pub(crate) config: MySqlConfig,
     pub(crate) table: RowTable,
     pub(crate) layout: RowLayout,
+    /// Whether other publishers use the table.
+    is_shared: bool,
     /// The database with the table.
     pub(crate) schema: String,
     /// The database with Postrider's own tables.
@@ -51,7 +54,8 @@ impl<W: Which> RowCase<W> {
         let config = MySqlConfig::new(url)?.schema(Ident::new(&ledger)?);
         let client = Mutex::new(config.client().await?);
         let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX);
-        let case = Self { config, table, layout, schema, ledger, client, _which: PhantomData };
+        let case =
+            Self { config, table, layout, is_shared: false, schema, ledger, client, _which: PhantomData };
         case.run("DROP DATABASE IF EXISTS {schema}; DROP DATABASE IF EXISTS {ledger}").await?;
         case.run("CREATE DATABASE {schema}; USE {schema}").await?;
         Ok(case)
@@ -61,7 +65,7 @@ impl<W: Which> RowCase<W> {
         Ok(Arc::new(MySqlRowStore::connect(&self.config, &self.table).await?))
     }
 
-    /// Puts the names of the databases and the table in.
+    /// Inserts the names of the databases and of the table.
     pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", &self.schema)
             .replace("{ledger}", &self.ledger)
@@ -81,41 +85,6 @@ impl<W: Which> RowCase<W> {
         self.client.lock().await.query(self.sql(sql)).await.map_err(failed)
     }
 
-    /// Makes the lease's time run out.
-    pub(crate) async fn expire_lease(&self) -> Result<()> {
-        self.run("UPDATE {ledger}.leases SET expires_at = '1970-01-01'").await
-    }
-
-    /// Makes all rows two days older, in these columns, and our notes of them.
-    pub(crate) async fn age(&self, table: &str, times: &[&str]) -> Result<()> {
-        for time in times {
-            self.run(&format!("UPDATE {table} SET {time} = {time} - INTERVAL 2 DAY")).await?;
-        }
-        self.run("UPDATE {ledger}.row_done SET done_at = done_at - INTERVAL 2 DAY").await
-    }
-
-    /// Writes rows in one transaction, a statement each, with the id of the row if the server does not give it.
-    pub(crate) async fn write_rows(
-        &self,
-        rows: usize,
-        insert: impl Fn(usize) -> (String, Option<String>),
-    ) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        let mut client = self.client.lock().await;
-        client.query_drop("START TRANSACTION").await.map_err(failed)?;
-        for (sql, id) in (0..rows).map(insert) {
-            client.query_drop(sql).await.map_err(failed)?;
-            ids.push(id.unwrap_or_else(|| client.last_insert_id().unwrap_or(0).to_string()));
-        }
-        client.query_drop("COMMIT").await.map_err(failed)?;
-        Ok(ids)
-    }
-
-    /// The last errors of the rows that our notes call dead.
-    pub(crate) async fn dead(&self) -> Result<Vec<String>> {
-        self.all("SELECT COALESCE(last_error, '') FROM {ledger}.row_notes WHERE state = 'dead'").await
-    }
-
     /// All values of the first row, between spaces.
     pub(crate) async fn row_of(&self, sql: &str) -> Result<String> {
         let row: Option<mysql_async::Row> =
@@ -125,22 +94,7 @@ impl<W: Which> RowCase<W> {
         Ok((0..row.len()).map(text).collect::<Vec<_>>().join(" "))
     }
 
-    /// Makes a table refuse every UPDATE of rows that pass a condition over `OLD`. In silence it cannot.
-    pub(crate) async fn refuse(&self, table: &str, rows: &str, how: Refusing) -> Result<bool> {
-        if how == Refusing::InSilence {
-            return Ok(false);
-        }
-        self.run(&format!(
-            "CREATE TRIGGER refuse BEFORE UPDATE ON {table} FOR EACH ROW
-             BEGIN
-                 IF {rows} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the row is frozen'; END IF;
-             END"
-        ))
-        .await?;
-        Ok(true)
-    }
-
-    /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.
+    /// The INSERT of one row, as a program that does not know Postrider would write it.
     pub(crate) fn insert(&self, key: &str, number: usize) -> String {
         let payload = format!("{{\"n\": {number}}}");
         match self.layout {
@@ -156,7 +110,88 @@ impl<W: Which> RowCase<W> {
     }
 }
 
-/// Ids as a list of texts.
-pub(crate) fn listed(ids: &[&str]) -> String {
-    ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
+impl<W: Which> RowDatabase for RowCase<W> {
+    const NOW: &'static str = "UTC_TIMESTAMP(6)";
+
+    fn is_available() -> bool {
+        Self::is_available()
+    }
+
+    async fn create(layout: RowLayout) -> Result<Self> {
+        Self::new(layout).await
+    }
+
+    fn with_sharing(self, is_shared: bool) -> Self {
+        Self { table: self.table.shared(is_shared), is_shared, ..self }
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    fn layout(&self) -> RowLayout {
+        self.layout
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.store().await
+    }
+
+    async fn execute(&self, sql: &str) -> Result<()> {
+        self.run(sql).await
+    }
+
+    async fn rows(&self, sql: &str) -> Result<Vec<Vec<String>>> {
+        let rows: Vec<mysql_async::Row> =
+            self.client.lock().await.query(self.sql(sql)).await.map_err(failed)?;
+        let text =
+            |row: &mysql_async::Row, at| row.get::<Option<String>, _>(at).flatten().unwrap_or_default();
+        Ok(rows.iter().map(|row| (0..row.len()).map(|at| text(row, at)).collect()).collect())
+    }
+
+    fn text(expression: &str) -> String {
+        format!("CONVERT({expression} USING utf8mb4) COLLATE utf8mb4_bin")
+    }
+
+    fn insert_sql(&self, key: &str, number: usize) -> String {
+        self.insert(key, number)
+    }
+
+    async fn insert_rows(&self, inserts: Vec<(String, Option<String>)>) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        let mut client = self.client.lock().await;
+        client.query_drop("START TRANSACTION").await.map_err(failed)?;
+        for (sql, id) in inserts {
+            client.query_drop(sql).await.map_err(failed)?;
+            ids.push(id.unwrap_or_else(|| client.last_insert_id().unwrap_or(0).to_string()));
+        }
+        client.query_drop("COMMIT").await.map_err(failed)?;
+        Ok(ids)
+    }
+
+    async fn refuse_updates(&self, table: &str, condition: &str, how: Refusing) -> Result<bool> {
+        // A trigger of these servers cannot skip a row.
+        if how == Refusing::InSilence {
+            return Ok(false);
+        }
+        self.run(&format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {table} FOR EACH ROW
+             BEGIN
+                 IF {condition} THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the row is frozen'; END IF;
+             END"
+        ))
+        .await?;
+        Ok(true)
+    }
+
+    async fn expire(&self) -> Result<()> {
+        self.run("UPDATE {ledger}.leases SET expires_at = '1970-01-01'").await
+    }
+
+    async fn make_older(&self, table: &str, times: &[&str]) -> Result<()> {
+        for time in times {
+            self.run(&format!("UPDATE {table} SET {time} = {time} - INTERVAL 2 DAY")).await?;
+        }
+        self.run("UPDATE {ledger}.row_done SET done_at = done_at - INTERVAL 2 DAY").await
+    }
 }

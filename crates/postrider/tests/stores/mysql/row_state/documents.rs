@@ -58,18 +58,18 @@ async fn as_in_the_document<W: Which>(test: &str) -> Result<()> {
     MySqlRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
     let migrated = MySqlRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
-    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
     Ok(())
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_is_that_of_its_document_on_mysql() -> Result<()> {
-    as_in_the_document::<MySql>("the_table_of_seed_004_is_that_of_its_document_on_mysql").await
+async fn the_table_of_seed_004_equals_its_document_on_mysql() -> Result<()> {
+    as_in_the_document::<MySql>("the_table_of_seed_004_equals_its_document_on_mysql").await
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_is_that_of_its_document_on_mariadb() -> Result<()> {
-    as_in_the_document::<MariaDb>("the_table_of_seed_004_is_that_of_its_document_on_mariadb").await
+async fn the_table_of_seed_004_equals_its_document_on_mariadb() -> Result<()> {
+    as_in_the_document::<MariaDb>("the_table_of_seed_004_equals_its_document_on_mariadb").await
 }
 
 /// Seed 002 is a list of facts; these are typed from it. MariaDB prints JSON as the text it is, numbers with a width and

@@ -27,8 +27,8 @@ macro_rules! on_both {
 }
 
 on_both! {
-    a_table_of_watermill_has_its_type_from_a_header_or_one_for_all
-    a_table_of_cap_has_several_words_for_rows_that_wait_and_its_blobs_arrive_as_they_are
+    a_watermill_table_takes_the_type_from_a_header_or_a_constant
+    a_cap_table_has_several_pending_states_and_its_blobs_arrive_unchanged
 }
 
 async fn arrivals<W: Which>(statements: &[&str], map: ColumnMap, left: &str) -> Result<Vec<[String; 4]>> {
@@ -50,8 +50,8 @@ async fn arrivals<W: Which>(statements: &[&str], map: ColumnMap, left: &str) -> 
 mod on {
     use super::*;
 
-    pub(super) async fn a_table_of_watermill_has_its_type_from_a_header_or_one_for_all<W: Which>()
-    -> Result<()> {
+    pub(super) async fn a_watermill_table_takes_the_type_from_a_header_or_a_constant<W: Which>() -> Result<()>
+    {
         let table = "CREATE TABLE `Outbox Messages` (`offset` BIGINT AUTO_INCREMENT PRIMARY KEY,
                          `uuid` VARCHAR(36) NOT NULL, created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
                          payload JSON, metadata JSON)";
@@ -69,9 +69,8 @@ mod on {
     }
 
     /// Beside a time at which a row was given up.
-    pub(super) async fn a_table_of_cap_has_several_words_for_rows_that_wait_and_its_blobs_arrive_as_they_are<
-        W: Which,
-    >() -> Result<()> {
+    pub(super) async fn a_cap_table_has_several_pending_states_and_its_blobs_arrive_unchanged<W: Which>()
+    -> Result<()> {
         let table =
             "CREATE TABLE `Outbox Messages` (`Id` BIGINT PRIMARY KEY, `Version` VARCHAR(20) DEFAULT 'v1',
                          `Name` VARCHAR(200) NOT NULL, `Content` LONGBLOB, `Retries` INT NOT NULL DEFAULT 0,

@@ -27,8 +27,8 @@ macro_rules! on_both {
     };
 }
 
-on_both!(migrating_twice_changes_nothing_and_names_what_was_made);
-async fn migrating_twice_changes_nothing_and_names_what_was_made<W: Which>() -> Result<()> {
+on_both!(migrating_twice_changes_nothing_and_reports_what_was_created);
+async fn migrating_twice_changes_nothing_and_reports_what_was_created<W: Which>() -> Result<()> {
     for layout in LAYOUTS {
         let case = RowCase::<W>::without_tables(layout).await?;
         let first = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
@@ -43,9 +43,8 @@ async fn migrating_twice_changes_nothing_and_names_what_was_made<W: Which>() -> 
     Ok(())
 }
 
-on_both!(tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date);
-async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date<W: Which>() -> Result<()>
-{
+on_both!(tables_of_an_earlier_version_are_refused_until_they_are_migrated);
+async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated<W: Which>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
     case.run(
         "DROP TABLE {ledger}.row_refused; DROP TABLE {ledger}.inbox CASCADE;
@@ -58,8 +57,8 @@ async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_d
     case.store().await.map(|_| ())
 }
 
-on_both!(the_printed_sql_makes_the_same_tables);
-async fn the_printed_sql_makes_the_same_tables<W: Which>() -> Result<()> {
+on_both!(the_printed_sql_creates_the_same_tables);
+async fn the_printed_sql_creates_the_same_tables<W: Which>() -> Result<()> {
     for layout in LAYOUTS {
         let case = RowCase::<W>::without_tables(layout).await?;
         let ledger = Ident::new(&case.ledger)?;
@@ -73,8 +72,8 @@ async fn the_printed_sql_makes_the_same_tables<W: Which>() -> Result<()> {
     Ok(())
 }
 
-on_both!(a_table_that_cannot_be_worked_on_is_refused_and_never_altered);
-async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered<W: Which>() -> Result<()> {
+on_both!(an_incompatible_table_is_refused_and_never_altered);
+async fn an_incompatible_table_is_refused_and_never_altered<W: Which>() -> Result<()> {
     let case = RowCase::<W>::without_tables(RowLayout::OutboxEvents).await?;
     case.run("CREATE TABLE outbox_events (id BIGINT PRIMARY KEY, payload BLOB) ENGINE = MyISAM").await?;
     let refused = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
@@ -88,8 +87,8 @@ async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered<W: Which>
     Ok(())
 }
 
-on_both!(a_table_that_is_a_little_different_is_used_and_the_differences_are_told);
-async fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told<W: Which>() -> Result<()> {
+on_both!(a_slightly_different_table_is_used_and_the_differences_are_reported);
+async fn a_slightly_different_table_is_used_and_the_differences_are_reported<W: Which>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
     case.run("ALTER TABLE outbox_events MODIFY payload MEDIUMTEXT NOT NULL, ADD max_attempts INT").await?;
     case.run("DROP INDEX idx_outbox_events_status_created_at ON outbox_events").await?;
@@ -106,8 +105,8 @@ async fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told
     Ok(())
 }
 
-on_both!(outboxes_do_not_get_in_each_others_way);
-async fn outboxes_do_not_get_in_each_others_way<W: Which>() -> Result<()> {
+on_both!(outboxes_do_not_interfere_with_each_other);
+async fn outboxes_do_not_interfere_with_each_other<W: Which>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
     let other = case.table.clone().named(Ident::new("shop_events")?);
     let extras = RowExtras::default();
@@ -130,8 +129,8 @@ async fn outboxes_do_not_get_in_each_others_way<W: Which>() -> Result<()> {
     Ok(())
 }
 
-on_both!(the_six_views_of_seed_002_answer_their_questions);
-async fn the_six_views_of_seed_002_answer_their_questions<W: Which>() -> Result<()> {
+on_both!(the_six_views_of_seed_002_return_the_documented_figures);
+async fn the_six_views_of_seed_002_return_the_documented_figures<W: Which>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
     case.run(
         "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload, status, attempts,
@@ -178,7 +177,7 @@ async fn the_six_views_of_seed_002_answer_their_questions<W: Which>() -> Result<
         let merged = case.row_of(&format!("SHOW CREATE VIEW {view}")).await?;
         assert!(merged.contains("ALGORITHM=MERGE"), "{merged}");
     }
-    // A table that was there gets them when somebody asks.
+    // An existing table gets them on request.
     case.run("DROP VIEW vw_event_outbox, vw_event_outbox_due, vw_event_outbox_latency, vw_event_outbox_metrics, vw_event_throughput_hourly, vw_sync_backlog_by_node").await?;
     MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     assert_eq!(case.one::<i64>(flags).await?, 0);
@@ -224,8 +223,8 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: Which>() -> Re
     Ok(())
 }
 
-on_both!(views_of_others_are_left_and_told_and_all_that_are_missing_are_made);
-async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made<W: Which>() -> Result<()> {
+on_both!(views_of_other_owners_are_kept_and_reported_and_missing_views_are_created);
+async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_created<W: Which>() -> Result<()> {
     let case = RowCase::<W>::without_tables(RowLayout::EventOutbox).await?;
     case.run("CREATE VIEW vw_sync_backlog_by_node AS SELECT 'theirs' AS whose").await?;
     let made = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
@@ -239,6 +238,6 @@ async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made<W: 
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
     let asked = RowExtras { views: true, ..RowExtras::default() };
     let again = MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
-    assert_eq!(again.differences.len(), 1, "ours are not told: {again:?}");
+    assert_eq!(again.differences.len(), 1, "Postrider's own views are not reported: {again:?}");
     Ok(())
 }

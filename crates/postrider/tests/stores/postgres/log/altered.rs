@@ -1,4 +1,4 @@
-//! An outbox that somebody alters under a running relay.
+//! An outbox that is altered under a running relay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ const CHANGES: [[&str; 3]; 5] = [
 ];
 
 case! {
-    async fn a_running_relay_stops_at_an_outbox_that_a_new_one_refuses_and_goes_on_when_it_is_mended(case) {
+    async fn a_running_relay_stops_at_an_altered_outbox_and_continues_once_it_is_repaired(case) {
         let sink = Kept::new();
         let relay = relay(&case, &sink).await?;
         for (number, [change, said, undone]) in CHANGES.into_iter().enumerate() {
@@ -81,7 +81,7 @@ async fn claimer(case: &Case) -> Result<Box<dyn Claimer>> {
 
 case! {
     /// A session that was given twenty positions at once uses the second long after others have used theirs.
-    async fn no_position_is_buried_once_positions_are_given_ahead(case) {
+    async fn no_position_is_declared_dead_once_the_sequence_caches_positions(case) {
         let mut claimer = claimer(&case).await?;
         let budget = Budget { events_max: 10, bytes_max: 1 << 20 };
         case.committed("before").await?;
@@ -90,7 +90,7 @@ case! {
         let ahead = case.another_writer().await?;
         case.outbox().write(&ahead, postrider::Event::new("ahead.1", "")).await?;
         case.committed("other").await?;
-        // The positions in between are noticed; nobody can be left to fill them, by all that a sound outbox shows.
+        // The positions in between are seen as holes; in an unaltered outbox no writer could still fill them.
         assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.dead.is_empty()));
         for _ in 0..3 {
             let refused = claimer.claim(budget).await.err().map(|error| error.code());

@@ -8,7 +8,7 @@ use super::case::{Case, case};
 /// What may not be seen anywhere, alone or as a part.
 const CANARY: &str = "canary";
 
-/// What goes wrong with the address, told in full.
+/// The complete error for the address.
 async fn reported(config: Result<PostgresConfig>) -> String {
     let (shown, error) = match config {
         Ok(config) => (format!("{config:?}"), PostgresStore::connect(&config).await.err()),
@@ -19,7 +19,7 @@ async fn reported(config: Result<PostgresConfig>) -> String {
 }
 
 case! {
-    async fn no_password_is_told_whatever_goes_wrong(case) {
+    async fn no_error_contains_a_password(case) {
         let server = postrider_testkit::servers::postgres::url().unwrap_or_default();
         let address = server.rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).map_or("", |(at, _)| at);
         let nobody = "127.0.0.1:1";
@@ -48,7 +48,7 @@ case! {
             format!("postgres://postgres:canary@{address}/template1"),
         ] {
             let text = reported(PostgresConfig::new(&url)).await;
-            assert!(!text.contains(CANARY), "{url} is told:\n{text}");
+            assert!(!text.contains(CANARY), "{url} is printed:\n{text}");
         }
         let kept_elsewhere = PostgresConfig::new(&format!("postgres://u@{nobody}/db"))?.password(CANARY);
         let text = reported(Ok(kept_elsewhere)).await;

@@ -1,4 +1,4 @@
-//! A schema of its own for every case, on the one server of the test process.
+//! A new schema for every case, on the one server of the test process.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -10,7 +10,7 @@ use postrider::store::{
 };
 use postrider::{Code, Position, Recovery, Result, Timestamp};
 
-use postrider_testkit::conformance::store::lease::a_renewal_waits_for_no_report;
+use postrider_testkit::conformance::store::lease::a_renewal_does_not_wait_for_a_report;
 use postrider_testkit::proxy::Proxy;
 use postrider_testkit::servers::postgres;
 
@@ -69,7 +69,7 @@ case! {
 }
 
 case! {
-    async fn a_lease_is_given_up_over_another_connection_if_one_is_cut(case) {
+    async fn a_lease_is_released_over_another_connection_if_one_is_cut(case) {
         let proxy = Proxy::to(postgres::port().unwrap()).await.map_err(failed)?;
         let address = format!("postgres://{RELAY}@127.0.0.1:{}/postgres", proxy.port());
         let store = PostgresStore::connect(&case.config_at(&address)?).await?;
@@ -111,18 +111,18 @@ case! {
 }
 
 case! {
-    async fn no_renewal_waits_for_a_report_that_cannot_be_written(case) {
+    async fn no_renewal_waits_for_a_blocked_report(case) {
         case.run("BEGIN; LOCK TABLE {schema}.relays IN ACCESS EXCLUSIVE MODE").await?;
         let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = '{schema}.relays'::regclass AND NOT granted)";
         let store = Arc::new(case.store().await?);
-        let report = a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
+        let report = a_renewal_does_not_wait_for_a_report(store, async || case.one(waiting).await).await?;
         case.run("COMMIT").await?;
         report.await.unwrap()?;
     }
 }
 
 case! {
-    async fn a_parked_row_that_an_operator_puts_off_for_ever_breaks_no_lease(case) {
+    async fn a_parked_row_that_an_operator_postpones_to_infinity_breaks_no_lease(case) {
         let store = subscribed(&case).await?;
         let mut owner = granted(&store).await?;
         case.committed("parked").await?;
@@ -193,7 +193,7 @@ case! {
 }
 
 case! {
-    async fn a_standby_that_was_promoted_halts_the_subscription(case) {
+    async fn a_promoted_standby_halts_the_subscription(case) {
         let store = subscribed(&case).await?;
         case.run("UPDATE {schema}.subscriptions SET history = replace(history, '/', '/0')").await?;
         for _ in 0..2 {
@@ -206,7 +206,7 @@ case! {
 }
 
 case! {
-    async fn who_is_not_let_in_is_told_so(case) {
+    async fn a_refused_login_is_reported(case) {
         let refused = case.config_as("nobody_of_this_name")?;
         assert_eq!(PostgresStore::connect(&refused).await.unwrap_err().code(), Code::LoginRefused);
         let nowhere = PostgresConfig::new("postgres://127.0.0.1:1/postgres")?;
@@ -218,7 +218,7 @@ case! {
 }
 
 case! {
-    async fn a_closed_store_answers_no_more(case) {
+    async fn a_closed_store_refuses_calls(case) {
         let store = case.store().await?;
         store.close().await;
         assert_eq!(store.pause("mail", None).await.unwrap_err().code(), Code::StoreFailed);

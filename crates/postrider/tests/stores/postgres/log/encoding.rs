@@ -7,7 +7,7 @@ use postrider_testkit::servers::postgres;
 use super::case::case;
 
 case! {
-    async fn a_database_in_another_encoding_is_refused_before_anything_is_made_or_read(case) {
+    async fn a_database_in_another_encoding_is_refused_before_anything_is_created_or_read(case) {
         for encoding in ["SQL_ASCII", "LATIN1"] {
             let name = format!("{}_{}", case.schema.as_str(), encoding.to_lowercase());
             case.run(&format!(

@@ -30,7 +30,7 @@ async fn failed_over(case: &Case) -> Result<String> {
     store.subscribe("mail", Start::Beginning).await?;
     let Acquired::Granted(loaded) = acquired(case, AfterFailover::Halt).await? else { panic!("it is free") };
     let id: Uuid = case.one("SELECT id FROM {schema}.events WHERE position = 3").await?;
-    // Over a connection of its own, as the store's refuses a lease it did not take.
+    // Over another connection, as the store refuses a lease that it did not take.
     let settlement = Settlement {
         subscription: "mail".to_owned(),
         epoch: loaded.epoch,
@@ -60,7 +60,7 @@ async fn history(case: &Case) -> Result<String> {
 }
 
 case! {
-    async fn a_failover_halts_unless_somebody_chose_otherwise(case) {
+    async fn a_failover_halts_the_subscription_by_default(case) {
         let known = failed_over(&case).await?;
         let Acquired::Halted(reason) = acquired(&case, AfterFailover::default()).await? else {
             panic!("it must halt")
@@ -73,7 +73,7 @@ case! {
 }
 
 case! {
-    async fn a_checked_failover_goes_on_where_the_last_event_seen_is_still_there(case) {
+    async fn a_checked_failover_continues_if_the_last_event_seen_still_exists(case) {
         let known = failed_over(&case).await?;
         let Acquired::Granted(loaded) = acquired(&case, AfterFailover::Check).await? else {
             panic!("nothing is missing")
@@ -86,7 +86,7 @@ case! {
 }
 
 case! {
-    async fn a_checked_failover_halts_where_the_last_event_seen_is_gone_or_another(case) {
+    async fn a_checked_failover_halts_if_the_last_event_seen_is_missing_or_different(case) {
         failed_over(&case).await?;
         case.run("UPDATE {schema}.events SET id = gen_random_uuid() WHERE position = 3").await?;
         let Acquired::Halted(reason) = acquired(&case, AfterFailover::Check).await? else { panic!("another") };
@@ -99,7 +99,7 @@ case! {
 }
 
 case! {
-    async fn a_checked_failover_halts_where_the_sequence_is_behind(case) {
+    async fn a_checked_failover_halts_if_the_sequence_is_behind(case) {
         failed_over(&case).await?;
         case.run("SELECT setval('{schema}.events_position_seq', 2)").await?;
         let Acquired::Halted(reason) = acquired(&case, AfterFailover::Check).await? else { panic!("behind") };
@@ -108,7 +108,7 @@ case! {
 }
 
 case! {
-    async fn another_cluster_or_an_earlier_timeline_is_no_failover(case) {
+    async fn another_cluster_or_an_earlier_timeline_is_not_a_failover(case) {
         failed_over(&case).await?;
         for history in ["'1/00000001'", "regexp_replace(history, '^.*/.*$', '7/FFFFFFFF')",
                         "(SELECT system_identifier || '/FFFFFFFF' FROM pg_control_system())"] {

@@ -1,4 +1,4 @@
-//! Sessions of ours rest on nothing that others can change: names, policies, time limits of the role.
+//! Postrider's sessions depend on nothing that others can change: names, policies, time limits of the role.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     }
     let Acquired::Granted(loaded) = store.acquire(lease(&name)).await? else { panic!("the lease is free") };
     let mut claimer = store.claimer_of(&name, &loaded);
-    // The hole is noticed, then watched, then buried: each with statements of its own.
+    // The hole is found, then watched, then declared dead: each with its own statements.
     let (mut seen, mut dead) = (BTreeSet::new(), 0);
     while dead == 0 {
         let Claimed::Page(page) = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await? else {
@@ -96,7 +96,7 @@ async fn whole_relay(case: &Case, config: &PostgresConfig, event: &str) -> Resul
 }
 
 #[tokio::test]
-async fn whoever_plants_functions_operators_and_tables_on_the_search_path_runs_nothing_as_us() -> Result<()> {
+async fn functions_operators_and_tables_planted_on_the_search_path_are_never_used() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -163,8 +163,8 @@ async fn whoever_plants_functions_operators_and_tables_on_the_search_path_runs_n
 }
 
 case! {
-    /// Rows that a policy hides look as if they were rolled back.
-    async fn a_relay_from_which_a_policy_hides_events_is_refused_at_its_start_and_stopped_later(case) {
+    /// Rows that a policy hides cannot be distinguished from rolled back ones.
+    async fn a_relay_from_which_a_policy_hides_events_is_refused_at_start_and_stopped_later(case) {
         let sink = Kept::new();
         let policy = Policy::default().lease(Duration::from_secs(1));
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);

@@ -1,98 +1,87 @@
-//! Positions that are taken and not committed: nothing is skipped, nobody is waited for.
+//! Positions that are taken and not committed: no event is skipped, and none waits longer than it must.
 
 use std::time::Duration;
 
-use postrider::ledger::{Intervals, Progress};
+use postrider::store::Store;
 use postrider::store::postgres::PostgresStore;
-use postrider::store::{Budget, Claimed, Claimer, Page, Store};
-use postrider::{Event, Position, Result};
+use postrider::{Event, Result};
+use tokio_postgres::Client;
 
 use super::case::{Case, case, failed};
+use crate::holes::{self, HoleCase, Reader};
 
-/// A proof that did not come within this does not come.
-const LONG: Duration = Duration::from_secs(60);
+impl HoleCase for Case {
+    type Writer = Client;
 
-/// Claims in which a hole that must stay would be buried by a wrong rule.
-const MANY: usize = 20;
-
-const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
-
-/// A claimer from the beginning, and what it has said so far.
-struct Reader {
-    claimer: Box<dyn Claimer>,
-    read: Vec<i64>,
-    dead: Intervals,
-}
-
-impl Reader {
-    fn of(store: &PostgresStore) -> Self {
-        Self { claimer: store.claimer(&Progress::default()), read: Vec::new(), dead: Intervals::default() }
+    async fn open_store(&self) -> Result<Box<dyn Store>> {
+        Ok(Box::new(self.store().await?))
     }
 
-    async fn on(case: &Case) -> Result<Self> {
-        Ok(Self::of(&case.store().await?))
+    async fn open_store_with_holes_max(&self, holes_max: usize) -> Result<Box<dyn Store>> {
+        Ok(Box::new(PostgresStore::connect(&self.config.clone().holes_max(holes_max)).await?))
     }
 
-    /// One that never lists the writers.
-    async fn with_the_cheap_rule(case: &Case) -> Result<Self> {
-        let config = case.config.clone().list_writers_after(Duration::MAX);
-        Ok(Self::of(&PostgresStore::connect(&config).await?))
+    async fn committed(&self, event: &str) -> Result<i64> {
+        Case::committed(self, event).await
     }
 
-    async fn claim(&mut self) -> Result<Page> {
-        let Claimed::Page(page) = self.claimer.claim(PLENTY).await? else {
-            panic!("the history did not change")
-        };
-        self.read.extend(page.events.iter().map(|event| event.position.get()));
-        page.dead.iter().for_each(|(first, last)| self.dead.insert_range(*first, *last));
-        Ok(page)
+    async fn begin(&self) -> Result<Client> {
+        let writer = self.another_writer().await?;
+        writer.batch_execute("BEGIN").await.map_err(failed)?;
+        Ok(writer)
     }
 
-    fn is_dead(&self, position: i64) -> bool {
-        self.dead.contains(Position::new(position))
+    async fn begin_global(&self, _: &str) -> Result<Client> {
+        self.begin().await
     }
 
-    async fn until_dead(&mut self, position: i64) -> Result<()> {
-        let waiting = async {
-            while !self.is_dead(position) {
-                self.claim().await?;
-            }
-            Ok(())
-        };
-        tokio::time::timeout(LONG, waiting).await.map_err(failed)?
+    async fn write(&self, writer: &mut Client, event: &str) -> Result<()> {
+        self.outbox().write(&*writer, Event::new(event, "")).await.map(|_| ())
     }
 
-    async fn stays_alive(&mut self, position: i64) -> Result<()> {
-        for _ in 0..MANY {
-            self.claim().await?;
-        }
-        assert!(!self.is_dead(position), "{position} can still be committed");
+    async fn write_many(&self, writer: &mut Client) -> Result<i64> {
+        let insert =
+            "INSERT INTO {schema}.events (type, payload) SELECT 'bulk', '' FROM generate_series(1, 2500)";
+        self.execute(writer, insert).await?;
+        Ok(2500)
+    }
+
+    async fn execute(&self, writer: &mut Client, sql: &str) -> Result<()> {
+        writer.batch_execute(&self.sql(sql)).await.map_err(failed)
+    }
+
+    async fn prepare(&self, writer: &mut Client, name: &str) -> Result<()> {
+        self.execute(writer, &format!("PREPARE TRANSACTION '{{schema}} {name}'")).await
+    }
+
+    async fn disconnect(&self, writer: Client) -> Result<()> {
+        drop(writer);
         Ok(())
     }
+
+    async fn commit_prepared(&self, name: &str) -> Result<()> {
+        self.run(&format!("COMMIT PREPARED '{{schema}} {name}'")).await
+    }
+
+    async fn roll_back_prepared(&self, name: &str) -> Result<()> {
+        self.run(&format!("ROLLBACK PREPARED '{{schema}} {name}'")).await
+    }
+}
+
+/// A reader that never lists the writers.
+async fn with_the_horizon_rule(case: &Case) -> Result<Reader> {
+    let config = case.config.clone().list_writers_after(Duration::MAX);
+    Ok(Reader::of(&PostgresStore::connect(&config).await?))
 }
 
 case! {
-    async fn a_late_committer_is_delivered_after_those_who_were_faster(case) {
-        let mut reader = Reader::on(&case).await?;
-        for _ in 1..=4 {
-            case.committed("early").await?;
-        }
-        let late = case.writing("late").await?;
-        case.committed("fast").await?;
-        reader.claim().await?;
-        assert_eq!(reader.read, [1, 2, 3, 4, 6]);
-        reader.stays_alive(5).await?;
-        late.batch_execute("COMMIT").await.map_err(failed)?;
-        reader.claim().await?;
-        assert_eq!(reader.read, [1, 2, 3, 4, 6, 5]);
-        case.committed("next").await?;
-        let page = reader.claim().await?;
-        assert_eq!((page.holes, reader.read.last()), (0, Some(&7)));
+    async fn a_late_commit_is_delivered_after_earlier_commits(case) {
+        holes::a_late_commit_is_delivered_after_earlier_commits(&case).await?;
     }
 }
 
 case! {
-    async fn a_damaged_row_of_a_late_committer_fills_its_hole(case) {
+    async fn a_damaged_row_of_a_late_commit_fills_its_hole(case) {
         let late = case.another().await?;
         let insert = "BEGIN; INSERT INTO {schema}.events (type, payload, action) VALUES ('late', '', '{}')";
         late.batch_execute(&case.sql(insert)).await.map_err(failed)?;
@@ -107,8 +96,8 @@ case! {
 }
 
 case! {
-    async fn a_rolled_back_position_dies_by_the_cheap_rule(case) {
-        let mut reader = Reader::with_the_cheap_rule(&case).await?;
+    async fn a_rolled_back_position_dies_by_the_horizon_rule(case) {
+        let mut reader = with_the_horizon_rule(&case).await?;
         let gone = case.writing("gone").await?;
         case.committed("kept").await?;
         reader.stays_alive(1).await?;
@@ -126,7 +115,7 @@ case! {
         open.batch_execute(&insert).await.map_err(failed)?;
         let gone = case.writing("gone").await?;
         case.committed("kept").await?;
-        let (mut cheap, mut listing) = (Reader::with_the_cheap_rule(&case).await?, Reader::on(&case).await?);
+        let (mut cheap, mut listing) = (with_the_horizon_rule(&case).await?, Reader::on(&case).await?);
         listing.stays_alive(1).await?;
         gone.batch_execute("ROLLBACK").await.map_err(failed)?;
         listing.until_dead(1).await?;
@@ -137,7 +126,7 @@ case! {
 }
 
 case! {
-    async fn an_old_hole_is_looked_up_in_the_lock_table_after_a_second(case) {
+    async fn an_old_hole_is_checked_against_the_lock_table_after_a_second(case) {
         let patient = case.config.clone().list_writers_after(Duration::from_secs(1));
         let open = case.another().await?;
         open.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.map_err(failed)?;
@@ -152,25 +141,7 @@ case! {
 
 case! {
     async fn a_prepared_transaction_keeps_its_positions_alive(case) {
-        let (late, gone) = (case.writing("late").await?, case.writing("gone").await?);
-        case.committed("fast").await?;
-        let mut reader = Reader::on(&case).await?;
-        // Listed as open sessions first, as prepared transactions later.
-        reader.stays_alive(1).await?;
-        late.batch_execute(&case.sql("PREPARE TRANSACTION '{schema} late'")).await.map_err(failed)?;
-        gone.batch_execute(&case.sql("PREPARE TRANSACTION '{schema} gone'")).await.map_err(failed)?;
-        drop((late, gone));
-        reader.stays_alive(1).await?;
-        reader.stays_alive(2).await?;
-        // And by one that never saw the sessions.
-        let mut second = Reader::on(&case).await?;
-        second.stays_alive(1).await?;
-        case.run("COMMIT PREPARED '{schema} late'").await?;
-        case.run("ROLLBACK PREPARED '{schema} gone'").await?;
-        for reader in [&mut reader, &mut second] {
-            reader.until_dead(2).await?;
-            assert_eq!((reader.read.as_slice(), reader.is_dead(1)), (&[3, 1][..], false));
-        }
+        holes::a_prepared_transaction_keeps_its_positions_alive(&case).await?;
     }
 }
 
@@ -203,8 +174,8 @@ case! {
 }
 
 case! {
-    /// Without the right to see what others do, nobody is taken for silent.
-    async fn a_relay_that_may_not_see_the_sessions_of_others_waits_for_all_of_them(case) {
+    /// Without the right to see the activity of others, no writer is considered idle.
+    async fn a_relay_without_the_right_to_see_other_sessions_waits_for_all_of_them(case) {
         case.run(
             "CREATE ROLE {schema} LOGIN;
              GRANT USAGE ON SCHEMA {schema} TO {schema};
@@ -226,23 +197,13 @@ case! {
 }
 
 case! {
-    async fn what_a_savepoint_took_back_dies_and_the_rest_is_delivered(case) {
-        let writer = case.another().await?;
-        writer.batch_execute("BEGIN; SAVEPOINT s").await.map_err(failed)?;
-        case.outbox().write(&writer, Event::new("taken back", "")).await?;
-        writer.batch_execute("ROLLBACK TO s").await.map_err(failed)?;
-        case.outbox().write(&writer, Event::new("kept", "")).await?;
-        case.committed("fast").await?;
-        let mut reader = Reader::on(&case).await?;
-        reader.stays_alive(2).await?;
-        writer.batch_execute("COMMIT").await.map_err(failed)?;
-        reader.until_dead(1).await?;
-        assert_eq!((reader.read.as_slice(), reader.is_dead(2)), (&[3, 2][..], false));
+    async fn positions_rolled_back_to_a_savepoint_die_and_the_rest_is_delivered(case) {
+        holes::positions_rolled_back_to_a_savepoint_die_and_the_rest_is_delivered(&case).await?;
     }
 }
 
 case! {
-    async fn a_statement_that_failed_leaves_a_hole_that_dies(case) {
+    async fn a_failed_statement_leaves_a_hole_that_dies(case) {
         case.run("INSERT INTO {schema}.events (type, payload) VALUES ('', '')").await.unwrap_err();
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
@@ -253,46 +214,19 @@ case! {
 
 case! {
     async fn a_large_late_transaction_is_read_in_order_page_by_page(case) {
-        let late = case.another().await?;
-        let bulk = "BEGIN; INSERT INTO {schema}.events (type, payload) SELECT 'bulk', '' FROM generate_series(1, 2500)";
-        late.batch_execute(&case.sql(bulk)).await.map_err(failed)?;
-        case.committed("fast").await?;
-        let mut reader = Reader::on(&case).await?;
-        assert_eq!(reader.claim().await?.holes, 1);
-        late.batch_execute("COMMIT").await.map_err(failed)?;
-        case.committed("next").await?;
-        while reader.claim().await?.more_at_once {}
-        let expected: Vec<i64> = std::iter::once(2501).chain(1..=2500).chain([2502]).collect();
-        assert_eq!(reader.read, expected);
+        _ = holes::a_large_late_transaction_is_read_in_order_page_by_page(&case).await?;
     }
 }
 
 case! {
-    async fn too_many_holes_stop_the_tail_visibly_and_only_for_a_while(case) {
-        let mut open = Vec::new();
-        for _ in 0..2 {
-            open.push(case.writing("open").await?);
-            case.committed("kept").await?;
-        }
-        let config = case.config.clone().holes_max(2);
-        let mut reader = Reader::of(&PostgresStore::connect(&config).await?);
-        reader.claim().await?;
-        case.committed("beyond").await?;
-        let page = reader.claim().await?;
-        assert_eq!((page.holes, page.holes_full), (2, true));
-        assert_eq!((page.more_at_once, page.has_unread), (false, true));
-        assert_eq!(reader.read, [2, 4]);
-        open.remove(0).batch_execute("COMMIT").await.map_err(failed)?;
-        let page = reader.claim().await?;
-        assert_eq!((page.holes_full, page.more_at_once, page.has_unread), (false, true, true));
-        reader.claim().await?;
-        assert_eq!(reader.read, [2, 4, 1, 5]);
+    async fn too_many_holes_pause_the_tail_and_are_reported_until_one_closes(case) {
+        holes::too_many_holes_pause_the_tail_and_are_reported_until_one_closes(&case).await?;
     }
 }
 
 case! {
-    /// Undocumented, and what the cheap rule stands on: whoever took a position already had a transaction id.
-    async fn defaults_are_evaluated_in_the_order_of_the_columns(case) {
+    /// Undocumented, and required by the horizon rule: a transaction that took a position already had a transaction id.
+    async fn defaults_are_evaluated_in_column_order(case) {
         case.run(
             "CREATE SEQUENCE {schema}.step;
              CREATE TABLE {schema}.probe (
@@ -316,7 +250,7 @@ case! {
 }
 
 case! {
-    async fn whoever_has_a_position_has_a_transaction_id(case) {
+    async fn a_transaction_with_a_position_has_a_transaction_id(case) {
         // A writer may not read what it wrote.
         let writer = case.another().await?;
         writer.batch_execute("BEGIN").await.map_err(failed)?;

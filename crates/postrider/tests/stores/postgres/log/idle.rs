@@ -1,4 +1,4 @@
-//! What an idle relay costs. The figures stand in docs/src/postgres.md, "Waking up".
+//! What an idle relay costs. The figures are in docs/src/postgres.md, "Waking up".
 
 use std::time::Duration;
 
@@ -71,13 +71,13 @@ fn granted() -> Acquisition {
 }
 
 #[test]
-fn an_idle_subscription_looks_twice_a_second_and_renews_every_five_seconds() {
+fn an_idle_subscription_polls_twice_a_second_and_renews_every_five_seconds() {
     assert_eq!(idle_ten_minutes(Policy::default()), (1_200, 120));
     let rarely = Policy::default().poll_max(Duration::from_secs(5));
     assert_eq!(idle_ten_minutes(rarely), (120, 120));
 }
 
-/// Transactions of a database of its own, after everybody else has left it.
+/// Transactions of a private database, after every other session has left it.
 async fn transactions(case: &Case, database: &str, at_least: i64) -> Result<i64> {
     let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
     let sql =
@@ -92,14 +92,14 @@ async fn transactions(case: &Case, database: &str, at_least: i64) -> Result<i64>
 }
 
 case! {
-    async fn a_look_at_an_idle_outbox_is_one_transaction(case) {
+    async fn a_poll_of_an_idle_outbox_is_one_transaction(case) {
         let database = format!("{}_idle", case.schema.as_str());
         case.run(&format!("CREATE DATABASE {database}")).await?;
         let url = postgres::url().unwrap().rsplit_once('/').unwrap().0.to_owned();
         let config = PostgresConfig::new(&format!("{url}/{database}"))?;
         PostgresStore::migrate(&config).await?;
         let budget = Budget { events_max: 100, bytes_max: 1 << 20 };
-        // The same twice, with a hundred looks more the second time.
+        // The same twice, with a hundred more polls the second time.
         let (mut before, mut costs) = (transactions(&case, &database, 0).await?, Vec::new());
         for looks in [1, 101] {
             let store = PostgresStore::connect(&config).await?;

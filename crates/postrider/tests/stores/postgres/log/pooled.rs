@@ -88,17 +88,17 @@ impl StoreUnderTest for Pooled {
 }
 
 case! {
-    async fn a_transaction_pooler_is_noticed_and_a_plain_server_is_not_taken_for_one(case) {
+    async fn a_transaction_pooler_is_detected_and_a_direct_connection_is_not_mistaken_for_one(case) {
         assert!(!case.store().await?.is_pooled().await?);
         let reported = case.config.clone().pooler(Pooler::Transaction);
-        assert!(PostgresStore::connect(&reported).await?.is_pooled().await?, "what is told is believed");
+        assert!(PostgresStore::connect(&reported).await?.is_pooled().await?, "the setting is trusted");
         let Some(config) = through_pooler(&case) else { return Ok(()) };
         assert!(PostgresStore::connect(&config?).await?.is_pooled().await?);
     }
 }
 
 case! {
-    async fn the_tables_can_be_made_through_a_pooler(case) {
+    async fn the_tables_can_be_created_through_a_pooler(case) {
         let Some(url) = pgbouncer::url() else { return Ok(()) };
         case.run("DROP SCHEMA {schema} CASCADE").await?;
         let config = case.config_at(url)?;
@@ -109,12 +109,12 @@ case! {
 }
 
 case! {
-    async fn nothing_of_a_session_is_left_with_the_pooler(case) {
+    async fn no_session_state_is_left_in_the_pooler(case) {
         let Some(config) = through_pooler(&case) else { return Ok(()) };
         let relay = relay(&config?, &Kept::new()).await?;
         case.committed("a").await?;
         relay.shutdown().await?;
-        // Every process of the pool, one after the other: each is held while the next is asked.
+        // Every process of the pool, one after the other: each is held while the next is queried.
         let mut held = Vec::new();
         for _ in 0..3 {
             let url = pooler_of_relays().unwrap();

@@ -78,7 +78,7 @@ fn settlement(epoch: Epoch, up_to: i64) -> Settlement {
 
 /// A settle, a renewal and a release with a lease of the server that was: none changes anything, and each says
 /// that all has to be loaded anew.
-async fn nothing_happens_on_another_server(stage: &Stage, url: &str, pooled: bool) -> Result<()> {
+async fn a_lease_is_refused_on_another_server(stage: &Stage, url: &str, pooled: bool) -> Result<()> {
     let config = PostgresConfig::new(&address(url, &stage.name))?;
     PostgresStore::migrate(&config).await?;
     let store = PostgresStore::connect(&config).await?;
@@ -109,7 +109,7 @@ async fn nothing_happens_on_another_server(stage: &Stage, url: &str, pooled: boo
 }
 
 case! {
-    async fn a_claimer_reads_from_no_other_server_than_the_one_its_state_came_from(case) {
+    async fn a_claimer_reads_only_from_the_server_its_state_came_from(case) {
         let stage = Stage::new(&case).await?;
         let config = PostgresConfig::new(&address(postgres::url().unwrap(), &stage.name))?;
         PostgresStore::migrate(&config).await?;
@@ -130,11 +130,11 @@ case! {
 }
 
 case! {
-    async fn nothing_is_settled_renewed_or_released_on_a_server_the_lease_was_not_taken_on(case) {
+    async fn a_lease_is_settled_renewed_and_released_only_on_the_server_that_granted_it(case) {
         let stage = Stage::new(&case).await?;
-        nothing_happens_on_another_server(&stage, postgres::url().unwrap(), false).await?;
+        a_lease_is_refused_on_another_server(&stage, postgres::url().unwrap(), false).await?;
         if let Some(url) = pgbouncer::url() {
-            nothing_happens_on_another_server(&stage, url, true).await?;
+            a_lease_is_refused_on_another_server(&stage, url, true).await?;
         }
         case.run(&format!("DROP DATABASE {} WITH (FORCE)", stage.name)).await?;
     }

@@ -54,7 +54,7 @@ async fn wait_until(case: &Case, sql: &str, expected: i64) -> Result<()> {
 const COUNT: &str = "SELECT count(*) FROM {schema}.events";
 
 case! {
-    async fn a_delivered_outbox_shrinks_to_what_is_dead_and_the_last_event_seen(case) {
+    async fn a_delivered_outbox_shrinks_to_its_dead_events_and_the_last_event_seen(case) {
         write_old(&case).await?;
         let store = Arc::new(case.store().await?);
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
@@ -85,7 +85,7 @@ case! {
 }
 
 case! {
-    async fn a_connection_cut_in_the_middle_of_deleting_loses_nothing_and_deleting_goes_on(case) {
+    async fn a_connection_cut_during_deletion_loses_nothing_and_deletion_continues(case) {
         write_old(&case).await?;
         // Somebody holds a row that will be deleted, so that the deleting waits in the middle of a batch.
         let holding = case.another().await?;
@@ -108,7 +108,7 @@ case! {
 }
 
 case! {
-    async fn a_role_without_the_right_to_delete_is_told_and_goes_on_publishing(case) {
+    async fn a_role_without_the_right_to_delete_is_reported_and_keeps_publishing(case) {
         write_old(&case).await?;
         let role = case.schema.as_str().to_owned();
         case.run(&format!(

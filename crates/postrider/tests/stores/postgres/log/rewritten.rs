@@ -1,4 +1,5 @@
-//! A table that is rewritten while a relay runs: whoever waited for its lock sees none of its rows by an older snapshot.
+//! A table that is rewritten while a relay runs: a session that waited for its lock sees none of its rows with an older
+//! snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::case::{Case, case, failed};
 use super::kept::Kept;
 use crate::server_faults::eventually;
 
-/// Each writes every row anew.
+/// Each rewrites every row.
 const REWRITES: [&str; 8] = [
     "ALTER TABLE {schema}.events ADD COLUMN t uuid DEFAULT gen_random_uuid()",
     "ALTER TABLE {schema}.events ALTER COLUMN t TYPE text USING t::text",
@@ -23,7 +24,7 @@ const REWRITES: [&str; 8] = [
 ];
 
 case! {
-    async fn a_relay_goes_on_through_every_rewrite_of_the_table(case) {
+    async fn a_relay_keeps_working_through_every_rewrite_of_the_table(case) {
         let sink = Kept::new();
         let policy = Policy::default().lease(Duration::from_secs(3));
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
@@ -44,10 +45,10 @@ case! {
     }
 }
 
-/// Waits until somebody waits for a lock on the events.
-async fn somebody_waits(case: &Case) {
+/// Waits until a session waits for a lock on the events.
+async fn a_session_waits(case: &Case) {
     let sql = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = '{schema}.events'::regclass";
-    eventually("somebody waits for the lock", async || {
+    eventually("a session waits for the lock", async || {
         case.one::<i64>(sql).await.is_ok_and(|waits| waits > 0)
     })
     .await;
@@ -55,7 +56,7 @@ async fn somebody_waits(case: &Case) {
 
 case! {
     /// The worst moment: the claim and the fetch are under way and wait when the table is rewritten.
-    async fn who_waited_for_the_rewrite_sees_every_event(case) {
+    async fn a_reader_that_waited_for_the_rewrite_sees_every_event(case) {
         let store = Arc::new(case.store().await?);
         let position = postrider::Position::new(case.committed("one").await?);
         let mut claimer = store.claimer(&Default::default());
@@ -70,7 +71,7 @@ case! {
             let fetch = async { store.fetch(vec![position], 1 << 20).await };
             let subscribe = async { store.subscribe(&format!("late.{number}"), Start::Time(Default::default())).await };
             let rewrite = async {
-                somebody_waits(&case).await;
+                a_session_waits(&case).await;
                 let sql = format!("ALTER TABLE {{schema}}.events ADD COLUMN t{number} uuid DEFAULT gen_random_uuid(); COMMIT");
                 rewriter.batch_execute(&case.sql(&sql)).await.map_err(failed)
             };

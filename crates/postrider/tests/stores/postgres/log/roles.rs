@@ -1,4 +1,4 @@
-//! The roles made by the library's own script: each can do its work with every driver, and nobody else's.
+//! The roles of the library's script: each can do its own work with every driver, and nothing else.
 
 use std::time::Duration;
 

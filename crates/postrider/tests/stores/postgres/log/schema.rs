@@ -1,4 +1,4 @@
-//! The tables: made once, by whoever comes first, and refused when they are not what they should be.
+//! The tables: created once, by the first process, and refused if they are not as they should be.
 
 use postrider::store::postgres::PostgresStore;
 use postrider::store::{Migrated, Schema, Start, Store};
@@ -7,7 +7,7 @@ use postrider::{Code, Result};
 use super::case::{Case, case};
 
 #[tokio::test]
-async fn migrating_many_times_at_once_does_the_work_once() -> Result<()> {
+async fn concurrent_migrations_do_the_work_once() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -26,7 +26,7 @@ async fn migrating_many_times_at_once_does_the_work_once() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_printed_migrations_make_the_same_schema() -> Result<()> {
+async fn the_printed_migrations_create_the_same_schema() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -41,7 +41,7 @@ async fn the_printed_migrations_make_the_same_schema() -> Result<()> {
 }
 
 case! {
-    async fn a_newer_schema_is_refused_and_left_alone(case) {
+    async fn a_newer_schema_is_refused_and_not_modified(case) {
         case.run("INSERT INTO {schema}.migrations VALUES (1000)").await?;
         assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaNewer);
         assert_eq!(PostgresStore::migrate(&case.owner).await.unwrap_err().code(), Code::SchemaNewer);
@@ -78,7 +78,7 @@ case! {
 }
 
 case! {
-    async fn a_relay_needs_few_rights_and_says_which_is_missing(case) {
+    async fn a_relay_needs_few_rights_and_names_the_missing_one(case) {
         case.run("CREATE ROLE {schema}_few LOGIN").await?;
         let config = case.config_as(&case.sql("{schema}_few"))?;
         assert_eq!(PostgresStore::connect(&config).await.unwrap_err().code(), Code::PrivilegeMissing);

@@ -72,7 +72,7 @@ async fn read(store: &PostgresStore) -> Result<Vec<i64>> {
 
 case! {
     /// Retention keeps the last event seen. The sequence goes through the free positions below it, and passes it.
-    async fn a_sequence_that_was_set_back_and_has_passed_halts_the_subscription(case) {
+    async fn a_sequence_that_was_set_back_and_has_caught_up_halts_the_subscription(case) {
         for _ in 0..10 {
             case.committed("old").await?;
         }
@@ -97,7 +97,7 @@ case! {
 
 case! {
     /// What was rolled back leaves positions without a row above the last event seen.
-    async fn positions_that_were_dead_and_are_given_again_halt_the_subscription(case) {
+    async fn dead_positions_that_are_reused_halt_the_subscription(case) {
         for _ in 0..3 {
             case.committed("old").await?;
         }
@@ -116,7 +116,7 @@ case! {
 }
 
 case! {
-    async fn an_event_that_is_committed_long_after_later_ones_were_settled_is_no_reason_to_halt(case) {
+    async fn an_event_committed_long_after_later_ones_were_settled_does_not_halt_the_subscription(case) {
         let late = case.writing("late").await?;
         case.committed("fast").await?;
         let store = case.store().await?;
@@ -148,7 +148,7 @@ case! {
         assert_eq!(store.settle(settlement(&loaded, done)).await?, Settled::Done);
         store.release("mail", loaded.epoch, true).await?;
         late.batch_execute("COMMIT").await.map_err(failed)?;
-        // So it is on a server of its own; transactions of other tests may have raised it.
+        // This holds on a private server; transactions of other tests may have raised it.
         let seen = "UPDATE {schema}.subscriptions SET seen_tx = (SELECT tx FROM {schema}.events WHERE position = 1)";
         case.run(seen).await?;
         assert_eq!(read(&case.store().await?).await?, [1]);
@@ -161,7 +161,7 @@ case! {
 
 case! {
     /// A dump keeps the ids of the server it was taken from, and the server it is put into may have given few.
-    async fn events_with_transaction_ids_of_another_server_do_not_halt_a_subscription_for_ever(case) {
+    async fn events_with_transaction_ids_of_another_server_do_not_halt_a_subscription_permanently(case) {
         for _ in 0..3 {
             case.committed("restored").await?;
         }
@@ -184,8 +184,8 @@ case! {
 }
 
 case! {
-    /// It never had the lease, so nothing it did itself can tell it.
-    async fn a_standby_that_never_led_notices_that_the_database_was_put_back(case) {
+    /// It never had the lease, so it cannot detect it by its own work.
+    async fn a_standby_relay_that_never_led_detects_a_restored_database(case) {
         for _ in 0..5 {
             case.committed("old").await?;
         }
@@ -208,7 +208,7 @@ case! {
 
 case! {
     /// A failover that took back what this process had settled: it is not said first that all is well.
-    async fn a_failover_that_lost_progress_is_not_accepted_on_the_way_to_halting(case) {
+    async fn a_failover_that_lost_progress_halts_without_accepting_the_new_history(case) {
         for _ in 0..5 {
             case.committed("old").await?;
         }

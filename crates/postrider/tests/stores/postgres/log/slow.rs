@@ -15,7 +15,7 @@ use super::kept::Kept;
 
 case! {
     /// The whole of it takes several times as long as nothing may come.
-    async fn an_event_that_takes_long_on_the_wire_arrives_as_long_as_it_comes_on(case) {
+    async fn a_slow_transfer_completes_while_bytes_keep_arriving(case) {
         let proxy = Proxy::to(postgres::port().unwrap()).await.unwrap();
         let port = format!(":{}/", postgres::port().unwrap());
         let url = postgres::url().unwrap().replace("postgres@", &format!("{RELAY}@"));

@@ -23,7 +23,7 @@ async fn unread(case: &Case, name: &str) -> Result<Vec<i64>> {
 }
 
 case! {
-    async fn now_includes_what_was_written_before_and_is_committed_after(case) {
+    async fn starting_now_includes_events_written_before_and_committed_after(case) {
         case.committed("seen").await?;
         let between = case.writing("late").await?;
         case.committed("seen").await?;
@@ -41,7 +41,7 @@ case! {
 }
 
 case! {
-    async fn a_position_the_outbox_has_not_reached_is_its_end(case) {
+    async fn starting_at_a_position_beyond_the_end_starts_at_the_end(case) {
         let store = case.store().await?;
         store.subscribe("early", Start::Position(postrider::Position::new(100))).await?;
         let done: String = case.one("SELECT done FROM {schema}.subscriptions").await?;
@@ -50,23 +50,23 @@ case! {
 }
 
 case! {
-    /// The floor of a subscription that was told where to begin says nothing about what is below.
-    async fn what_another_subscription_was_told_to_skip_may_still_come(case) {
+    /// The floor of a subscription with an explicit start proves nothing about earlier positions.
+    async fn events_that_another_subscription_skips_are_still_delivered(case) {
         let open = case.writing("late").await?;
         case.committed("seen").await?;
         let store = case.store().await?;
-        store.subscribe("told", Start::Position(postrider::Position::new(3))).await?;
+        store.subscribe("position", Start::Position(postrider::Position::new(3))).await?;
         store.subscribe("now", Start::Now).await?;
         let floors: Vec<i64> =
             store.overview(0).await?.subscriptions.iter().map(|known| known.floor.get()).collect();
-        assert_eq!(floors, [0, 2], "now, told");
+        assert_eq!(floors, [0, 2], "now, position");
         open.batch_execute("COMMIT").await.map_err(failed)?;
         assert_eq!(unread(&case, "now").await?, [1]);
     }
 }
 
 case! {
-    async fn what_was_rolled_back_or_deleted_is_done_for_a_subscription_that_begins_now(case) {
+    async fn rolled_back_and_deleted_positions_are_done_for_a_subscription_that_starts_now(case) {
         let gone = case.writing("gone").await?;
         case.committed("deleted").await?;
         case.committed("seen").await?;
@@ -84,7 +84,7 @@ case! {
 
 case! {
     /// Prepared, a writer has no connection any more and another name.
-    async fn a_prepared_writer_is_waited_for_like_any_other(case) {
+    async fn a_subscription_that_starts_now_waits_for_a_prepared_writer(case) {
         let late = case.writing("late").await?;
         let name = case.sql("start of {schema}");
         late.batch_execute(&format!("PREPARE TRANSACTION '{name}'")).await.map_err(failed)?;
@@ -97,7 +97,7 @@ case! {
 
 case! {
     /// Whether dead letters stay must not depend on who happens to be writing.
-    async fn accepting_a_history_now_keeps_what_is_parked_though_a_writer_is_open(case) {
+    async fn accepting_a_history_now_keeps_parked_events_while_a_writer_is_open(case) {
         let store = case.store().await?;
         store.subscribe("mail", Start::Beginning).await?;
         let open = case.writing("late").await?;

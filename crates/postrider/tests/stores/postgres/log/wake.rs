@@ -32,7 +32,7 @@ async fn listener(case: &Case) -> Result<(tokio_postgres::Client, mpsc::Unbounde
 }
 
 case! {
-    async fn many_calls_become_one_notification_and_none_is_left_out(case) {
+    async fn many_calls_become_one_notification_and_none_is_lost(case) {
         let (_client, mut hears) = listener(&case).await?;
         let notifier = PostgresNotifier::new(&case.config);
         for _ in 0..5 {
@@ -49,7 +49,7 @@ case! {
 }
 
 case! {
-    async fn a_notifier_whose_connection_was_cut_goes_on(case) {
+    async fn a_notifier_whose_connection_was_cut_continues(case) {
         let (_client, mut hears) = listener(&case).await?;
         let notifier = PostgresNotifier::new(&case.config);
         for _ in 0..3 {
@@ -61,7 +61,7 @@ case! {
 }
 
 case! {
-    async fn a_notifier_without_a_database_disturbs_nobody(_case) {
+    async fn a_notifier_without_a_database_does_not_disturb_its_caller(_case) {
         let nowhere = postrider::store::postgres::PostgresConfig::new("postgres://127.0.0.1:1/postgres")?;
         let notifier = PostgresNotifier::new(&nowhere);
         for _ in 0..1_000 {
@@ -71,7 +71,7 @@ case! {
     }
 }
 
-/// A relay that looks once and then not for an hour, unless it is woken.
+/// A relay that polls once and then not for an hour, unless it is woken.
 async fn sleeper(case: &Case, sink: &Kept) -> Result<Relay> {
     let hour = Duration::from_secs(60 * 60);
     let policy = Policy::default().poll_min(hour).poll_max(hour);
@@ -94,7 +94,7 @@ async fn listening(case: &Case, before: i32) -> Result<i32> {
     }
 }
 
-/// The look at the start and the one after a connection explain one event each; the others only a wake-up does.
+/// The poll at the start and the one after a connection explain one event each; only a wake-up explains the others.
 async fn notified_events_arrive(case: &Case, sink: &Kept, word: &str) -> Result<()> {
     let notifier = PostgresNotifier::new(&case.config);
     for number in 0..4 {
@@ -107,13 +107,13 @@ async fn notified_events_arrive(case: &Case, sink: &Kept, word: &str) -> Result<
 }
 
 case! {
-    async fn a_notification_wakes_an_idle_relay_and_goes_on_doing_so_after_its_connection_was_cut(case) {
+    async fn a_notification_wakes_an_idle_relay_even_after_its_connection_was_cut(case) {
         let sink = Kept::new();
         let relay = sleeper(&case, &sink).await?;
         let first = listening(&case, 0).await?;
         notified_events_arrive(&case, &sink, "heard").await?;
 
-        // Written without a wake-up: the look after the new connection finds it.
+        // Written without a wake-up: the poll after the new connection finds it.
         case.committed("unheard").await?;
         case.one::<bool>(&format!("SELECT pg_terminate_backend({first}, 10000)")).await?;
         sink.wait_for("unheard").await;

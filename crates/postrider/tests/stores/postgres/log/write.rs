@@ -16,7 +16,7 @@ async fn types(case: &Case) -> postrider::Result<Vec<String>> {
 }
 
 case! {
-    async fn a_tokio_postgres_transaction_takes_its_events_with_it(case) {
+    async fn events_commit_and_roll_back_with_a_tokio_postgres_transaction(case) {
         let mut client = case.another().await?;
         let outbox = case.outbox();
         let tx = client.transaction().await.map_err(failed)?;
@@ -35,7 +35,7 @@ case! {
 }
 
 case! {
-    async fn a_sqlx_transaction_takes_its_events_with_it(case) {
+    async fn events_commit_and_roll_back_with_a_sqlx_transaction(case) {
         let url = postrider_testkit::servers::postgres::url().unwrap();
         let mut connection = PgConnection::connect(url).await.map_err(failed)?;
         let outbox = case.outbox();
@@ -70,7 +70,7 @@ case! {
 }
 
 case! {
-    async fn a_refused_event_touches_nothing(case) {
+    async fn a_refused_event_changes_nothing(case) {
         let client = case.writing("kept").await?;
         let outbox = case.outbox();
         assert_eq!(outbox.write(&client, event("")).await.unwrap_err().code(), Code::TypeEmpty);
@@ -82,7 +82,7 @@ case! {
 }
 
 case! {
-    async fn a_database_without_the_tables_is_named_as_such(case) {
+    async fn missing_tables_are_reported(case) {
         let outbox = Outbox::new().schema(postrider::Ident::new("no_such_schema")?);
         let error = outbox.write(&case.client, event("a")).await.unwrap_err();
         assert_eq!(error.code(), Code::SchemaMissing, "{error}");
@@ -90,7 +90,7 @@ case! {
 }
 
 case! {
-    async fn a_plain_insert_of_any_language_is_enough(case) {
+    async fn a_plain_insert_from_any_language_is_enough(case) {
         case.run(
             r#"INSERT INTO {schema}.events (type, aggregate_type, aggregate_id, payload)
                VALUES ('order.placed', 'Order', '7', '{"a":1}');
@@ -137,7 +137,7 @@ case! {
 
 case! {
     /// As in a table that was made before it refused them.
-    async fn what_no_receiver_could_be_told_is_damaged_with_the_reason_and_stops_nobody(case) {
+    async fn a_row_that_no_consumer_could_receive_is_damaged_with_the_reason_and_stops_no_other(case) {
         case.run(
             r#"ALTER TABLE {schema}.events DROP CONSTRAINT events_time_check, DROP CONSTRAINT events_expires_at_check,
                                            DROP CONSTRAINT events_action_check1;
@@ -162,7 +162,7 @@ case! {
 }
 
 case! {
-    async fn people_see_the_outbox_as_text(case) {
+    async fn the_outbox_can_be_read_as_text(case) {
         case.run(r#"INSERT INTO {schema}.events (type, aggregate_type, aggregate_id, payload)
                     VALUES ('a', 'Order', '7', '{"a":1}'), ('a', NULL, NULL, '\xff00')"#).await?;
         let sql = "SELECT array_agg(payload || ' ' || coalesce(key, '-') ORDER BY position) FROM {schema}.events_json";
@@ -172,7 +172,7 @@ case! {
 }
 
 case! {
-    async fn payloads_too_large_to_come_along_are_read_all_the_same(case) {
+    async fn payloads_too_large_for_the_page_query_are_read_separately(case) {
         let sizes = [10_000, 10, 300_000, 10, 2_000];
         let all: Vec<Event> = sizes.iter().map(|size| Event::new("sized", vec![7_u8; *size])).collect();
         case.outbox().write_all(&case.client, all.clone()).await?;

@@ -1,4 +1,4 @@
-//! Two schemas of its own for every case: one with the table, one with Postrider's tables.
+//! Two schemas for every case: one with the table, one with Postrider's tables.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,7 +11,9 @@ use postrider::{Code, Error, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::types::FromSqlOwned;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
+
+use crate::row_database::{RowDatabase, number};
 
 pub(crate) struct Case {
     pub(crate) config: PostgresConfig,
@@ -74,7 +76,7 @@ impl Case {
         Ok(client)
     }
 
-    /// Puts the names of the schemas and the table in.
+    /// Inserts the names of the schemas and of the table.
     pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", &self.schema)
             .replace("{ledger}", &self.ledger)
@@ -95,55 +97,7 @@ impl Case {
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
-    /// Makes the lease's time run out.
-    pub(crate) async fn expire_lease(&self) -> Result<()> {
-        self.run("UPDATE {ledger}.leases SET expires_at = 'epoch'").await
-    }
-
-    /// Makes all rows two days older, in these columns, and our notes of them.
-    pub(crate) async fn age(&self, table: &str, times: &[&str]) -> Result<()> {
-        // No lock lives that long: the server ends who says nothing for a minute.
-        let end = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
-                   WHERE application_name = '{schema}' AND state = 'idle in transaction'";
-        self.one::<i64>(end).await?;
-        for time in times {
-            self.run(&format!("UPDATE {table} SET {time} = {time} - interval '2 days'")).await?;
-        }
-        self.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await
-    }
-
-    /// Writes rows in one transaction, a statement each, which answers with the id.
-    pub(crate) async fn write_rows(
-        &self,
-        rows: usize,
-        insert: impl Fn(usize) -> String,
-    ) -> Result<Vec<String>> {
-        let mut ids = Vec::new();
-        self.run("BEGIN").await?;
-        for number in 0..rows {
-            ids.push(self.one(&insert(number)).await?);
-        }
-        self.run("COMMIT").await?;
-        Ok(ids)
-    }
-
-    /// Makes the table refuse every UPDATE of rows, known by an expression over `old`.
-    pub(crate) async fn refuse(&self, table: &str, key: &str, ids: &[&str], how: Refusing) -> Result<bool> {
-        let what = match how {
-            Refusing::WithAnError => "RAISE EXCEPTION 'the row is frozen' USING ERRCODE = 'FRZ01'",
-            Refusing::InSilence => "RETURN NULL",
-        };
-        let ids = ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ");
-        self.run(&format!(
-            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {what}; END $$;
-             CREATE TRIGGER refuse BEFORE UPDATE ON {table} FOR EACH ROW WHEN ({key} IN ({ids}))
-             EXECUTE FUNCTION refuse()"
-        ))
-        .await?;
-        Ok(true)
-    }
-
-    /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.
+    /// The INSERT of one row, as a program that does not know Postrider would write it.
     pub(crate) fn insert(&self, key: &str, number: usize) -> String {
         let payload = format!("{{\"n\": {number}}}");
         match self.layout {
@@ -165,7 +119,101 @@ impl Case {
     }
 }
 
-/// A test on every layout, each with a table of its own.
+impl RowDatabase for Case {
+    const NOW: &'static str = "now()";
+
+    fn is_available() -> bool {
+        Self::is_available()
+    }
+
+    async fn create(layout: RowLayout) -> Result<Self> {
+        Self::new(layout).await
+    }
+
+    fn with_sharing(self, is_shared: bool) -> Self {
+        self.shared(is_shared)
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    fn layout(&self) -> RowLayout {
+        self.layout
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.store().await
+    }
+
+    async fn execute(&self, sql: &str) -> Result<()> {
+        self.run(sql).await
+    }
+
+    async fn rows(&self, sql: &str) -> Result<Vec<Vec<String>>> {
+        let messages = self.client.simple_query(&self.sql(sql)).await.map_err(failed)?;
+        let text = |row: &SimpleQueryRow, at| row.get(at).unwrap_or_default().to_owned();
+        let row = |message| match message {
+            SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|at| text(&row, at)).collect()),
+            _ => None,
+        };
+        Ok(messages.into_iter().filter_map(row).collect())
+    }
+
+    fn text(expression: &str) -> String {
+        format!("{expression}::text")
+    }
+
+    fn insert_sql(&self, key: &str, number: usize) -> String {
+        self.insert(key, number)
+    }
+
+    /// Every INSERT returns the id.
+    async fn insert_rows(&self, inserts: Vec<(String, Option<String>)>) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        self.run("BEGIN").await?;
+        for (sql, _) in inserts {
+            ids.push(self.one(&sql).await?);
+        }
+        self.run("COMMIT").await?;
+        Ok(ids)
+    }
+
+    async fn refuse_updates(&self, table: &str, condition: &str, how: Refusing) -> Result<bool> {
+        let what = match how {
+            Refusing::WithAnError => "RAISE EXCEPTION 'the row is frozen' USING ERRCODE = 'FRZ01'",
+            Refusing::InSilence => "RETURN NULL",
+        };
+        self.run(&format!(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {what}; END $$;
+             CREATE TRIGGER refuse BEFORE UPDATE ON {table} FOR EACH ROW WHEN ({condition})
+             EXECUTE FUNCTION refuse()"
+        ))
+        .await?;
+        Ok(true)
+    }
+
+    async fn expire(&self) -> Result<()> {
+        self.run("UPDATE {ledger}.leases SET expires_at = 'epoch'").await
+    }
+
+    async fn make_older(&self, table: &str, times: &[&str]) -> Result<()> {
+        // No lock is held that long: the server ends sessions that are idle in a transaction for a minute.
+        let end = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
+                   WHERE application_name = '{schema}' AND state = 'idle in transaction'";
+        self.one::<i64>(end).await?;
+        for time in times {
+            self.run(&format!("UPDATE {table} SET {time} = {time} - interval '2 days'")).await?;
+        }
+        self.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await
+    }
+
+    async fn claims_recorded(&self) -> Result<usize> {
+        number(self, "SELECT count(*) FROM {ledger}.row_claims").await
+    }
+}
+
+/// Runs a test on every layout, each in a new table.
 pub(crate) async fn on_every_layout(test: impl AsyncFn(Case) -> Result<()>) -> Result<()> {
     for layout in RowLayout::ALL {
         if Case::is_available() {

@@ -1,4 +1,4 @@
-//! Tables of anybody's, by a map of their columns.
+//! User-defined tables, by a map of their columns.
 
 mod case;
 mod conformance;

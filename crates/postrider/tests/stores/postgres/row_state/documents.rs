@@ -57,7 +57,7 @@ fn separated(text: &str) -> String {
     let mut sql = String::new();
     for line in text.lines() {
         match line.strip_prefix("--") {
-            // A comment that follows a column stands before the next column, or before the end of the list.
+            // A comment that follows a column is before the next column, or before the end of the list.
             Some(comment) => sql.push_str(&after_comment(comment)),
             None => sql.push_str(line),
         }
@@ -86,8 +86,8 @@ fn after_comment(comment: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_seed_003_are_those_of_its_document() -> Result<()> {
-    let Some(text) = document("the_tables_of_seed_003_are_those_of_its_document", "003") else {
+async fn the_tables_of_seed_003_equal_its_document() -> Result<()> {
+    let Some(text) = document("the_tables_of_seed_003_equal_its_document", "003") else {
         return Ok(());
     };
     if !Case::is_available() {
@@ -100,13 +100,13 @@ async fn the_tables_of_seed_003_are_those_of_its_document() -> Result<()> {
     assert_eq!(facts, catalog(&ours).await?);
     assert_eq!(facts.iter().filter(|fact| fact.contains("null=")).count(), 18, "{facts:#?}");
     let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
-    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
     Ok(())
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_is_that_of_its_document() -> Result<()> {
-    let Some(text) = document("the_table_of_seed_004_is_that_of_its_document", "004") else { return Ok(()) };
+async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
+    let Some(text) = document("the_table_of_seed_004_equals_its_document", "004") else { return Ok(()) };
     if !Case::is_available() {
         return Ok(());
     }
@@ -126,7 +126,7 @@ async fn the_table_of_seed_004_is_that_of_its_document() -> Result<()> {
     PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
     let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
-    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
     Ok(())
 }
 

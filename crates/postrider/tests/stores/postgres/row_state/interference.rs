@@ -73,7 +73,7 @@ async fn an_open_transaction_delays_only_its_own_rows() -> Result<()> {
 }
 
 #[tokio::test]
-async fn of_two_relays_one_works_and_the_other_goes_on_after_it() -> Result<()> {
+async fn of_two_relays_one_works_and_the_other_takes_over() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
         let (first_sink, second_sink) = (Taker::new(|_, _| None), Taker::new(|_, _| None));
@@ -83,7 +83,7 @@ async fn of_two_relays_one_works_and_the_other_goes_on_after_it() -> Result<()> 
         let second = relay(case.store().await?, &second_sink).await?;
         write(&case, 5).await?;
         first_sink.wait_for(50).await;
-        assert_eq!(second_sink.taken(), [], "it stands by");
+        assert_eq!(second_sink.taken(), [], "it is a standby");
         first.shutdown().await?;
         write(&case, 5).await?;
         second_sink.wait_for(25).await;
@@ -96,7 +96,7 @@ async fn of_two_relays_one_works_and_the_other_goes_on_after_it() -> Result<()> 
 }
 
 #[tokio::test]
-async fn times_are_the_same_whatever_the_zone_of_the_session() -> Result<()> {
+async fn times_are_the_same_in_every_session_time_zone() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
         // Five and a half hours ahead.

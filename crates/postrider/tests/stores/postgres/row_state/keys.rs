@@ -13,7 +13,7 @@ use crate::relay_cases::{relay, relay_to};
 use crate::taker::Taker;
 
 #[tokio::test]
-async fn two_types_with_one_id_are_two_keys_whose_messages_carry_the_same() -> Result<()> {
+async fn two_aggregate_types_with_one_id_are_ordered_separately_and_send_the_same_key() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
         let id = "5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10";
@@ -34,7 +34,7 @@ async fn two_types_with_one_id_are_two_keys_whose_messages_carry_the_same() -> R
             })
             .await?;
         }
-        let events = super::write::read(&case).await?;
+        let events = crate::row_database::read(&case).await?;
         let keys: Vec<_> = events.iter().map(|stored| stored.event.ordering_key().unwrap()).collect();
         assert_eq!(keys, [format!("Order/{id}"), format!("User/{id}")], "{layout:?}");
         assert!(events.iter().all(|stored| stored.event.message_key() == Some(id)), "{layout:?}");
@@ -45,7 +45,7 @@ async fn two_types_with_one_id_are_two_keys_whose_messages_carry_the_same() -> R
 
 /// 40 keys, two rows each, all in one statement that the database fills with random ids.
 #[tokio::test]
-async fn rows_of_one_statement_arrive_in_the_order_it_has_them() -> Result<()> {
+async fn rows_of_one_statement_arrive_in_its_order() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -70,7 +70,7 @@ async fn rows_of_one_statement_arrive_in_the_order_it_has_them() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_relay_refuses_to_keep_an_order_that_no_column_tells() -> Result<()> {
+async fn a_relay_refuses_an_order_that_no_column_provides() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

@@ -37,11 +37,11 @@ macro_rules! all_cases {
             lease::a_free_lease_is_granted_and_a_held_one_is_not
             lease::an_expired_lease_is_taken_over
             lease::the_same_holder_gets_its_lease_again_with_a_new_epoch
-            lease::renewing_prolongs_until_somebody_takes_over
+            lease::renewing_extends_the_lease_until_a_takeover
             lease::releasing_frees_the_lease
             lease::releasing_a_lost_lease_frees_nothing
             lease::only_a_clean_release_counts_as_clean
-            admin::a_pause_is_told_at_the_next_renewal_and_load
+            admin::a_pause_is_reported_by_the_next_renewal_and_load
             admin::a_halted_subscription_is_not_granted
         }
     };
@@ -52,7 +52,7 @@ all_cases!(outbox = 1);
 all_cases!(outbox_events = 2);
 
 #[tokio::test]
-async fn no_renewal_waits_for_a_report_that_cannot_be_written() -> Result<()> {
+async fn no_renewal_waits_for_a_blocked_report() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -61,7 +61,7 @@ async fn no_renewal_waits_for_a_report_that_cannot_be_written() -> Result<()> {
     let waiting =
         "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = '{ledger}.relays'::regclass AND NOT granted)";
     let store = case.store().await?;
-    let report = lease::a_renewal_waits_for_no_report(store, async || case.one(waiting).await).await?;
+    let report = lease::a_renewal_does_not_wait_for_a_report(store, async || case.one(waiting).await).await?;
     case.run("COMMIT").await?;
     report.await.unwrap()
 }

@@ -17,7 +17,7 @@ fn soon(retention: Retention) -> Retention {
     retention.interval(Duration::from_millis(5))
 }
 
-/// A relay delivers what is pending, with this retention, until so many rows are left.
+/// A relay delivers pending rows, with this retention, until this many rows are left.
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
     let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
@@ -31,7 +31,7 @@ async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> {
+async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_deleted() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
         for number in 0..100 {
@@ -61,7 +61,7 @@ async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> 
 }
 
 #[tokio::test]
-async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> Result<()> {
+async fn published_rows_are_deleted_at_their_own_expiry() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -74,7 +74,7 @@ async fn published_rows_are_deleted_at_their_own_time_whatever_else_is_set() -> 
     left(&case, Retention::EXPIRES_AT, 4).await?;
     let expired = "SELECT count(*) FROM outbox WHERE expires_at < now() OR status <> 'published'";
     assert_eq!(case.one::<i64>(expired).await?, 0, "what is not expired stays");
-    // A row that somebody deleted leaves no note behind.
+    // A row that another program deleted leaves no note behind.
     case.run("DELETE FROM outbox WHERE payload->>'n' = '5'").await?;
     let store = case.store().await?;
     store.purge(Purge { at_expiry: true, ..Purge::new(Duration::ZERO, 10) }).await?;
@@ -113,8 +113,8 @@ async fn expired_rows_of_processed_events_are_deleted_with_retention_forever_and
 }
 
 #[tokio::test]
-async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being_worked_and_cleaned()
--> Result<()> {
+async fn an_inbox_with_another_key_or_none_blocks_neither_delivery_nor_retention_of_the_outbox() -> Result<()>
+{
     if !Case::is_available() {
         return Ok(());
     }
@@ -141,9 +141,9 @@ async fn an_inbox_with_a_key_per_group_or_none_at_all_keeps_no_outbox_from_being
     left(&case, Retention::EXPIRES_AT, 0).await
 }
 
-/// Rows of several partitions stand at the same place, each in its own.
+/// Rows of several partitions have the same place, each in its own partition.
 #[tokio::test]
-async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_asked_for() -> Result<()> {
+async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_the_batch() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

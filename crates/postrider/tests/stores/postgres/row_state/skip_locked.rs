@@ -79,7 +79,7 @@ async fn publish(mut client: Client, layout: RowLayout) -> Result<Vec<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_skip_locked_poller_runs_beside_us_and_nobody_publishes_a_row_of_the_other() -> Result<()> {
+async fn a_skip_locked_poller_runs_beside_a_relay_and_neither_publishes_rows_of_the_other() -> Result<()> {
     for layout in LAYOUTS {
         if !Case::is_available() {
             return Ok(());
@@ -119,7 +119,7 @@ impl Sink for Gate {
 }
 
 #[tokio::test]
-async fn rows_in_flight_are_passed_by_on_both_sides() -> Result<()> {
+async fn both_publishers_skip_rows_in_flight() -> Result<()> {
     for layout in LAYOUTS {
         if !Case::is_available() {
             return Ok(());

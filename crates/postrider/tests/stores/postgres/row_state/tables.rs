@@ -9,7 +9,7 @@ use super::case::Case;
 const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
 
 #[tokio::test]
-async fn migrating_twice_changes_nothing_and_names_what_was_made() -> Result<()> {
+async fn migrating_twice_changes_nothing_and_reports_what_was_created() -> Result<()> {
     for layout in RowLayout::ALL {
         if !Case::is_available() {
             return Ok(());
@@ -26,7 +26,7 @@ async fn migrating_twice_changes_nothing_and_names_what_was_made() -> Result<()>
 }
 
 #[tokio::test]
-async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date() -> Result<()> {
+async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -43,7 +43,7 @@ async fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_d
 }
 
 #[tokio::test]
-async fn the_printed_sql_makes_the_same_tables() -> Result<()> {
+async fn the_printed_sql_creates_the_same_tables() -> Result<()> {
     for layout in RowLayout::ALL {
         if !Case::is_available() {
             return Ok(());
@@ -65,7 +65,7 @@ async fn the_printed_sql_makes_the_same_tables() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_table_under_another_name_has_indexes_of_its_own() -> Result<()> {
+async fn a_table_under_another_name_has_its_own_indexes() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -85,7 +85,7 @@ async fn a_table_under_another_name_has_indexes_of_its_own() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Result<()> {
+async fn an_incompatible_table_is_refused_and_never_altered() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -111,7 +111,7 @@ async fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Resu
 }
 
 #[tokio::test]
-async fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told() -> Result<()> {
+async fn a_slightly_different_table_is_used_and_the_differences_are_reported() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -162,7 +162,7 @@ async fn an_optional_index_belongs_to_its_own_layout() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_six_views_of_seed_002_answer_their_questions() -> Result<()> {
+async fn the_six_views_of_seed_002_return_the_documented_figures() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -203,7 +203,7 @@ async fn the_six_views_of_seed_002_answer_their_questions() -> Result<()> {
     for (question, answer) in answers {
         assert_eq!(case.one::<String>(question).await?, answer, "{question}");
     }
-    // A table that was there gets them when somebody asks.
+    // An existing table gets them on request.
     case.run("DROP VIEW vw_event_outbox, vw_event_outbox_due, vw_event_outbox_latency, vw_event_outbox_metrics, vw_event_throughput_hourly, vw_sync_backlog_by_node").await?;
     let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
     PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
@@ -260,7 +260,7 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
 }
 
 #[tokio::test]
-async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made() -> Result<()> {
+async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_created() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -277,9 +277,9 @@ async fn views_of_others_are_left_and_told_and_all_that_are_missing_are_made() -
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
     let asked = RowExtras { views: true, ..RowExtras::default() };
     let again = PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
-    assert_eq!(again.differences.len(), 1, "ours are not told: {again:?}");
+    assert_eq!(again.differences.len(), 1, "Postrider's own views are not reported: {again:?}");
 
-    // A second table in the schema cannot have views of the same names, and is told so.
+    // A second table in the schema cannot have views of the same names, which is reported.
     let second = case.table.clone().named(Ident::new("other_outbox")?);
     let config = case.config.clone().schema(Ident::new(&format!("{}_2", case.ledger))?);
     let made = PostgresRowStore::migrate(&config, &second, RowExtras::default()).await?;

@@ -1,12 +1,12 @@
 //! Writing to tables of other layouts, in the caller's transaction.
 
 use postrider::layout::RowLayout;
-use postrider::store::{Acquired, Claimed, LeaseRequest, Start};
 use postrider::{Code, Event, Outbox, Result, Written};
 use sqlx::Connection;
 use uuid::Uuid;
 
 use super::case::{Case, failed, url};
+use crate::row_database::{a_payload_from_a_text_column_arrives, read};
 
 fn order(layout: RowLayout, id: Uuid, number: usize) -> Event {
     let event =
@@ -17,22 +17,8 @@ fn order(layout: RowLayout, id: Uuid, number: usize) -> Event {
     }
 }
 
-/// Everything a relay would read.
-pub(crate) async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
-    let store = case.store().await?;
-    store.subscribe("mail", Start::Beginning).await?;
-    let duration = std::time::Duration::from_secs(600);
-    let lease = LeaseRequest { subscription: "mail".to_owned(), holder: "test".to_owned(), duration };
-    let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
-    let budget = postrider::store::Budget { events_max: 1_000, bytes_max: 1_000_000 };
-    match store.claimer(&loaded.progress).claim(budget).await? {
-        Claimed::Page(page) => Ok(page.events),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[tokio::test]
-async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Result<()> {
+async fn events_written_with_either_driver_arrive_unchanged() -> Result<()> {
     for layout in RowLayout::ALL {
         if !Case::is_available() {
             return Ok(());
@@ -76,7 +62,7 @@ async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Resul
 }
 
 #[tokio::test]
-async fn an_event_that_does_not_fit_is_refused_and_the_transaction_goes_on() -> Result<()> {
+async fn an_event_that_does_not_fit_is_refused_and_the_transaction_continues() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -92,7 +78,7 @@ async fn an_event_that_does_not_fit_is_refused_and_the_transaction_goes_on() -> 
 }
 
 #[tokio::test]
-async fn an_event_key_that_is_no_uuid_travels_in_a_header() -> Result<()> {
+async fn an_event_key_that_is_not_a_uuid_is_sent_in_a_header() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -110,21 +96,11 @@ async fn an_event_key_that_is_no_uuid_travels_in_a_header() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_payload_of_a_text_column_is_carried_byte_for_byte() -> Result<()> {
+async fn a_payload_from_a_text_column_arrives_byte_for_byte() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
     let case = Case::new(RowLayout::OutboxEvents).await?;
     case.run("ALTER TABLE outbox_events ALTER payload TYPE text, ADD max_attempts int").await?;
-    let large = "x".repeat(3_000);
-    case.run(&format!(
-        "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload, max_attempts)
-         VALUES ('Order', '1', 'a', 'no JSON: ü', 7), ('Order', '1', 'a', '{large}', NULL)"
-    ))
-    .await?;
-    let events = read(&case).await?;
-    assert_eq!(events[0].event.payload, "no JSON: ü");
-    assert_eq!(events[0].event.max_attempts, Some(7), "the column of the row is the limit");
-    assert_eq!((events[1].event.payload.len(), events[1].event.max_attempts), (3_000, Some(3)));
-    Ok(())
+    a_payload_from_a_text_column_arrives(&case).await
 }

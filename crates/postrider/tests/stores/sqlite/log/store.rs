@@ -58,7 +58,7 @@ fn a_view_in_the_place_of_a_table_is_refused_and_triggers_are_named() {
 }
 
 #[test]
-fn connections_of_the_store_trust_no_schema_and_cannot_damage_the_file() {
+fn connections_of_the_store_do_not_trust_the_schema_and_cannot_damage_the_file() {
     let (_folder, path) = migrated();
     for connection in [SqliteStore::connect(&path).unwrap(), SqliteStore::connect_read_only(&path).unwrap()] {
         let trusted: i64 = connection.query_row("PRAGMA trusted_schema", [], |row| row.get(0)).unwrap();
@@ -69,7 +69,7 @@ fn connections_of_the_store_trust_no_schema_and_cannot_damage_the_file() {
 }
 
 #[test]
-fn migrating_in_many_threads_at_once_does_the_work_once() {
+fn concurrent_migrations_do_the_work_once() {
     let (_folder, path) = file();
     let together = Barrier::new(8);
     let migrate = || {
@@ -94,7 +94,7 @@ fn a_missing_file_and_a_file_without_tables_are_schema_missing() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_alone() {
+fn a_newer_schema_is_refused_and_not_modified() {
     let (_folder, path) = migrated();
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch("INSERT INTO postrider_migrations VALUES (1000, 0)").unwrap();
@@ -103,7 +103,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_an_error_that_names_it() {
+fn a_file_that_is_not_a_database_is_an_error_that_names_it() {
     let (_folder, path) = file();
     std::fs::write(&path, "this is a letter, not a database, and long enough to be sure of that").unwrap();
     let error = SqliteStore::open(&path).unwrap_err();
@@ -125,7 +125,7 @@ db.commit()
 "#;
 
 #[tokio::test]
-async fn an_insert_statement_of_another_language_is_all_it_takes() {
+async fn an_insert_statement_from_another_language_is_enough() {
     let (_folder, path) = migrated();
     let python = match Command::new("python3").arg("-c").arg(PYTHON).arg(&path).output() {
         Ok(output) => output,
@@ -179,7 +179,7 @@ fn the_table_refuses_what_a_relay_could_not_read() {
 }
 
 #[tokio::test]
-async fn a_damaged_row_is_named_and_stops_nobody() {
+async fn a_damaged_row_is_reported_and_stops_no_other() {
     let (_folder, path) = migrated();
     let connection = Connection::open(&path).unwrap();
     connection
@@ -201,7 +201,7 @@ async fn a_damaged_row_is_named_and_stops_nobody() {
 }
 
 #[tokio::test]
-async fn people_see_the_outbox_as_json() {
+async fn the_outbox_can_be_read_as_json() {
     let (_folder, path) = migrated();
     let connection = Connection::open(&path).unwrap();
     connection
@@ -225,7 +225,7 @@ async fn people_see_the_outbox_as_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn writers_while_reading_lose_nothing_and_see_no_hole() {
+async fn concurrent_writers_lose_nothing_and_leave_no_hole() {
     const WRITERS: usize = 3;
     const EVENTS: usize = 200;
     let (_folder, path) = migrated();
@@ -260,7 +260,7 @@ async fn writers_while_reading_lose_nothing_and_see_no_hole() {
 }
 
 #[tokio::test]
-async fn a_position_the_outbox_has_not_reached_is_its_end() {
+async fn starting_at_a_position_beyond_the_end_starts_at_the_end() {
     let (_folder, path) = migrated();
     let store = SqliteStore::open(&path).unwrap();
     store.subscribe("early", Start::Position(Position::new(100))).await.unwrap();
@@ -277,7 +277,7 @@ fn files_beside(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn looking_at_a_file_at_rest_leaves_it_as_it_was() {
+fn reading_an_idle_file_leaves_it_unchanged() {
     let (_folder, path) = migrated();
     let before = (std::fs::read(&path).unwrap(), files_beside(&path));
     assert_eq!(SqliteStore::read_overview(&path, 10).unwrap().subscriptions, []);
@@ -286,7 +286,7 @@ fn looking_at_a_file_at_rest_leaves_it_as_it_was() {
 }
 
 #[test]
-fn looking_for_a_file_that_is_not_there_makes_none() {
+fn reading_a_missing_file_creates_none() {
     let (_folder, path) = file();
     assert_eq!(SqliteStore::schema(&path).unwrap().found, 0);
     assert_eq!(SqliteStore::read_overview(&path, 10).unwrap_err().code(), Code::SchemaMissing);
@@ -295,7 +295,7 @@ fn looking_for_a_file_that_is_not_there_makes_none() {
 }
 
 #[test]
-fn migrations_run_by_hand_make_the_same_schema() {
+fn migrations_that_are_run_manually_create_the_same_schema() {
     let folder = TempDir::new().unwrap();
     let (ours, by_hand) = (folder.path().join("ours.db"), folder.path().join("by_hand.db"));
     SqliteStore::migrate(&ours).unwrap();
@@ -317,7 +317,7 @@ fn migrations_run_by_hand_make_the_same_schema() {
 }
 
 #[tokio::test]
-async fn a_closed_store_leaves_a_file_at_rest_and_takes_no_more_calls() {
+async fn a_closed_store_leaves_an_idle_file_and_refuses_calls() {
     let (_folder, path) = migrated();
     let store = SqliteStore::open(&path).unwrap();
     let clone = store.clone();
@@ -330,7 +330,7 @@ async fn a_closed_store_leaves_a_file_at_rest_and_takes_no_more_calls() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_file_that_is_created_is_its_owners_alone_and_one_that_is_there_stays_as_it_is() {
+async fn a_created_file_is_private_to_its_owner_and_an_existing_one_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let (folder, path) = migrated();

@@ -53,7 +53,7 @@ fn event(event_type: &str) -> Event {
 }
 
 #[test]
-fn a_rusqlite_transaction_takes_its_events_with_it() {
+fn events_commit_and_roll_back_with_a_rusqlite_transaction() {
     let shop = Shop::new();
     let mut connection = shop.rusqlite();
     let outbox = Outbox::new();
@@ -74,7 +74,7 @@ fn a_rusqlite_transaction_takes_its_events_with_it() {
 }
 
 #[tokio::test]
-async fn a_sqlx_transaction_takes_its_events_with_it() {
+async fn events_commit_and_roll_back_with_a_sqlx_transaction() {
     let shop = Shop::new();
     let mut connection = shop.sqlx().await;
     let outbox = Outbox::new();
@@ -157,7 +157,7 @@ async fn a_sqlx_write_that_is_dropped_halfway_leaves_none_of_its_events() {
 }
 
 #[test]
-fn a_key_of_the_events_own_is_stored_also_where_it_is_the_aggregates_id() {
+fn an_explicit_key_is_stored_even_if_it_equals_the_aggregate_id() {
     let shop = Shop::new();
     let connection = shop.rusqlite();
     let about = |id: &str| event("order.placed").with_aggregate("Order", id);
@@ -183,7 +183,7 @@ fn the_outbox_fills_in_namespace_and_producer_where_the_event_has_none() {
 }
 
 #[test]
-fn the_limits_of_the_outbox_are_its_own() {
+fn each_outbox_has_its_own_limits() {
     let shop = Shop::new();
     let mut limits = Limits::default();
     limits.payload_bytes_max = 1;
@@ -192,13 +192,13 @@ fn the_limits_of_the_outbox_are_its_own() {
 }
 
 #[test]
-fn no_events_are_written_without_asking_the_database() {
+fn writing_no_events_runs_no_statement() {
     let nowhere = Connection::open_in_memory().unwrap();
     assert_eq!(Outbox::new().write_all(&nowhere, [] as [Event; 0]).unwrap(), []);
 }
 
 #[tokio::test]
-async fn a_database_without_the_tables_is_named_as_such() {
+async fn missing_tables_are_reported() {
     let nowhere = Connection::open_in_memory().unwrap();
     assert_eq!(Outbox::new().write(&nowhere, event("a")).unwrap_err().code(), Code::SchemaMissing);
     let mut nowhere = SqliteConnection::connect("sqlite::memory:").await.unwrap();

@@ -1,4 +1,4 @@
-//! A file of its own for every case, gone with the test.
+//! A file for every case, which is removed with the test.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,13 +10,17 @@ use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{RowExtras, Store};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use rusqlite::Connection;
-use rusqlite::types::FromSql;
+use rusqlite::types::{FromSql, Value};
 use tempfile::TempDir;
+
+use crate::row_database::RowDatabase;
 
 pub(crate) struct Case {
     _folder: TempDir,
     pub(crate) path: PathBuf,
     pub(crate) table: RowTable,
+    /// Whether other publishers use the table.
+    is_shared: bool,
 }
 
 impl Case {
@@ -30,7 +34,7 @@ impl Case {
         let folder = TempDir::new().map_err(failed)?;
         let path = folder.path().join("shop.db");
         let table = RowTable::new(RowLayout::OutboxEvents)?.max_attempts(ATTEMPTS_MAX);
-        Ok(Self { _folder: folder, path, table })
+        Ok(Self { _folder: folder, path, table, is_shared: false })
     }
 
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>> {
@@ -44,66 +48,20 @@ impl Case {
         Ok(connection)
     }
 
+    /// Inserts the names of the tables.
+    fn sql(&self, text: &str) -> String {
+        text.replace("{ledger}.", "postrider_").replace("{t}", self.table.layout().name())
+    }
+
     pub(crate) fn run(&self, sql: &str) -> Result<()> {
-        self.connect()?.execute_batch(sql).map_err(failed)
+        self.connect()?.execute_batch(&self.sql(sql)).map_err(failed)
     }
 
     pub(crate) fn one<T: FromSql>(&self, sql: &str) -> Result<T> {
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
     }
 
-    /// Makes the lease's time run out.
-    pub(crate) fn expire_lease(&self) -> Result<()> {
-        self.run("UPDATE postrider_row_leases SET expires_at = 0")
-    }
-
-    /// Makes all rows two days older, in these columns, and our notes of them.
-    pub(crate) fn age(&self, table: &str, times: &[&str]) -> Result<()> {
-        for time in times {
-            self.run(&format!("UPDATE {table} SET {time} = datetime({time}, '-2 days')"))?;
-        }
-        self.run("UPDATE postrider_row_done SET done_at = done_at - 172800000000")
-    }
-
-    /// Writes rows in one transaction, a statement each, with the id of the row if it is no number.
-    pub(crate) fn write_rows(
-        &self,
-        rows: usize,
-        insert: impl Fn(usize) -> (String, Option<String>),
-    ) -> Result<Vec<String>> {
-        let mut connection = self.connect()?;
-        let tx = connection.transaction().map_err(failed)?;
-        let mut ids = Vec::new();
-        for (sql, id) in (0..rows).map(insert) {
-            tx.execute_batch(&sql).map_err(failed)?;
-            ids.push(id.unwrap_or_else(|| tx.last_insert_rowid().to_string()));
-        }
-        tx.commit().map_err(failed)?;
-        Ok(ids)
-    }
-
-    /// The last errors of the rows that our notes call dead.
-    pub(crate) fn dead(&self) -> Result<Vec<String>> {
-        let connection = self.connect()?;
-        let sql = "SELECT coalesce(last_error, '') FROM postrider_row_notes WHERE state = 'dead'";
-        let mut statement = connection.prepare(sql).map_err(failed)?;
-        let rows = statement.query_map([], |row| row.get(0)).map_err(failed)?;
-        rows.collect::<Result<_, _>>().map_err(failed)
-    }
-
-    /// Makes a table refuse every UPDATE of rows that pass a condition over `old`.
-    pub(crate) fn refuse(&self, table: &str, rows: &str, how: Refusing) -> Result<bool> {
-        let what = match how {
-            Refusing::WithAnError => "ABORT, 'the row is frozen'",
-            Refusing::InSilence => "IGNORE",
-        };
-        self.run(&format!(
-            "CREATE TRIGGER refuse BEFORE UPDATE ON {table} WHEN {rows} BEGIN SELECT RAISE({what}); END"
-        ))?;
-        Ok(true)
-    }
-
-    /// The INSERT of one row of a key, as somebody who does not know Postrider would write it.
+    /// The INSERT of one row, as a program that does not know Postrider would write it.
     pub(crate) fn insert(key: &str, number: usize) -> String {
         format!(
             "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
@@ -112,7 +70,90 @@ impl Case {
     }
 }
 
-/// Ids as a list of texts.
-pub(crate) fn listed(ids: &[&str]) -> String {
-    ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
+impl RowDatabase for Case {
+    const NOW: &'static str = "CURRENT_TIMESTAMP";
+
+    async fn create(layout: RowLayout) -> Result<Self> {
+        assert_eq!(layout, RowLayout::OutboxEvents, "SQLite has no other layout");
+        Self::new()
+    }
+
+    fn with_sharing(self, is_shared: bool) -> Self {
+        Self { table: self.table.shared(is_shared), is_shared, ..self }
+    }
+
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
+    fn layout(&self) -> RowLayout {
+        self.table.layout()
+    }
+
+    async fn open(&self) -> Result<Arc<dyn Store>> {
+        self.store()
+    }
+
+    async fn execute(&self, sql: &str) -> Result<()> {
+        self.run(sql)
+    }
+
+    async fn rows(&self, sql: &str) -> Result<Vec<Vec<String>>> {
+        let connection = self.connect()?;
+        let mut statement = connection.prepare(&self.sql(sql)).map_err(failed)?;
+        let columns = statement.column_count();
+        let text = |value: Value| match value {
+            Value::Null => String::new(),
+            Value::Integer(number) => number.to_string(),
+            Value::Real(number) => number.to_string(),
+            Value::Text(text) => text,
+            Value::Blob(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        };
+        let rows = statement
+            .query_map([], |row| (0..columns).map(|at| row.get(at).map(text)).collect())
+            .map_err(failed)?;
+        rows.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    fn text(expression: &str) -> String {
+        format!("CAST({expression} AS TEXT)")
+    }
+
+    fn insert_sql(&self, key: &str, number: usize) -> String {
+        Self::insert(key, number)
+    }
+
+    async fn insert_rows(&self, inserts: Vec<(String, Option<String>)>) -> Result<Vec<String>> {
+        let mut connection = self.connect()?;
+        let tx = connection.transaction().map_err(failed)?;
+        let mut ids = Vec::new();
+        for (sql, id) in inserts {
+            tx.execute_batch(&sql).map_err(failed)?;
+            ids.push(id.unwrap_or_else(|| tx.last_insert_rowid().to_string()));
+        }
+        tx.commit().map_err(failed)?;
+        Ok(ids)
+    }
+
+    async fn refuse_updates(&self, table: &str, condition: &str, how: Refusing) -> Result<bool> {
+        let what = match how {
+            Refusing::WithAnError => "ABORT, 'the row is frozen'",
+            Refusing::InSilence => "IGNORE",
+        };
+        self.run(&format!(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON {table} WHEN {condition} BEGIN SELECT RAISE({what}); END"
+        ))?;
+        Ok(true)
+    }
+
+    async fn expire(&self) -> Result<()> {
+        self.run("UPDATE {ledger}.row_leases SET expires_at = 0")
+    }
+
+    async fn make_older(&self, table: &str, times: &[&str]) -> Result<()> {
+        for time in times {
+            self.run(&format!("UPDATE {table} SET {time} = datetime({time}, '-2 days')"))?;
+        }
+        self.run("UPDATE {ledger}.row_done SET done_at = done_at - 172800000000")
+    }
 }

@@ -43,7 +43,7 @@ async fn arrivals(map: ColumnMap, table: &str) -> Result<(Case, Vec<[String; 4]>
 }
 
 #[tokio::test]
-async fn a_header_tells_the_type_and_what_cannot_be_delivered_has_the_time_it_was_given_up() -> Result<()> {
+async fn a_header_contains_the_type_and_an_undeliverable_row_gets_the_time_it_was_given_up() -> Result<()> {
     let (case, arrived) = arrivals(map()?.typed_by_header("name")?, TABLE).await?;
     let bytes = String::from_utf8_lossy(&[0, 0xff, 0x80]).into_owned();
     assert_eq!(arrived, strings(&[["paid", "", "", "2"], ["placed", "", "", &bytes]]));

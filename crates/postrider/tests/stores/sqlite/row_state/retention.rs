@@ -21,7 +21,7 @@ async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
 }
 
 #[tokio::test]
-async fn rows_that_others_delivered_stay_while_ours_are_deleted() -> Result<()> {
+async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_deleted() -> Result<()> {
     let case = Case::new()?;
     case.run(
         "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 1000)

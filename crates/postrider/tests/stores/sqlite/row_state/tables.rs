@@ -10,7 +10,7 @@ use postrider::{Code, Ident, Result};
 use super::case::{Case, failed};
 
 #[test]
-fn migrating_twice_changes_nothing_and_names_what_was_made() -> Result<()> {
+fn migrating_twice_changes_nothing_and_reports_what_was_created() -> Result<()> {
     let case = Case::without_tables()?;
     assert_eq!(SqliteRowStore::schema(&case.path)?.found, 0);
     let first = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?;
@@ -22,7 +22,7 @@ fn migrating_twice_changes_nothing_and_names_what_was_made() -> Result<()> {
 }
 
 #[test]
-fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date() -> Result<()> {
+fn tables_of_an_earlier_version_are_refused_until_they_are_migrated() -> Result<()> {
     let case = Case::new()?;
     case.run(
         "DROP TABLE postrider_row_refused; DROP TABLE postrider_inbox;
@@ -36,7 +36,7 @@ fn tables_of_an_earlier_version_are_refused_until_they_are_brought_up_to_date() 
 }
 
 #[test]
-fn the_printed_sql_makes_the_same_tables() -> Result<()> {
+fn the_printed_sql_creates_the_same_tables() -> Result<()> {
     let case = Case::without_tables()?;
     for step in SqliteRowStore::migrations(&case.table, RowExtras::default())? {
         case.run(&step.sql)?;
@@ -48,7 +48,7 @@ fn the_printed_sql_makes_the_same_tables() -> Result<()> {
 }
 
 #[test]
-fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Result<()> {
+fn an_incompatible_table_is_refused_and_never_altered() -> Result<()> {
     let case = Case::without_tables()?;
     case.run("CREATE TABLE outbox_events (id INTEGER PRIMARY KEY, payload BLOB)")?;
     let refused = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default()).unwrap_err();
@@ -62,7 +62,7 @@ fn a_table_that_cannot_be_worked_on_is_refused_and_never_altered() -> Result<()>
 }
 
 #[test]
-fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told() -> Result<()> {
+fn a_slightly_different_table_is_used_and_the_differences_are_reported() -> Result<()> {
     let case = Case::new()?;
     case.run("DROP INDEX idx_outbox_events_status; ALTER TABLE outbox_events ADD tenant TEXT")?;
     let reported = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?.differences;
@@ -73,7 +73,7 @@ fn a_table_that_is_a_little_different_is_used_and_the_differences_are_told() -> 
 }
 
 #[tokio::test]
-async fn a_file_holds_one_table_and_beside_it_the_default_layout() -> Result<()> {
+async fn a_file_can_contain_one_table_with_a_state_per_row_and_the_default_layout() -> Result<()> {
     let case = Case::without_tables()?;
     SqliteStore::migrate(&case.path)?;
     let missing = SqliteRowStore::open(&case.path, &case.table).unwrap_err();
@@ -120,14 +120,14 @@ fn catalog(case: &Case) -> Result<Vec<String>> {
 }
 
 #[test]
-fn the_table_of_seed_004_is_that_of_its_document() -> Result<()> {
+fn the_table_of_seed_004_equals_its_document() -> Result<()> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
     let found = std::fs::read_dir(&folder)
         .ok()
         .and_then(|entries| entries.flatten().find(|e| e.file_name().to_string_lossy().starts_with("004")));
     let Some(text) = found.and_then(|entry| std::fs::read_to_string(entry.path()).ok()) else {
         println!(
-            "SKIPPED: the_table_of_seed_004_is_that_of_its_document: the documents are not beside the checkout"
+            "SKIPPED: the_table_of_seed_004_equals_its_document: the documents are not beside the checkout"
         );
         return Ok(());
     };
@@ -140,6 +140,6 @@ fn the_table_of_seed_004_is_that_of_its_document() -> Result<()> {
     assert_eq!(facts, catalog(&ours)?);
     assert_eq!((facts.len(), facts.last().map(String::as_str)), (12, Some("1 1")), "{facts:#?}");
     let migrated = SqliteRowStore::migrate(&theirs.path, &theirs.table, RowExtras::default())?;
-    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used as it stands");
+    assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
     Ok(())
 }

@@ -1,40 +1,24 @@
-//! Writing to the table in the caller's transaction, and strangers who work on it.
+//! Writing to the table in the caller's transaction, and other publishers that work on it.
 
 use std::time::Duration;
 
 use postrider::layout::RowLayout;
 use postrider::store::sqlite::SqliteRowStore;
-use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start};
+use postrider::store::{Acquired, Budget, Claimed, Start};
 use postrider::{Code, Event, Outbox, Result, Written};
 use sqlx::Connection;
 
 use super::case::{Case, failed};
 use crate::relay_cases::relay;
+use crate::row_database::{lease, read};
 use crate::taker::Taker;
 
 fn order(number: usize) -> Event {
     Event::new("order.placed", format!("{{\"n\": {number}}}")).with_aggregate("Order", "7")
 }
 
-fn lease() -> LeaseRequest {
-    let duration = Duration::from_secs(600);
-    LeaseRequest { subscription: "mail".to_owned(), holder: "test".to_owned(), duration }
-}
-
-/// Everything a relay would read.
-async fn read(case: &Case) -> Result<Vec<postrider::StoredEvent>> {
-    let store = case.store()?;
-    store.subscribe("mail", Start::Beginning).await?;
-    let Acquired::Granted(loaded) = store.acquire(lease()).await? else { panic!("the lease is free") };
-    let budget = Budget { events_max: 1_000, bytes_max: 1_000_000 };
-    match store.claimer(&loaded.progress).claim(budget).await? {
-        Claimed::Page(page) => Ok(page.events),
-        other => panic!("{other:?}"),
-    }
-}
-
 #[tokio::test]
-async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Result<()> {
+async fn events_written_with_either_driver_arrive_unchanged() -> Result<()> {
     let case = Case::new()?;
     let outbox = Outbox::new().rows(case.table.clone());
     let mut connection = case.connect()?;
@@ -64,7 +48,7 @@ async fn what_is_written_with_either_driver_arrives_as_it_was_written() -> Resul
 }
 
 #[tokio::test]
-async fn a_payload_is_carried_byte_for_byte_and_the_rows_own_limit_counts() -> Result<()> {
+async fn a_payload_arrives_byte_for_byte_and_the_attempt_limit_of_the_row_applies() -> Result<()> {
     let case = Case::new()?;
     case.run("ALTER TABLE outbox_events ADD max_attempts INTEGER")?;
     case.run(
@@ -74,18 +58,20 @@ async fn a_payload_is_carried_byte_for_byte_and_the_rows_own_limit_counts() -> R
     )?;
     let store = case.store()?;
     store.subscribe("mail", Start::Beginning).await?;
-    let Acquired::Granted(loaded) = store.acquire(lease()).await? else { panic!("the lease is free") };
+    let Acquired::Granted(loaded) = store.acquire(lease(Duration::from_secs(600))).await? else {
+        panic!("the lease is free")
+    };
     let budget = Budget { events_max: 10, bytes_max: 1_000_000 };
     let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
     assert_eq!(page.events[0].event.payload, "no JSON: ü");
     assert_eq!(page.events[0].event.max_attempts, Some(7), "the column of the row is the limit");
     assert_eq!(page.events[0].event.time.to_string(), "2026-01-01T00:00:00.000000Z");
-    assert_eq!(page.damaged.len(), 1, "a row without a time is told, and stops nobody: {page:?}");
+    assert_eq!(page.damaged.len(), 1, "a row without a time is reported, and stops no other: {page:?}");
     Ok(())
 }
 
 #[tokio::test]
-async fn a_stranger_at_work_keeps_us_from_starting_unless_the_table_is_shared() -> Result<()> {
+async fn a_relay_does_not_start_while_another_publisher_works_unless_the_table_is_shared() -> Result<()> {
     let mut case = Case::new()?;
     assert_eq!(case.table.layout(), RowLayout::OutboxEvents);
     case.run(&Case::insert("k", 0))?;
@@ -93,9 +79,12 @@ async fn a_stranger_at_work_keeps_us_from_starting_unless_the_table_is_shared() 
     assert_eq!(SqliteRowStore::foreign_claims(&case.path, &case.table)?, 1);
     let store = case.store()?;
     store.subscribe("mail", Start::Beginning).await?;
-    assert_eq!(store.acquire(lease()).await.unwrap_err().code(), Code::ForeignPublisher);
+    assert_eq!(
+        store.acquire(lease(Duration::from_secs(600))).await.unwrap_err().code(),
+        Code::ForeignPublisher
+    );
     store.close().await;
-    // One that was left behind is taken over once that was said and the time is over.
+    // An abandoned claim is taken over after the configured time.
     case.run("UPDATE outbox_events SET last_attempt_at = datetime('now', '-1 hour')")?;
     case.table = case.table.foreign_claim_timeout(Some(Duration::from_secs(60)));
     let sink = Taker::new(|_, _| None);

@@ -54,7 +54,8 @@ const SEARCH: &str = concat!(
 
 pub(super) const SQL: Sql = Sql {
     ids: Ids::Numbers,
-    // Index: idx_event_outbox_status_sched (status, next_attempt_at), all due rows; no index of the layout also has their order.
+    // Index: idx_event_outbox_status_sched (status, next_attempt_at), all due rows; no index of the layout also has
+    // their order.
     list: concat!(
         "SELECT page.id
          FROM (SELECT t.id

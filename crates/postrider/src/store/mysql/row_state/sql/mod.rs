@@ -1,8 +1,8 @@
 //! The statements, one file per layout, each with the same names.
 //!
 //! Their placeholders: `{schema}` and `{table}`; `{ids}`, a list of ids; `{rows_max}` and `{payload_max}`, numbers;
-//! `{limit}`, the attempts after which the row `t` is given up; `{abandoned}`, whether the mark of another publisher on the
-//! row `t` is abandoned. Only numbers and checked names are ever inserted into a statement.
+//! `{limit}`, the attempts after which the row `t` is given up; `{abandoned}`, whether the mark of another publisher on
+//! the row `t` is abandoned. Only numbers and checked names are ever inserted into a statement.
 
 mod custom;
 mod event_outbox;
@@ -26,7 +26,8 @@ impl Ids {
         }
     }
 
-    /// A list of ids for a statement: numbers, or texts in hexadecimal. An empty list becomes an id that does not exist.
+    /// A list of ids for a statement: numbers, or texts in hexadecimal. An empty list becomes an id that does not
+    /// exist.
     pub(super) fn listed<'a>(self, ids: impl IntoIterator<Item = &'a str>) -> String {
         let ids = ids.into_iter();
         let list: Vec<String> = match self {
@@ -64,12 +65,13 @@ pub(super) struct Sql {
     pub(super) notes: &'static str,
     /// Rows without a note whose next attempt is scheduled for later, if the table has a column for that.
     pub(super) scheduled: Option<&'static str>,
-    /// Deletes rows that were delivered long ago, by any program. Every parameter is the same time, in microseconds since
-    /// 1970.
+    /// Deletes rows that were delivered long ago, by any program. Every parameter is the same time, in microseconds
+    /// since 1970.
     pub(super) delete_delivered: &'static str,
     /// Deletes rows that Postrider delivered, by the `{ids}` of their notes.
     pub(super) delete_own: &'static str,
-    /// Rows that are neither done nor noted, counted up to `{rows_max}`: their number, and the creation time of the first.
+    /// Rows that are neither done nor noted, counted up to `{rows_max}`: their number, and the creation time of the
+    /// first.
     pub(super) backlog: &'static str,
     /// Creation time of the newest row.
     pub(super) newest: &'static str,
@@ -89,11 +91,11 @@ pub(super) struct Sql {
 /// The statements that moving events into the table needs, in addition to the writer's INSERT.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store::mysql) struct AdoptSql {
-    /// Deletes delivered rows with the event ids `{ids}`, if the table requires unique event ids. An event that returns to
-    /// the table it came from would otherwise conflict with its old row.
+    /// Deletes delivered rows with the event ids `{ids}`, if the table requires unique event ids. An event that returns
+    /// to the table it came from would otherwise conflict with its old row.
     pub(in crate::store::mysql) delete_returned: Option<&'static str>,
-    /// Records attempts: how many, limit, id. A row at its limit keeps one attempt; otherwise it would count as given up.
-    /// Index: the primary key (id).
+    /// Records attempts: how many, limit, id. A row at its limit keeps one attempt; otherwise it would count as given
+    /// up. Index: the primary key (id).
     pub(in crate::store::mysql) set_attempts: &'static str,
 }
 

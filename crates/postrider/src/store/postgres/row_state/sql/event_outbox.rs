@@ -32,8 +32,9 @@ macro_rules! done {
     };
 }
 
-/// Indexes: idx_event_outbox_entity_time (entity_table, entity_pk, created_at) for an aggregate, gin_event_outbox_payload
-/// for a payload, idx_event_outbox_created_at (created_at) for a time and for the newest of all.
+/// Indexes: idx_event_outbox_entity_time (entity_table, entity_pk, created_at) for an aggregate,
+/// gin_event_outbox_payload for a payload, idx_event_outbox_created_at (created_at) for a time and for the newest of
+/// all.
 const SEARCH: &str = concat!(
     "SELECT t.id::text, t.event_key::text, t.event_type::text, t.entity_table::text, t.entity_pk::text,
             t.created_at, t.status::text, t.attempts::bigint, t.payload::text
@@ -44,7 +45,8 @@ const SEARCH: &str = concat!(
 );
 
 pub(super) const SQL: Sql = Sql {
-    // Index: idx_event_outbox_status_sched (status, next_attempt_at), all due rows; no index of the layout also has their order.
+    // Index: idx_event_outbox_status_sched (status, next_attempt_at), all due rows; no index of the layout also has
+    // their order.
     list: "
         SELECT page.id::text
         FROM (SELECT id

@@ -1,10 +1,10 @@
 //! The statements, one file per layout, each with the same names.
 //!
-//! The statements of all layouts take the same parameters in the same order, whether they use each of them or not, so that
-//! one function runs them all. Rows are identified by their id as text.
+//! The statements of all layouts take the same parameters in the same order, whether they use each of them or not, so
+//! that one function runs them all. Rows are identified by their id as text.
 //!
-//! Arrays are wrapped in a SELECT. If the planner knew how many elements they have, it would scan the whole table instead of
-//! reading some thousand entries of its primary key.
+//! Arrays are wrapped in a SELECT. If the planner knew how many elements they have, it would scan the whole table
+//! instead of reading some thousand entries of its primary key.
 
 mod custom;
 mod event_outbox;
@@ -21,14 +21,14 @@ pub(super) struct Sql {
     /// Ids of due rows in their order. `$1` how many, `$2` limit of attempts, `$3` microseconds after which the mark of
     /// another publisher is considered abandoned.
     pub(super) list: &'static str,
-    /// Rows by id, due or not, in the requested order. `$1` bytes up to which a payload is included, `$2` ids, `$3` limit
-    /// of attempts, `$4` as `$3` of `list`. The columns are those that [`read`](super::read) reads.
+    /// Rows by id, due or not, in the requested order. `$1` bytes up to which a payload is included, `$2` ids, `$3`
+    /// limit of attempts, `$4` as `$3` of `list`. The columns are those that [`read`](super::read) reads.
     pub(super) read: &'static str,
     /// Payloads by id (`$1`): id, payload.
     pub(super) payloads: &'static str,
-    /// Marks rows as being published, if the layout has a state for that: `$1` name, `$2` epoch, `$3` ids, `$4` attempts
-    /// seen, `$5` and `$6` the server, `$7` as `$3` of `list`. Returns id, time and number of the claim; no row if the
-    /// epoch has changed, a row of NULLs if no row was marked.
+    /// Marks rows as being published, if the layout has a state for that: `$1` name, `$2` epoch, `$3` ids, `$4`
+    /// attempts seen, `$5` and `$6` the server, `$7` as `$3` of `list`. Returns id, time and number of the claim; no
+    /// row if the epoch has changed, a row of NULLs if no row was marked.
     pub(super) claim: Option<&'static str>,
     /// Locks rows in a transaction that stays open, if the layout has no such state: `$1` name, `$2` epoch, `$3` ids,
     /// `$4` attempts seen. Returns id and time of the rows that were free.
@@ -48,18 +48,18 @@ pub(super) struct Sql {
     pub(super) scheduled: Option<&'static str>,
     /// Deletes rows that were delivered long ago, by any program: `$1` microseconds, `$2` how many.
     pub(super) delete_delivered: &'static str,
-    /// Deletes rows that Postrider delivered long ago: `$1` microseconds, `$2` how many. Returns how many rows, and how many
-    /// notes.
+    /// Deletes rows that Postrider delivered long ago: `$1` microseconds, `$2` how many. Returns how many rows, and how
+    /// many notes.
     pub(super) delete_own: &'static str,
     /// The same for rows whose own `expires_at` has passed, if the layout has that column.
     pub(super) delete_own_expired: Option<&'static str>,
-    /// Rows that are neither done nor noted: `$1` how many to count, `$2` limit of attempts. Returns their number, and the
-    /// creation time of the first.
+    /// Rows that are neither done nor noted: `$1` how many to count, `$2` limit of attempts. Returns their number, and
+    /// the creation time of the first.
     pub(super) backlog: &'static str,
     /// Creation time of the newest row.
     pub(super) newest: &'static str,
-    /// All rows by state, as [`RowCounts`](crate::store::row_state::dialect::RowCounts) lists them: `$1` limit of attempts.
-    /// No index: the whole table is read.
+    /// All rows by state, as [`RowCounts`](crate::store::row_state::dialect::RowCounts) lists them: `$1` limit of
+    /// attempts. No index: the whole table is read.
     pub(super) counts: &'static str,
     /// Creates the tables of the layout, in the order of its shapes.
     pub(super) create: &'static [&'static str],
@@ -76,11 +76,11 @@ pub(super) struct Sql {
 /// The statements that moving events into the table needs, in addition to the writer's INSERT.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::store::postgres) struct AdoptSql {
-    /// Deletes delivered rows with the event ids `$1`, if the table requires unique event ids. An event that returns to the
-    /// table it came from would otherwise conflict with its old row.
+    /// Deletes delivered rows with the event ids `$1`, if the table requires unique event ids. An event that returns to
+    /// the table it came from would otherwise conflict with its old row.
     pub(in crate::store::postgres) delete_returned: Option<&'static str>,
-    /// Records attempts: `$1` id, `$2` how many, `$3` limit. A row at its limit keeps one attempt; otherwise it would count
-    /// as given up. Index: the primary key (id).
+    /// Records attempts: `$1` id, `$2` how many, `$3` limit. A row at its limit keeps one attempt; otherwise it would
+    /// count as given up. Index: the primary key (id).
     pub(in crate::store::postgres) set_attempts: &'static str,
 }
 
@@ -100,8 +100,9 @@ impl Sql {
     }
 }
 
-/// The SELECT of the states of all rows, for [`event_counts`](crate::store::event_counts). In it, `{limit}` is the number of attempts after
-/// which a row is given up, and `{abandoned}` whether the mark of another publisher on the row `t` is abandoned.
+/// The SELECT of the states of all rows, for [`event_counts`](crate::store::event_counts). In it, `{limit}` is the
+/// number of attempts after which a row is given up, and `{abandoned}` whether the mark of another publisher on the row
+/// `t` is abandoned.
 pub(super) fn event_states(schema: &Ident, table: &RowTable) -> String {
     let abandoned = match table.foreign_claim_timeout {
         Some(timeout) => format!(
@@ -118,8 +119,8 @@ pub(super) fn event_states(schema: &Ident, table: &RowTable) -> String {
     schema.put_into(&table.put_into(&statement))
 }
 
-/// A payload as text if it is small enough, and its length if it is large. A value below 2,000 bytes is never compressed, so
-/// its stored size is its real size.
+/// A payload as text if it is small enough, and its length if it is large. A value below 2,000 bytes is never
+/// compressed, so its stored size is its real size.
 macro_rules! payload {
     () => {
         "CASE WHEN pg_column_size(t.payload) < 2000 OR octet_length(t.payload::text) <= $1 THEN t.payload::text END,
@@ -128,8 +129,8 @@ macro_rules! payload {
 }
 use payload;
 
-/// The beginning of every settle: locks the subscription's row, on the server where the lease was taken. If it finds no row,
-/// the rest of the statement changes nothing. Index: the primary key (name).
+/// The beginning of every settle: locks the subscription's row, on the server where the lease was taken. If it finds no
+/// row, the rest of the statement changes nothing. Index: the primary key (name).
 macro_rules! fence {
     () => {
         concat!(
@@ -145,8 +146,8 @@ macro_rules! fence {
 }
 use fence;
 
-/// The beginning of a statement that runs in parallel with a settle: a takeover waits for it, a settle does not. Index: the
-/// primary key (name).
+/// The beginning of a statement that runs in parallel with a settle: a takeover waits for it, a settle does not. Index:
+/// the primary key (name).
 macro_rules! shared_fence {
     ($started:literal, $timeline:literal) => {
         concat!(
@@ -246,8 +247,8 @@ macro_rules! count_open {
 }
 use count_open;
 
-/// The end of every settle: writes and deletes notes, deletes finished claims, and counts the changed rows. Indexes: the
-/// primary keys (row_id) and (number).
+/// The end of every settle: writes and deletes notes, deletes finished claims, and counts the changed rows. Indexes:
+/// the primary keys (row_id) and (number).
 macro_rules! notes {
     () => {
         concat!(
@@ -336,9 +337,9 @@ macro_rules! backoff_is_over {
 }
 use backoff_is_over;
 
-/// Deletes rows whose note is older than `$1` microseconds, at most `$2`, and these notes. Returns how many rows, and how
-/// many notes. A row that was created more than a day after its note is another row with a reused number. Indexes: row_done
-/// (done_at), from its beginning, and the primary key of the table.
+/// Deletes rows whose note is older than `$1` microseconds, at most `$2`, and these notes. Returns how many rows, and
+/// how many notes. A row that was created more than a day after its note is another row with a reused number. Indexes:
+/// row_done (done_at), from its beginning, and the primary key of the table.
 macro_rules! delete_own {
     ($row:literal, $is_done:literal, $created:literal, $may_delete:literal) => {
         concat!(

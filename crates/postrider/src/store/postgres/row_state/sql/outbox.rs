@@ -37,10 +37,10 @@ const SEARCH: &str = concat!(
 );
 
 pub(super) const SQL: Sql = Sql {
-    // Rows of one transaction have the same `created_at`; `cmin` is the number of their statement. Rows of one statement are
-    // ordered by their ids if those grow (UUIDs of version 7), otherwise by their location in the table: see
-    // adr/0040-rows-of-one-statement.md.
-    // Index: idx_outbox_status_created (status, created_at) WHERE pending, in its order.
+    // Rows of one transaction have the same `created_at`; `cmin` is the number of their statement. Rows of one
+    // statement are ordered by their ids if those grow (UUIDs of version 7), otherwise by their location in the table:
+    // see adr/0040-rows-of-one-statement.md. Index: idx_outbox_status_created (status, created_at) WHERE pending, in
+    // its order.
     list: "
         SELECT t.id::text
         FROM {table} AS t
@@ -93,7 +93,8 @@ pub(super) const SQL: Sql = Sql {
         FROM {schema}.row_notes AS n
         LEFT JOIN {table} AS t ON t.id = n.row_id::uuid",
     scheduled: None,
-    // Locked rows are left for the next call. Index: idx_outbox_expires (expires_at) WHERE published, from its beginning.
+    // Locked rows are left for the next call. Index: idx_outbox_expires (expires_at) WHERE published, from its
+    // beginning.
     delete_delivered: "
         DELETE FROM {table}
         WHERE id IN (SELECT id
@@ -132,7 +133,8 @@ pub(super) const SQL: Sql = Sql {
         "t.created_at",
         "coalesce(t.expires_at < statement_timestamp(), true)"
     ),
-    // Rows whose own `expires_at` has passed. Index: idx_outbox_expires (expires_at) WHERE published, from its beginning.
+    // Rows whose own `expires_at` has passed. Index: idx_outbox_expires (expires_at) WHERE published, from its
+    // beginning.
     delete_own_expired: Some("
         WITH old AS (
             SELECT t.id, n.row_id

@@ -5,8 +5,8 @@ use super::{
     notes, on_server, outcome, payload, shared_fence, started, subscription, timeline, undelivered,
 };
 
-/// The limit of a row: its own column `max_attempts` if the table has one, otherwise the outbox's. PostgreSQL resolves a
-/// column name that the table does not have one query level further out, where this provides a NULL.
+/// The limit of a row: its own column `max_attempts` if the table has one, otherwise the outbox's. PostgreSQL resolves
+/// a column name that the table does not have one query level further out, where this provides a NULL.
 macro_rules! own_limit {
     () => {
         "(SELECT NULL::bigint AS max_attempts) AS unlimited "
@@ -94,8 +94,8 @@ pub(super) const SQL: Sql = Sql {
     ),
     // Index: the primary key (id).
     payloads: "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])",
-    // The layout's MarkEventForProcessing for a batch. A takeover waits for its lock, a settle does not. Index: the primary key
-    // (id).
+    // The layout's MarkEventForProcessing for a batch. A takeover waits for its lock, a settle does not. Index: the
+    // primary key (id).
     claim: Some(concat!(
         shared_fence!("$5", "$6"),
         ", won AS (
@@ -230,8 +230,8 @@ pub(super) const SQL: Sql = Sql {
     delete_own: delete_own!("t.id = n.row_id::bigint", "t.status = 'PUBLISHED'", "t.created_at", "true"),
     delete_own_expired: None,
     create: &[include_str!("../outbox_events.sql")],
-    // Index: idx_outbox_events_status_created_at (status, created_at), the newest rows of each state. The layout has no index for
-    // payloads.
+    // Index: idx_outbox_events_status_created_at (status, created_at), the newest rows of each state. The layout has no
+    // index for payloads.
     search: concat!(
         "SELECT t.*
          FROM (VALUES ('PENDING'), ('PUBLISHING'), ('PUBLISHED'), ('FAILED')) AS states (status)

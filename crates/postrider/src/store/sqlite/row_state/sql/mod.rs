@@ -1,7 +1,7 @@
 //! The statements, one file per layout, each with the same names.
 //!
-//! Their placeholders: `{table}`; `{limit}`, the attempts after which the row `t` is given up; `{abandoned}`, whether the mark
-//! of another publisher on the row `t` is abandoned. Rows are identified by their id as text.
+//! Their placeholders: `{table}`; `{limit}`, the attempts after which the row `t` is given up; `{abandoned}`, whether
+//! the mark of another publisher on the row `t` is abandoned. Rows are identified by their id as text.
 
 mod custom;
 mod outbox_events;
@@ -42,15 +42,15 @@ pub(super) struct Sql {
     pub(super) read: &'static str,
     /// How rows are marked as being published, if the layout has a state for that.
     pub(super) marks: Option<Marks>,
-    /// Record that a row is done, retried, given up, unmarked: `?1` its id, `?2` and `?3` time and attempts of its mark,
-    /// `?4` its new count of attempts. An empty statement changes nothing.
+    /// Record that a row is done, retried, given up, unmarked: `?1` its id, `?2` and `?3` time and attempts of its
+    /// mark, `?4` its new count of attempts. An empty statement changes nothing.
     pub(super) outcomes: [&'static str; 4],
     /// Notes with the state of their rows in the table.
     pub(super) notes: &'static str,
     /// Deletes rows that were delivered before `?1`, by any program, at most `?2`.
     pub(super) delete_delivered: &'static str,
-    /// Deletes the row `?1` that Postrider delivered at `?2`. A row that was created more than a day later is another row
-    /// with a reused number.
+    /// Deletes the row `?1` that Postrider delivered at `?2`. A row that was created more than a day later is another
+    /// row with a reused number.
     pub(super) delete_own: &'static str,
     /// Rows that are neither done nor noted, counted up to `?1`: their number, and the creation time of the first.
     pub(super) backlog: &'static str,

@@ -1,7 +1,7 @@
 //! Layout `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED.
 //!
-//! Times in the table are texts in the format of CURRENT_TIMESTAMP, with whole seconds. A mark is therefore identified by its
-//! time and the count of attempts together; see adr/0028-claims-in-whole-seconds.md.
+//! Times in the table are texts in the format of CURRENT_TIMESTAMP, with whole seconds. A mark is therefore identified
+//! by its time and the count of attempts together; see adr/0028-claims-in-whole-seconds.md.
 
 use super::{Marks, Search, Sql, backoff_is_over, micros, subscription};
 
@@ -64,7 +64,8 @@ const FOREIGN: &str = concat!(
        AND NOT EXISTS (SELECT 1 FROM postrider_row_refused AS r WHERE r.row_id = CAST(t.id AS TEXT))"
 );
 
-/// The row `?1`, if this relay may settle it: it carries the relay's mark of `?2` and `?3`, or it has no mark and waits.
+/// The row `?1`, if this relay may settle it: it carries the relay's mark of `?2` and `?3`, or it has no mark and
+/// waits.
 macro_rules! where_owned {
     () => {
         concat!(
@@ -115,8 +116,8 @@ macro_rules! open {
     };
 }
 
-/// The rows of one state. SQLite sorts every other value after -9e999 and before bytes, so these bounds include all. Index:
-/// idx_outbox_events_status (status, created_at), backwards.
+/// The rows of one state. SQLite sorts every other value after -9e999 and before bytes, so these bounds include all.
+/// Index: idx_outbox_events_status (status, created_at), backwards.
 macro_rules! of_state {
     ($state:literal) => {
         concat!(
@@ -190,8 +191,8 @@ pub(super) const SQL: Sql = Sql {
          FROM postrider_row_notes AS n
          LEFT JOIN {table} AS t ON t.id = n.row_id"
     ),
-    // The layout's DeletePublishedEventsOlderThan, in batches. Index: idx_outbox_events_status (status, created_at), one range
-    // from its beginning.
+    // The layout's DeletePublishedEventsOlderThan, in batches. Index: idx_outbox_events_status (status, created_at),
+    // one range from its beginning.
     delete_delivered: concat!(
         "DELETE FROM {table}
          WHERE id IN (SELECT id

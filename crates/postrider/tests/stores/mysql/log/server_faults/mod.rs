@@ -1,4 +1,4 @@
-//! MySQL and MariaDB in the cases of life with a database.
+//! The server faults on MySQL and MariaDB.
 
 mod replica;
 
@@ -19,7 +19,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
 use super::case::{Which, failed};
-use crate::server_faults::{Change, LOOK_AFTER, RELAY, To, WRITER, Wanted};
+use crate::server_faults::{Change, POLL_EVERY, RELAY, Setup, Target, WRITER};
 
 mod mysql {
     use super::MySqlServer;
@@ -56,7 +56,7 @@ impl<W: Which> MySqlServer<W> {
         self.administrator().await?.query_drop(sql).await.map_err(failed)
     }
 
-    fn at(&self, to: To) -> Result<MySqlConfig> {
+    fn at(&self, to: Target) -> Result<MySqlConfig> {
         let url = self.server.url_of(to.user.unwrap_or(RELAY)).replace("/test", "");
         let url = match to.port {
             Some(port) => url.replace(&format!(":{}", self.server.port()), &format!(":{port}")),
@@ -76,9 +76,9 @@ impl<W: Which> MySqlServer<W> {
     async fn user(&self, name: &str, role: Option<&str>, with: &str) -> Result<()> {
         let mut sql = format!("CREATE USER '{name}'@'127.0.0.1' IDENTIFIED BY 'secret' {with};");
         if let Some(role) = role {
-            let way = if W::KIND == Kind::MariaDb { "FOR" } else { "TO" };
+            let keyword = if W::KIND == Kind::MariaDb { "FOR" } else { "TO" };
             sql += &format!(
-                "GRANT '{role}' TO '{name}'@'127.0.0.1'; SET DEFAULT ROLE '{role}' {way} '{name}'@'127.0.0.1'"
+                "GRANT '{role}' TO '{name}'@'127.0.0.1'; SET DEFAULT ROLE '{role}' {keyword} '{name}'@'127.0.0.1'"
             );
         }
         self.run(&sql).await
@@ -89,13 +89,13 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
     const NO_CONNECTION: [&'static str; 2] = ["max_user_connections", "Too many connections"];
     const WRONG_PASSWORD: &'static str = "Access denied";
 
-    async fn new(wanted: Wanted) -> Result<Option<Self>> {
+    async fn new(setup: Setup) -> Result<Option<Self>> {
         let options = Options::of(W::KIND);
-        let options = match wanted {
+        let options = match setup {
             // Nobody gets in without a password here, unless he has none.
-            Wanted::Plain | Wanted::Passwords => options,
-            Wanted::FewConnections => options.setting("max_connections=12"),
-            Wanted::SmallDisk => options.small_disk(),
+            Setup::Plain | Setup::Passwords => options,
+            Setup::FewConnections => options.setting("max_connections=12"),
+            Setup::SmallDisk => options.small_disk(),
         };
         let Some(server) = tokio::task::block_in_place(|| own(options)) else { return Ok(None) };
         let config = MySqlConfig::new(server.url())?;
@@ -103,8 +103,8 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
         let administrator = Mutex::new(config.client().await?);
         let test_server = Self { server: Arc::new(server), administrator, _which: PhantomData };
         test_server.run(&MySqlStore::roles(&Ident::default())?).await?;
-        test_server.user("life_relay", Some("postrider_relay"), "").await?;
-        test_server.user("life_writer", Some("postrider_writer"), "").await?;
+        test_server.user("faults_relay", Some("postrider_relay"), "").await?;
+        test_server.user("faults_writer", Some("postrider_writer"), "").await?;
         test_server.user("others", None, "").await?;
         Ok(Some(test_server))
     }
@@ -128,17 +128,17 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
             (Change::OneConnection, _) => {
                 return self.user("single", Some("postrider_relay"), "WITH MAX_USER_CONNECTIONS 1").await;
             }
-            // The server goes on with the limit it knew until it is told to look again.
+            // The server keeps the old limit until it is reloaded.
             (Change::MoreConnections, _) => {
                 "ALTER USER 'single'@'127.0.0.1' WITH MAX_USER_CONNECTIONS 10; FLUSH PRIVILEGES"
             }
             (Change::SettlingDenied, _) => "REVOKE UPDATE ON postrider.subscriptions FROM 'postrider_relay'",
             (Change::SettlingAllowed, _) => "GRANT UPDATE ON postrider.subscriptions TO 'postrider_relay'",
-            (Change::PasswordChanged, _) => "ALTER USER 'life_relay'@'127.0.0.1' IDENTIFIED BY 'another'",
-            (Change::PasswordAsBefore, _) => "ALTER USER 'life_relay'@'127.0.0.1' IDENTIFIED BY 'secret'",
+            (Change::PasswordChanged, _) => "ALTER USER 'faults_relay'@'127.0.0.1' IDENTIFIED BY 'another'",
+            (Change::PasswordAsBefore, _) => "ALTER USER 'faults_relay'@'127.0.0.1' IDENTIFIED BY 'secret'",
             (Change::RelayCut, _) => {
                 let mut client = self.administrator().await?;
-                let sql = "SELECT id FROM information_schema.processlist WHERE user = 'life_relay'";
+                let sql = "SELECT id FROM information_schema.processlist WHERE user = 'faults_relay'";
                 let connections: Vec<u64> = client.query(sql).await.map_err(failed)?;
                 for id in connections {
                     // It may be gone by now.
@@ -150,11 +150,11 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
         self.run(sql).await
     }
 
-    fn store(&self, to: To) -> Result<Arc<dyn Store>> {
+    fn store(&self, to: Target) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(MySqlStore::unconnected(&self.at(to)?)))
     }
 
-    async fn connect(&self, to: To) -> Result<Arc<dyn Store>> {
+    async fn connect(&self, to: Target) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(MySqlStore::connect(&self.at(to)?).await?))
     }
 
@@ -177,7 +177,7 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
                     {
                     }
                 }
-                tokio::time::sleep(LOOK_AFTER).await;
+                tokio::time::sleep(POLL_EVERY).await;
             }
         }
     }

@@ -1,38 +1,38 @@
-//! A replica that follows by the binary log. Drivers here know of no second address: something between relay and
-//! servers leads to the primary, as a proxy, a name or an address that moves does.
+//! A replica that reads the binary log. Drivers for these servers take one address: a proxy between relay and servers
+//! forwards to the primary, as a virtual address does.
 
 use postrider::store::AfterFailover;
 use postrider_testkit::proxy::Proxy;
 
 use super::*;
-use crate::server_faults::failover::Followed;
-use crate::server_faults::reported;
+use crate::server_faults::blocking;
+use crate::server_faults::failover::Replicated;
 
-impl<W: Which> Followed for MySqlServer<W> {
-    type Way = Proxy;
+impl<W: Which> Replicated for MySqlServer<W> {
+    type Route = Proxy;
 
     const ANOTHER: &'static str = "the progress belongs to the server";
 
     async fn follower(&self) -> Result<Self> {
-        let replica = reported(&self.server, Server::replica).await;
+        let replica = blocking(&self.server, Server::replica).await;
         let administrator = Mutex::new(MySqlConfig::new(replica.server.url())?.client().await?);
         let follower = Self { server: Arc::new(replica.server), administrator, _which: PhantomData };
         follower.run(&replica.follow).await?;
         Ok(follower)
     }
 
-    async fn way(&self, _: &Self) -> Result<Proxy> {
+    async fn route(&self, _: &Self) -> Result<Proxy> {
         Proxy::to(self.server.port()).await.map_err(failed)
     }
 
-    fn store_by(&self, way: &Proxy, choice: AfterFailover) -> Result<Arc<dyn Store>> {
-        let config = self.at(To { port: Some(way.port()), ..To::default() })?;
+    fn store_by(&self, route: &Proxy, choice: AfterFailover) -> Result<Arc<dyn Store>> {
+        let config = self.at(Target { port: Some(route.port()), ..Target::default() })?;
         Ok(Arc::new(MySqlStore::unconnected(&config.after_failover(choice))))
     }
 
-    async fn promote(&self, way: &Proxy) -> Result<()> {
-        // A relay that comes too early finds a server that takes no writes yet.
-        way.lead_to(self.server.port());
+    async fn promote(&self, route: &Proxy) -> Result<()> {
+        // A relay that connects before the promotion finds a server that accepts no writes yet.
+        route.lead_to(self.server.port());
         self.run(Server::PROMOTE).await
     }
 

@@ -1,4 +1,4 @@
-//! PostgreSQL in the cases of life with a database, and what only PostgreSQL has: a standby, a pooler.
+//! The server faults on PostgreSQL, and those that only PostgreSQL has: a standby, a pooler.
 
 mod pooler;
 mod standby;
@@ -16,7 +16,7 @@ use postrider_testkit::servers::postgres::{Options, Server, own};
 use tokio_postgres::{Client, NoTls};
 
 use super::case::failed;
-use crate::server_faults::{Change, LONG, LOOK_AFTER, RELAY, Recorder, To, WRITER, Wanted, halted};
+use crate::server_faults::{Change, LONG, POLL_EVERY, RELAY, Recorder, Setup, Target, WRITER, halted};
 
 crate::server_faults::server_fault_tests!(PostgresServer);
 
@@ -35,7 +35,7 @@ impl PostgresServer {
         self.client().await?.batch_execute(sql).await.map_err(failed)
     }
 
-    fn at(&self, to: To) -> Result<PostgresConfig> {
+    fn at(&self, to: Target) -> Result<PostgresConfig> {
         let url = self.server.url_of(to.user.unwrap_or(RELAY));
         let url = match to.port {
             Some(port) => url.replace(&format!(":{}/", self.server.port()), &format!(":{port}/")),
@@ -56,14 +56,14 @@ impl crate::server_faults::TestServer for PostgresServer {
     const NO_CONNECTION: [&'static str; 2] = ["too many connections", "connection slots"];
     const WRONG_PASSWORD: &'static str = "password authentication failed";
 
-    async fn new(wanted: Wanted) -> Result<Option<Self>> {
-        let options = match wanted {
-            Wanted::Plain => Options::default(),
-            Wanted::Passwords => Options::default().asks_passwords(),
-            Wanted::FewConnections => {
+    async fn new(setup: Setup) -> Result<Option<Self>> {
+        let options = match setup {
+            Setup::Plain => Options::default(),
+            Setup::Passwords => Options::default().asks_passwords(),
+            Setup::FewConnections => {
                 Options::default().setting("max_connections=12").setting("superuser_reserved_connections=3")
             }
-            Wanted::SmallDisk => Options::default().small_disk(),
+            Setup::SmallDisk => Options::default().small_disk(),
         };
         let Some(server) = tokio::task::block_in_place(|| own(options)) else { return Ok(None) };
         let test_server = Self { server: Arc::new(server) };
@@ -72,8 +72,8 @@ impl crate::server_faults::TestServer for PostgresServer {
         // Relays also have the role that the comment of that script tells of.
         test_server
             .run(
-                "CREATE ROLE life_relay LOGIN PASSWORD 'secret' IN ROLE postrider_relay, pg_read_all_stats;
-                 CREATE ROLE life_writer LOGIN PASSWORD 'secret' IN ROLE postrider_writer;
+                "CREATE ROLE faults_relay LOGIN PASSWORD 'secret' IN ROLE postrider_relay, pg_read_all_stats;
+                 CREATE ROLE faults_writer LOGIN PASSWORD 'secret' IN ROLE postrider_writer;
                  CREATE ROLE others LOGIN",
             )
             .await?;
@@ -105,10 +105,10 @@ impl crate::server_faults::TestServer for PostgresServer {
             Change::MoreConnections => &["ALTER ROLE single CONNECTION LIMIT 10"],
             Change::SettlingDenied => &["REVOKE UPDATE ON postrider.subscriptions FROM postrider_relay"],
             Change::SettlingAllowed => &["GRANT UPDATE ON postrider.subscriptions TO postrider_relay"],
-            Change::PasswordChanged => &["ALTER ROLE life_relay PASSWORD 'another'"],
-            Change::PasswordAsBefore => &["ALTER ROLE life_relay PASSWORD 'secret'"],
+            Change::PasswordChanged => &["ALTER ROLE faults_relay PASSWORD 'another'"],
+            Change::PasswordAsBefore => &["ALTER ROLE faults_relay PASSWORD 'secret'"],
             Change::RelayCut => &[
-                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'life_relay'",
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = 'faults_relay'",
             ],
         };
         let client = self.client().await?;
@@ -118,11 +118,11 @@ impl crate::server_faults::TestServer for PostgresServer {
         Ok(())
     }
 
-    fn store(&self, to: To) -> Result<Arc<dyn Store>> {
+    fn store(&self, to: Target) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(PostgresStore::unconnected(&self.at(to)?)))
     }
 
-    async fn connect(&self, to: To) -> Result<Arc<dyn Store>> {
+    async fn connect(&self, to: Target) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(PostgresStore::connect(&self.at(to)?).await?))
     }
 
@@ -146,7 +146,7 @@ impl crate::server_faults::TestServer for PostgresServer {
                         && commit(&client, crate::server_faults::some(1)).await.is_ok()
                     {}
                 }
-                tokio::time::sleep(LOOK_AFTER).await;
+                tokio::time::sleep(POLL_EVERY).await;
             }
         }
     }

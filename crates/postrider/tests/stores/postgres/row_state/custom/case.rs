@@ -1,15 +1,15 @@
-//! Tables as people have them, each with its map.
+//! User-defined tables, each with its map.
 
+use postrider::Ident;
 use postrider::Result;
 use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
-use postrider::{Ident, store::Store};
 use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
-use std::sync::Arc;
 
-use crate::mapped::GIVEN_UP;
+use crate::mapped::MappedDatabase;
 pub(crate) use crate::mapped::{KINDS, Kind};
 use crate::postgres::row_state::case::Case;
+use crate::row_database::RowDatabase;
 
 impl Kind {
     pub(crate) fn ddl(self) -> &'static str {
@@ -52,72 +52,69 @@ impl Kind {
         })
     }
 
-    /// The id, the conditions of a delivered and of a given up row, and its tries.
-    pub(crate) fn reported(self) -> [&'static str; 4] {
-        match self {
-            Self::Status => ["t.\"eventId\"", "t.step = 'out'", "t.step = 'stuck'", "t.tries"],
-            Self::Time => ["t.number::text", "t.sent IS NOT NULL", GIVEN_UP, "n.attempts"],
-            Self::Noted => ["t.id::text", "d.row_id IS NOT NULL", GIVEN_UP, "n.attempts"],
-            Self::Deleted => ["t.id::text", "false", GIVEN_UP, "n.attempts"],
-        }
-    }
-
-    /// Every row with our notes.
-    pub(crate) fn from(self) -> String {
-        let [id, ..] = self.reported();
-        format!(
-            "FROM shop_events AS t LEFT JOIN {{ledger}}.row_notes AS n ON n.row_id = {id}
-             LEFT JOIN {{ledger}}.row_done AS d ON d.row_id = {id}"
-        )
-    }
-
     pub(crate) async fn case(self) -> Result<Case> {
         let case = self.unmapped().await?;
-        PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+        case.migrate().await?;
         Ok(case)
     }
 
-    /// With its table, and none of ours.
+    /// Without Postrider's own tables.
     pub(crate) async fn unmapped(self) -> Result<Case> {
+        Case::create_unmapped(self).await
+    }
+
+    pub(crate) fn insert(self, key: &str, number: usize) -> String {
+        Case::insert_mapped(self, key, number).0
+    }
+
+    pub(crate) async fn write(self, case: &Case, key: &str, rows: usize) -> Result<Vec<String>> {
+        case.insert_rows((0..rows).map(|number| Case::insert_mapped(self, key, number)).collect()).await
+    }
+}
+
+impl MappedDatabase for Case {
+    const TABLE: &'static str = "shop_events";
+    const QUOTE: char = '"';
+    const ATTEMPTS_TOP: u32 = 32_767;
+
+    async fn create_unmapped(kind: Kind) -> Result<Self> {
         let mut case = Case::without_tables(RowLayout::Custom).await?;
-        case.table = RowTable::custom(Ident::new("shop_events")?, self.columns()?)?
+        case.table = RowTable::custom(Ident::new("shop_events")?, kind.columns()?)?
             .in_schema(Ident::new(&case.schema)?)
             .max_attempts(ATTEMPTS_MAX);
-        case.run(self.ddl()).await?;
+        case.run(kind.ddl()).await?;
         Ok(case)
     }
 
-    /// The INSERT of a program that knows nothing of Postrider.
-    pub(crate) fn insert(self, key: &str, number: usize) -> String {
+    async fn migrate(&self) -> Result<()> {
+        PostgresRowStore::migrate(&self.config, &self.table, RowExtras::default()).await.map(|_| ())
+    }
+
+    fn insert_mapped(kind: Kind, key: &str, number: usize) -> (String, Option<String>) {
         let payload = format!("{{\"n\": {number}}}");
-        match self {
-            Self::Status => format!(
+        let sql = match kind {
+            Kind::Status => format!(
                 "INSERT INTO shop_events (\"kind\", \"orderId\", \"group by\", body, extra)
                  VALUES ('order.placed', 7, '{key}', '{payload}', '{{\"tenant\": \"north\"}}')
                  RETURNING \"eventId\""
             ),
-            Self::Time => format!(
+            Kind::Time => format!(
                 "INSERT INTO shop_events (name, part, data) VALUES ('order.placed', '{key}', '{payload}')
                  RETURNING number::text"
             ),
-            Self::Noted | Self::Deleted => format!(
+            Kind::Noted | Kind::Deleted => format!(
                 "INSERT INTO shop_events (aggregatetype, aggregateid, type, payload)
                  VALUES ('Order', '{key}', 'order.placed', '{payload}') RETURNING id::text"
             ),
+        };
+        (sql, None)
+    }
+
+    fn times(kind: Kind) -> &'static [&'static str] {
+        match kind {
+            Kind::Status => &["\"madeAt\""],
+            Kind::Time => &["made", "sent"],
+            Kind::Noted | Kind::Deleted => &["\"timestamp\""],
         }
     }
-
-    pub(crate) async fn write(self, case: &Case, key: &str, rows: usize) -> Result<Vec<String>> {
-        case.write_rows(rows, |number| self.insert(key, number)).await
-    }
-
-    /// Rows that were not delivered, by what table and notes say together.
-    pub(crate) async fn left(self, case: &Case) -> Result<i64> {
-        let [_, done, ..] = self.reported();
-        case.one(&format!("SELECT count(*) {} WHERE NOT ({done})", self.from())).await
-    }
-}
-
-pub(crate) async fn store(case: &Case) -> Result<Arc<dyn Store>> {
-    case.store().await
 }

@@ -5,7 +5,8 @@ use postrider::sink::{Failure, Outcome};
 use postrider::store::CountBy;
 use postrider::store::postgres::PostgresRowStore;
 
-use super::case::{KINDS, Kind, store};
+use super::case::{KINDS, Kind};
+use crate::mapped::undelivered;
 use crate::postgres::row_state::case::Case;
 use crate::relay_cases::{eventually, relay};
 use crate::taker::Taker;
@@ -22,11 +23,11 @@ async fn rows_of_a_mapped_table_are_counted_by_their_state() -> Result<()> {
         }
         let sink =
             Taker::new(|key, _| key.ends_with("poison").then(|| Outcome::Failed(Failure::new("poison"))));
-        let relay = relay(store(&case).await?, &sink).await?;
+        let relay = relay(case.store().await?, &sink).await?;
         eventually("one row is given up, the others are delivered", async || {
             let dead =
                 case.one::<i64>("SELECT count(*) FROM {ledger}.row_notes WHERE state = 'dead'").await?;
-            Ok(dead == 1 && kind.left(&case).await? == 1)
+            Ok(dead == 1 && undelivered(&case, kind).await? == 1)
         })
         .await?;
         relay.shutdown().await?;
@@ -44,7 +45,7 @@ async fn rows_of_a_mapped_table_are_counted_by_their_state() -> Result<()> {
         );
         assert_eq!((group.attempts_max, group.subscription.as_deref()), (Some(3), Some("mail")), "{kind:?}");
         assert!(group.event_type.is_some() && group.latency.is_none(), "{kind:?}: {group:?}");
-        // Not every table tells when a row was made.
+        // Not every table records when a row was created.
         assert_eq!(group.lag.is_some(), kind != Kind::Deleted, "{kind:?}: {group:?}");
     }
     Ok(())

@@ -1,99 +1,29 @@
 //! A whole relay on each kind of table: order, poison, outage, and what an event is made of.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use postrider::sink::{Message, Outcome, Receipt, Sink};
-use postrider::store::{EventFilter, Purge, RetentionScope, Store, postgres::PostgresRowStore};
+use postrider::store::{EventFilter, Purge, RetentionScope, postgres::PostgresRowStore};
 use postrider::{BoxFuture, Event, Result};
 
-use super::case::{KINDS, Kind, store};
+use super::case::Kind;
+use crate::mapped::undelivered;
 use crate::postgres::row_state::case::Case;
-use crate::relay_cases::{self, KEYS, Table, eventually, relay, relay_to};
+use crate::relay_cases::{KEYS, eventually, relay, relay_to};
 use crate::taker::Taker;
 
-/// A mapped table, and how many rows were written to it.
-struct Mapped(Kind, Case, AtomicUsize);
-
-impl Mapped {
-    async fn new(kind: Kind) -> Result<Self> {
-        Ok(Self(kind, kind.case().await?, AtomicUsize::new(0)))
-    }
-}
-
-impl Table for Mapped {
-    async fn store(&self) -> Result<Arc<dyn Store>> {
-        self.1.store().await
-    }
-
-    async fn write(&self, key: &str, number: usize) -> Result<()> {
-        self.2.fetch_add(1, Ordering::Relaxed);
-        self.1.run(&self.0.insert(key, number)).await
-    }
-
-    async fn delivered(&self) -> Result<usize> {
-        Ok(self.2.load(Ordering::Relaxed) - self.0.left(&self.1).await? as usize)
-    }
-
-    async fn undelivered(&self) -> Result<Vec<(u32, bool)>> {
-        let [_, done, given_up, attempts] = self.0.reported();
-        let sql = format!(
-            "SELECT coalesce({attempts}, 0)::int * 2 + coalesce({given_up}, false)::int {} WHERE NOT ({done})",
-            self.0.from()
-        );
-        let all = self.1.all::<i32>(&sql).await?;
-        Ok(all.into_iter().map(|both| (both.unsigned_abs() / 2, both % 2 == 1)).collect())
-    }
-
-    async fn tries_max(&self) -> Result<u32> {
-        let [.., attempts] = self.0.reported();
-        let sql = format!("SELECT coalesce(max({attempts}), 0)::int {}", self.0.from());
-        Ok(self.1.one::<i32>(&sql).await?.unsigned_abs())
-    }
-
-    async fn dead(&self) -> Result<Vec<String>> {
-        self.1.dead().await
-    }
-
-    async fn claims(&self) -> Result<usize> {
-        self.1.claims().await
-    }
-}
-
-async fn on_every_kind(case: impl AsyncFn(Mapped) -> Result<()>) -> Result<()> {
-    for kind in KINDS {
-        if Case::is_available() {
-            case(Mapped::new(kind).await?).await?;
-        }
-    }
-    Ok(())
-}
+crate::mapped::mapped_relay_tests!(Case);
 
 #[tokio::test]
-async fn every_key_of_a_mapped_table_arrives_in_its_order_and_once() -> Result<()> {
-    on_every_kind(relay_cases::every_key_arrives_in_its_order_and_once).await
-}
-
-#[tokio::test]
-async fn a_poison_row_of_a_mapped_table_is_given_up_and_delays_only_its_own_key() -> Result<()> {
-    on_every_kind(relay_cases::a_poison_row_is_given_up_and_delays_only_its_own_key).await
-}
-
-#[tokio::test]
-async fn an_outage_burns_no_attempt_of_a_mapped_row() -> Result<()> {
-    on_every_kind(relay_cases::an_outage_burns_no_attempt_of_any_row).await
-}
-
-#[tokio::test]
-async fn mapped_rows_are_listed_with_what_became_of_them() -> Result<()> {
+async fn mapped_rows_are_listed_with_their_outcome() -> Result<()> {
     for kind in [Kind::Status, Kind::Time, Kind::Noted] {
         if !Case::is_available() {
             return Ok(());
         }
         let case = kind.case().await?;
         let sink = Taker::new(|_, _| None);
-        let relay = relay(store(&case).await?, &sink).await?;
+        let relay = relay(case.store().await?, &sink).await?;
         kind.write(&case, "a", 2).await?;
         sink.wait_for(2).await;
         relay.shutdown().await?;
@@ -125,7 +55,7 @@ impl Sink for Keeper {
 async fn delivered(case: &Case, put_back: &str) -> Result<[Event; 2]> {
     let kept = Arc::new(Mutex::new(Vec::new()));
     for round in 1..=2 {
-        let relay = relay_to(store(case).await?, Keeper(kept.clone())).await?;
+        let relay = relay_to(case.store().await?, Keeper(kept.clone())).await?;
         eventually("it is delivered", async || Ok(kept.lock().unwrap().len() == round)).await?;
         relay.shutdown().await?;
         case.run(put_back).await?;
@@ -155,7 +85,7 @@ async fn a_row_without_a_payload_is_delivered_empty_and_with_the_rows_own_id() -
 }
 
 #[tokio::test]
-async fn an_id_that_is_no_uuid_becomes_one_that_stays_and_is_told_in_a_header() -> Result<()> {
+async fn an_id_that_is_not_a_uuid_becomes_a_stable_uuid_and_is_sent_in_a_header() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -170,7 +100,7 @@ async fn an_id_that_is_no_uuid_becomes_one_that_stays_and_is_told_in_a_header() 
     Ok(())
 }
 
-/// A note is all that tells of a delivery here: while its row is there, so is it.
+/// Only the note records the delivery here, so it is kept as long as its row.
 #[tokio::test]
 async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> {
     for scope in [RetentionScope::Own, RetentionScope::All] {
@@ -192,7 +122,7 @@ async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> 
              EXECUTE FUNCTION keep()",
         )
         .await?;
-        let store = store(&case).await?;
+        let store = case.store().await?;
         let mut deleted = Vec::new();
         for _ in 0..4 {
             let trim = Purge { scope, ..Purge::new(Duration::from_secs(60), KEYS) };
@@ -201,7 +131,7 @@ async fn retention_keeps_the_note_of_a_row_that_its_table_keeps() -> Result<()> 
         assert_eq!(deleted, [0, KEYS as u64, KEYS as u64, 0], "rows that stay delay no other");
         let kept = "SELECT string_agg(DISTINCT payload->>'n', ' ') || count(*) FROM shop_events";
         assert_eq!(case.one::<String>(kept).await?, format!("0{KEYS}"));
-        assert_eq!(Kind::Noted.left(&case).await?, 0, "none is due again");
+        assert_eq!(undelivered(&case, Kind::Noted).await?, 0, "none is due again");
         let notes = "SELECT count(*) FROM {ledger}.row_done";
         assert_eq!(case.one::<i64>(notes).await?, KEYS as i64, "the others left no note behind");
     }

@@ -42,7 +42,7 @@ const NOTED: &str =
     "SELECT (SELECT count(*) FROM watermill_orders) - (SELECT count(*) FROM {ledger}.row_done)";
 
 #[tokio::test]
-async fn a_table_of_watermill_has_its_type_from_a_header_or_one_for_all() -> Result<()> {
+async fn a_watermill_table_takes_the_type_from_a_header_or_a_constant() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -59,7 +59,7 @@ async fn a_table_of_watermill_has_its_type_from_a_header_or_one_for_all() -> Res
 }
 
 #[tokio::test]
-async fn a_row_without_the_header_that_tells_its_type_is_parked_and_the_others_arrive() -> Result<()> {
+async fn a_row_without_its_type_header_is_parked_and_the_others_arrive() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -74,7 +74,7 @@ async fn a_row_without_the_header_that_tells_its_type_is_parked_and_the_others_a
 }
 
 #[tokio::test]
-async fn a_header_tells_the_type_from_json_alone() -> Result<()> {
+async fn a_type_header_is_read_only_from_json() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -89,7 +89,7 @@ async fn a_header_tells_the_type_from_json_alone() -> Result<()> {
 
 /// The states are numbers: 1 failed, 2 scheduled, 3 succeeded. The destination is the topic, and the type.
 #[tokio::test]
-async fn a_table_of_django_outbox_pattern_has_its_type_from_the_topic() -> Result<()> {
+async fn a_django_outbox_pattern_table_takes_the_type_from_the_topic() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -124,7 +124,7 @@ async fn a_table_of_django_outbox_pattern_has_its_type_from_the_topic() -> Resul
 
 /// `abandoned_at` says that a row was given up.
 #[tokio::test]
-async fn a_table_of_pg_transactional_outbox_says_when_a_row_was_given_up() -> Result<()> {
+async fn a_pg_transactional_outbox_table_records_when_a_row_was_given_up() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -166,7 +166,7 @@ async fn a_table_of_pg_transactional_outbox_says_when_a_row_was_given_up() -> Re
 
 /// A row waits as `Scheduled` or as `Delayed`, and keeps its word until it is settled.
 #[tokio::test]
-async fn a_table_of_cap_has_several_words_for_rows_that_wait() -> Result<()> {
+async fn a_cap_table_has_several_pending_states() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -225,7 +225,7 @@ async fn a_payload_of_bytes_arrives_byte_for_byte() -> Result<()> {
 
 /// As watermill has it on PostgreSQL: the transaction and the number in it.
 #[tokio::test]
-async fn a_key_of_two_columns_tells_rows_apart() -> Result<()> {
+async fn a_key_of_two_columns_identifies_rows() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -263,7 +263,7 @@ async fn a_key_of_two_columns_tells_rows_apart() -> Result<()> {
 }
 
 #[tokio::test]
-async fn two_columns_that_are_no_key_together_are_refused() -> Result<()> {
+async fn two_columns_that_are_not_a_unique_key_are_refused() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

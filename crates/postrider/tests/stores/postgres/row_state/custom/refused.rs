@@ -18,7 +18,7 @@ async fn refusal(case: &Case, map: ColumnMap) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> Result<()> {
+async fn a_missing_or_mistyped_column_is_named_and_nothing_is_created() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -41,7 +41,7 @@ async fn a_column_that_is_missing_or_mistyped_is_named_and_nothing_is_made() -> 
 }
 
 #[tokio::test]
-async fn a_word_that_the_state_column_cannot_hold_is_told() -> Result<()> {
+async fn a_state_value_that_the_column_cannot_store_is_reported() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -53,7 +53,7 @@ async fn a_word_that_the_state_column_cannot_hold_is_told() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_table_that_is_not_there_is_not_made() -> Result<()> {
+async fn a_missing_table_is_not_created() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

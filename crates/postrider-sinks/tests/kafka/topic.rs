@@ -1,4 +1,4 @@
-//! A topic of one's own, a sink that writes to it, and what a reader sees there.
+//! A new topic, a sink that writes to it, and its reader.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use postrider_testkit::servers::kafka::{Isolation, Kafka, Record};
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 pub(crate) const DELIVERY: Duration = Duration::from_secs(4);
 
-/// A name nobody else has.
+/// A unique name.
 pub(crate) fn name(what: &str) -> String {
     format!("{what}-{}", uuid::Uuid::now_v7().simple())
 }

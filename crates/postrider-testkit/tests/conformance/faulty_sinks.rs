@@ -1,4 +1,4 @@
-//! A suite that no sink can fail proves nothing: each of these sinks breaks one promise and is found out.
+//! A suite that no sink can fail proves nothing: each of these sinks breaks one promise, and the suite must detect it.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -9,28 +9,28 @@ use postrider::BoxFuture;
 use postrider::sink::{Capabilities, Failure, Message, Outcome, Receipt, Sink};
 use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest, cases};
 
-/// Keeps messages in memory, as its `LIE` lets it.
+/// Keeps messages in memory, except for its fault.
 #[derive(Default)]
-struct Memory<const LIE: u8> {
+struct MemorySink<const FAULT: u8> {
     kept: Mutex<Vec<Bytes>>,
 }
 
-const HONEST: u8 = 0;
-const FORGETS: u8 = 1;
+const NONE: u8 = 0;
+const LOSES: u8 = 1;
 const REVERSES: u8 = 2;
 const MISCOUNTS: u8 = 3;
-const CUTS: u8 = 4;
-const GOES_ON: u8 = 5;
+const TRUNCATES: u8 = 4;
+const CONTINUES: u8 = 5;
 const WRITES_TWICE: u8 = 6;
 
-impl<const LIE: u8> Memory<LIE> {
+impl<const FAULT: u8> MemorySink<FAULT> {
     fn keep(&self, message: &Message) -> Outcome {
         let mut body = message.body.clone();
-        if LIE == CUTS {
+        if FAULT == TRUNCATES {
             body.truncate(1000);
         }
-        let copies = match LIE {
-            FORGETS => 0,
+        let copies = match FAULT {
+            LOSES => 0,
             WRITES_TWICE => 2,
             _ => 1,
         };
@@ -39,22 +39,22 @@ impl<const LIE: u8> Memory<LIE> {
     }
 }
 
-impl<const LIE: u8> Sink for Memory<LIE> {
+impl<const FAULT: u8> Sink for MemorySink<FAULT> {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         let mut stopped = false;
         let publish_one = |message: &Message| match () {
             () if stopped => Outcome::Untried,
             () if message.body == "refused" => {
-                stopped = LIE != GOES_ON && message.key() == Some("a");
+                stopped = FAULT != CONTINUES && message.key() == Some("a");
                 Outcome::Rejected(Failure::new("refused"))
             }
             () => self.keep(message),
         };
-        let mut outcomes: Vec<Outcome> = match LIE {
+        let mut outcomes: Vec<Outcome> = match FAULT {
             REVERSES => batch.iter().rev().map(publish_one).collect(),
             _ => batch.iter().map(publish_one).collect(),
         };
-        if LIE == MISCOUNTS {
+        if FAULT == MISCOUNTS {
             outcomes.pop();
         }
         Box::pin(std::future::ready(outcomes))
@@ -65,9 +65,9 @@ impl<const LIE: u8> Sink for Memory<LIE> {
     }
 }
 
-struct World<const LIE: u8>(Arc<Memory<LIE>>);
+struct Fixture<const FAULT: u8>(Arc<MemorySink<FAULT>>);
 
-impl<const LIE: u8> SinkUnderTest for World<LIE> {
+impl<const FAULT: u8> SinkUnderTest for Fixture<FAULT> {
     async fn fresh() -> Self {
         Self(Arc::default())
     }
@@ -87,42 +87,42 @@ impl<const LIE: u8> SinkUnderTest for World<LIE> {
     }
 }
 
-mod an_honest_sink_passes {
-    postrider_testkit::sink_conformance!(super::World<{ super::HONEST }>);
+mod a_correct_sink_passes {
+    postrider_testkit::sink_conformance!(super::Fixture<{ super::NONE }>);
 }
 
 #[tokio::test]
 #[should_panic = "messages seen and published"]
-async fn a_sink_that_forgets_is_found() {
-    cases::acknowledged_means_readable::<World<FORGETS>>().await;
+async fn a_sink_that_loses_a_message_is_detected() {
+    cases::acknowledged_means_readable::<Fixture<LOSES>>().await;
 }
 
 #[tokio::test]
 #[should_panic = "is not seen as published"]
-async fn a_sink_that_changes_the_order_is_found() {
-    cases::the_order_of_a_key_is_kept::<World<REVERSES>>().await;
+async fn a_sink_that_changes_the_order_is_detected() {
+    cases::the_order_of_a_key_is_kept::<Fixture<REVERSES>>().await;
 }
 
 #[tokio::test]
 #[should_panic]
-async fn a_sink_that_loses_an_outcome_is_found() {
-    cases::each_message_has_one_outcome_in_the_batchs_order::<World<MISCOUNTS>>().await;
+async fn a_sink_that_loses_an_outcome_is_detected() {
+    cases::each_message_has_one_outcome_in_the_batchs_order::<Fixture<MISCOUNTS>>().await;
 }
 
 #[tokio::test]
 #[should_panic = "is not seen as published"]
-async fn a_sink_that_cuts_bodies_is_found() {
-    cases::a_large_body_arrives_whole::<World<CUTS>>().await;
+async fn a_sink_that_truncates_bodies_is_detected() {
+    cases::a_large_body_arrives_whole::<Fixture<TRUNCATES>>().await;
 }
 
 #[tokio::test]
 #[should_panic = "Rejected"]
-async fn a_sink_that_goes_on_after_a_failure_is_found() {
-    cases::after_a_refused_message_no_later_one_of_its_key_is_seen::<World<GOES_ON>>().await;
+async fn a_sink_that_continues_after_a_failure_is_detected() {
+    cases::after_a_refused_message_no_later_one_of_its_key_is_seen::<Fixture<CONTINUES>>().await;
 }
 
 #[tokio::test]
 #[should_panic = "messages seen and published"]
-async fn a_sink_that_writes_twice_is_found() {
-    cases::batches_at_the_same_time_do_not_mix::<World<WRITES_TWICE>>().await;
+async fn a_sink_that_writes_twice_is_detected() {
+    cases::batches_at_the_same_time_do_not_mix::<Fixture<WRITES_TWICE>>().await;
 }

@@ -1,4 +1,4 @@
-//! A relay on a table with a state per row, behind a network that breaks. Not an adoption, but the stage is here.
+//! A relay on a table with a state per row, behind a network that breaks. Not an adoption, but it uses the same stage.
 
 use std::time::Duration;
 
@@ -6,9 +6,7 @@ use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider_testkit::proxy::{Fault, Proxy, Side};
 
-use crate::adopt::mysql::{OfMariaDb, OfMySql, Server};
-use crate::adopt::network::OnServer;
-use crate::adopt::postgres::Postgres;
+use crate::adopt::server::{Driver, MariaDb, MySql, Postgres, Server};
 use crate::adopt::stage::*;
 use crate::taker::{LONG, Taker};
 
@@ -19,22 +17,23 @@ async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) ->
         }
         Ok(())
     };
-    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("it never came that {what}"))
+    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"))
 }
 
-/// Breaks the network once per fault while rows are delivered; `Fault::None` cuts what is open.
-async fn survives<S: OnServer>(layout: RowLayout, faults: &[Fault]) -> Result<()> {
-    let Some(stage) = S::new(layout).await? else { return Ok(()) };
+/// Breaks the network once per fault while rows are delivered; `Fault::None` cuts open connections.
+async fn survives<D: Driver>(stage: Option<Server<D>>, faults: &[Fault]) -> Result<()> {
+    let Some(stage) = stage else { return Ok(()) };
+    let layout = stage.layout();
     let proxy = Proxy::to(stage.port()).await.unwrap();
     let sink = Taker::new(|_, _| None);
     let relay = relay(stage.rows_at(proxy.port()).await?, &sink).await?;
     let mut numbers = 0;
     for fault in faults {
         write_each(&stage, &stage.to_rows(), events(layout, numbers..numbers + 5)).await?;
-        // Everything so far has come, so there are connections to break.
+        // Everything so far was delivered, so there are open connections to break.
         sink.wait_for((numbers + 5) * KEYS).await;
         let broken = proxy.seen().broken;
-        // What was delivered and is not settled yet meets the fault, and so does the next claim.
+        // The fault hits the settle of delivered rows and the next claim.
         write_each(&stage, &stage.to_rows(), events(layout, numbers + 5..numbers + 10)).await?;
         proxy.set(*fault);
         if *fault == Fault::None {
@@ -67,31 +66,31 @@ fn torn() -> [Fault; 5] {
 }
 
 /// One layout per database, each case a test.
-macro_rules! behind {
-    ($($module:ident: $stage:ty, $layout:ident;)+) => { $(
+macro_rules! behind_proxy {
+    ($($module:ident: $stage:ident, $layout:ident;)+) => { $(
         mod $module {
             use super::*;
 
             #[tokio::test]
             async fn nothing_is_lost_when_connections_are_cut() -> Result<()> {
-                survives::<$stage>(RowLayout::$layout, &CUT).await
+                survives($stage::new(RowLayout::$layout).await?, &CUT).await
             }
 
             #[tokio::test]
-            async fn nothing_is_lost_when_the_answer_to_a_commit_is_lost() -> Result<()> {
-                survives::<$stage>(RowLayout::$layout, &LOST).await
+            async fn nothing_is_lost_when_the_response_to_a_commit_is_lost() -> Result<()> {
+                survives($stage::new(RowLayout::$layout).await?, &LOST).await
             }
 
             #[tokio::test]
             async fn nothing_is_lost_when_a_request_is_cut_in_the_middle() -> Result<()> {
-                survives::<$stage>(RowLayout::$layout, &torn()).await
+                survives($stage::new(RowLayout::$layout).await?, &torn()).await
             }
         }
     )+ };
 }
 
-behind! {
+behind_proxy! {
     outbox_events_on_postgres: Postgres, OutboxEvents;
-    event_outbox_on_mysql: Server<OfMySql>, EventOutbox;
-    outbox_events_on_mariadb: Server<OfMariaDb>, OutboxEvents;
+    event_outbox_on_mysql: MySql, EventOutbox;
+    outbox_events_on_mariadb: MariaDb, OutboxEvents;
 }

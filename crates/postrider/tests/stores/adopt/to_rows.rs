@@ -24,7 +24,7 @@ pub(crate) async fn undelivered_events_move_in_order_and_a_relay_delivers_each_o
     Ok(())
 }
 
-pub(crate) async fn what_was_parked_moves_with_its_tries(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn parked_events_move_with_their_attempts(stage: &impl Stage) -> Result<()> {
     fail_one_key(stage, stage.log().await?, &stage.to_log(), "{parked}").await?;
     let (counts, adopted) = adopt(&*stage.log().await?, stage.to_rows(), all()).await?;
     assert_eq!((counts.retrying, counts.undelivered(), adopted.copied), (1, 3, 3), "{counts}");

@@ -1,16 +1,16 @@
-//! The whole way: application transaction, outbox, relay, sink.
+//! The whole path: application transaction, outbox, relay, sink.
 
 use postrider::Event;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::Start;
 use postrider::write::Outbox;
 
-use super::shop::{Kept, Shop, number, order};
+use super::shop::{RecordingSink, Shop, number, order};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn committed_events_arrive_in_order_and_rolled_back_ones_never_do() {
     let shop = Shop::open();
-    let sink = Kept::new();
+    let sink = RecordingSink::new();
     let subscription = Subscription::new("audit", sink.clone()).start(Start::Beginning);
     let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
     let outbox = Outbox::new();
@@ -36,13 +36,13 @@ async fn committed_events_arrive_in_order_and_rolled_back_ones_never_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_relay_goes_on_where_the_last_one_left_off() {
+async fn a_relay_resumes_where_the_previous_one_stopped() {
     let shop = Shop::open();
     let outbox = Outbox::new();
     let connection = shop.connect();
     for round in 0..3 {
         outbox.write_all(&connection, (0..100).map(|n| order(round * 100 + n))).unwrap();
-        let sink = Kept::new();
+        let sink = RecordingSink::new();
         let subscription = Subscription::new("audit", sink.clone()).start(Start::Beginning);
         let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
         sink.wait_for(100).await;
@@ -54,7 +54,7 @@ async fn a_relay_goes_on_where_the_last_one_left_off() {
 #[tokio::test(flavor = "multi_thread")]
 async fn subscriptions_of_one_outbox_do_not_disturb_each_other() {
     let shop = Shop::open();
-    let (fast, late) = (Kept::new(), Kept::new());
+    let (fast, late) = (RecordingSink::new(), RecordingSink::new());
     let outbox = Outbox::new();
     let connection = shop.connect();
     outbox.write_all(&connection, (0..50).map(order)).unwrap();

@@ -25,7 +25,7 @@ pub(crate) async fn undelivered_rows_move_in_order_and_a_relay_delivers_each_onc
     Ok(())
 }
 
-pub(crate) async fn tries_of_a_row_are_kept(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn attempts_of_a_row_are_kept(stage: &impl Stage) -> Result<()> {
     stage.write(&stage.to_rows(), events(stage.layout(), 0..1)).await?;
     let words = words(stage.layout());
     let failed = if stage.layout() == RowLayout::Outbox { words.pending } else { words.failed };
@@ -45,7 +45,7 @@ pub(crate) async fn tries_of_a_row_are_kept(stage: &impl Stage) -> Result<()> {
     Ok(())
 }
 
-pub(crate) async fn what_is_older_than_the_start_stays(stage: &impl Stage) -> Result<()> {
+pub(crate) async fn rows_older_than_the_start_stay(stage: &impl Stage) -> Result<()> {
     stage.write(&stage.to_rows(), events(stage.layout(), 0..1)).await?;
     stage.run("UPDATE {t} SET created_at = '2001-02-03 04:05:06'").await?;
     stage.write(&stage.to_rows(), events(stage.layout(), 1..2)).await?;
@@ -75,7 +75,7 @@ pub(crate) async fn a_row_that_is_committed_late_moves_too(stage: &impl Stage) -
     Ok(())
 }
 
-pub(crate) async fn a_row_that_waits_for_its_next_try_moves_before_those_behind_it(
+pub(crate) async fn a_row_that_waits_for_a_retry_moves_before_those_behind_it(
     stage: &impl Stage,
 ) -> Result<()> {
     fail_one_key(stage, stage.rows().await?, &stage.to_rows(), "{notes}").await?;
@@ -90,7 +90,7 @@ pub(crate) async fn a_row_that_waits_for_its_next_try_moves_before_those_behind_
     Ok(())
 }
 
-/// What was handed over looks delivered, and was not delivered from here.
+/// Rows that were handed over are marked as delivered, but were not delivered from here.
 pub(crate) async fn adopted_rows_are_not_deleted_by_retention(stage: &impl Stage) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..2)).await?;
     let source = stage.rows().await?;
