@@ -61,7 +61,7 @@ impl Log {
         }
     }
 
-    /// Removes a committed event; its position stays empty for ever.
+    /// Removes a committed event; its position stays empty permanently.
     pub fn delete(&mut self, position: Position) {
         self.visible.remove(&position);
     }
@@ -76,7 +76,7 @@ impl Log {
         self.damaged.contains(&position)
     }
 
-    /// Makes the next event take the position after this one. What is passed over stays empty for ever.
+    /// Makes the next event take the position after this one. What is passed over stays empty permanently.
     pub fn skip_to(&mut self, position: Position) {
         self.sequence = self.sequence.max(position);
     }

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Starts and signals the server as told, and answers each order when it is done. The orders end when the
-/// test process does; then the server is stopped, and its folder removed. So it is if the keeper is told to end.
+/// Starts and signals the server on command, and answers each command when it is done. The commands end when the
+/// test process does; then the server is stopped, and its folder removed. The same happens when the keeper is ended.
 const SCRIPT: &str = r#"
 trap '' INT
 trap : TERM HUP

@@ -1,4 +1,4 @@
-//! Chance from a seed: the same numbers on every machine, for ever.
+//! Chance from a seed: the same numbers on every machine and at any time.
 
 use std::time::Duration;
 

@@ -58,7 +58,7 @@ impl Outage {
 /// What is wrong with an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
-    /// Refused for ever, at once.
+    /// Rejected permanently, at once.
     Rejected,
     /// Fails whenever it is tried.
     Failing,

@@ -94,7 +94,7 @@ pub(crate) trait Session: Send + 'static {
     fn fail(&mut self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// What a reader may ask, each a statement with a snapshot of its own unless told otherwise.
+/// What a reader may ask, each a statement with its own snapshot unless stated otherwise.
 pub(crate) trait Probe: Send + 'static {
     /// Who has the outbox open for writing.
     fn writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send;

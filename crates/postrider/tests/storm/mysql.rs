@@ -171,7 +171,7 @@ impl Session for MySqlSession {
         if self.prepared.is_multiple_of(2) {
             self.conn = connect_to_write(&self.url).await?;
             // MariaDB takes an XA COMMIT or ROLLBACK while the old connection is being ended, forgets the transaction, and
-            // leaves it prepared until the next start, with its locks (ADR 26). Nothing tells when it is safe.
+            // leaves it prepared until the next start, with its locks (ADR 26). No list shows when it is safe.
             tokio::time::sleep(SERVER_ENDS_CONNECTION).await;
         }
         Ok(())
@@ -240,7 +240,7 @@ pub(crate) struct MySqlProbe {
 }
 
 impl MySqlProbe {
-    /// Something about every lock that is held by somebody who writes. Twice: a lock may move to where a first look has
+    /// Something about every lock that is held by a writer. Twice: a lock may move to where a first query has
     /// already been.
     async fn twice(&mut self, what: &str, only: &str) -> Result<BTreeSet<String>> {
         let sql = format!(
@@ -259,7 +259,7 @@ impl MySqlProbe {
 
 impl Probe for MySqlProbe {
     /// By connection, which a transaction that is prepared keeps as long as it has a lock. While one may be without a
-    /// lock, nobody counts as gone.
+    /// lock, no writer counts as finished.
     async fn writers(&mut self) -> Result<BTreeSet<String>> {
         let mut names = self.twice("CAST(owner_thread_id AS CHAR)", "TRUE").await?;
         self.seen.extend(names.iter().cloned());

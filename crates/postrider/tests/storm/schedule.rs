@@ -1,8 +1,8 @@
 //! One interleaving, step by step, for designs whose error needs a moment that a storm may not hit.
 //!
 //! The quick writer shows up first and the slow one takes the first position, for key k0; the quick one commits
-//! the second, for k1. The reader looks twice: it knows of the hole, and who may fill it. In the last pause of
-//! its third look the slow writer commits, and the quick one writes and commits k0 after it.
+//! the second, for k1. The reader polls twice: it knows the hole, and which writers may fill it. In the last pause of
+//! its third poll the slow writer commits, and the quick one writes and commits k0 after it.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Apache Kafka, one node, on loopback: one server shared by a test process, or private ones under control.
 //!
 //! The jars are where `cargo run -p xtask -- servers` puts them. A server that cannot be had is named on a line
-//! `SKIPPED: kafka: reason`. It creates topics that clients ask for, as Kafka does unless told otherwise.
+//! `SKIPPED: kafka: reason`. It creates topics that clients ask for, as Kafka does by default.
 
 mod client;
 mod installed;

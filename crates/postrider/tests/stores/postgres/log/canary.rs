@@ -22,18 +22,18 @@ case! {
     async fn no_error_contains_a_password(case) {
         let server = postrider_testkit::servers::postgres::url().unwrap_or_default();
         let address = server.rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).map_or("", |(at, _)| at);
-        let nobody = "127.0.0.1:1";
+        let closed = "127.0.0.1:1";
         for url in [
             // Nobody there, in every way to write it.
-            format!("postgres://u:canary@{nobody}/db"),
-            format!("postgres://u:a%20canary@{nobody}/db"),
-            format!("postgres://u:a:canary@{nobody}/db"),
-            format!("postgres://u:a/canary@{nobody}/db"),
-            format!("postgres://u:a?canary@{nobody}/db"),
-            format!("postgres://u:a#canary@{nobody}/db"),
-            format!("postgres://u:a@canary@{nobody}/db?hostaddr=127.0.0.1"),
-            format!("postgres://{nobody}/db?user=u&password=canary"),
-            format!("postgres://{nobody}/db?user=u&password=a&canary=b"),
+            format!("postgres://u:canary@{closed}/db"),
+            format!("postgres://u:a%20canary@{closed}/db"),
+            format!("postgres://u:a:canary@{closed}/db"),
+            format!("postgres://u:a/canary@{closed}/db"),
+            format!("postgres://u:a?canary@{closed}/db"),
+            format!("postgres://u:a#canary@{closed}/db"),
+            format!("postgres://u:a@canary@{closed}/db?hostaddr=127.0.0.1"),
+            format!("postgres://{closed}/db?user=u&password=canary"),
+            format!("postgres://{closed}/db?user=u&password=a&canary=b"),
             "host=127.0.0.1 port=1 user=u password=canary".to_owned(),
             "host=127.0.0.1 port=1 user=u password='a canary'".to_owned(),
             "host=127.0.0.1 port=1 user=u password=a canary=b".to_owned(),
@@ -50,7 +50,7 @@ case! {
             let text = reported(PostgresConfig::new(&url)).await;
             assert!(!text.contains(CANARY), "{url} is printed:\n{text}");
         }
-        let kept_elsewhere = PostgresConfig::new(&format!("postgres://u@{nobody}/db"))?.password(CANARY);
+        let kept_elsewhere = PostgresConfig::new(&format!("postgres://u@{closed}/db"))?.password(CANARY);
         let text = reported(Ok(kept_elsewhere)).await;
         assert!(text.contains("Connection refused") && !text.contains(CANARY), "{text}");
         drop::<Case>(case);

@@ -1,7 +1,7 @@
 //! A server that is replaced under a connection that lives on, as a pooler makes it possible.
 //!
-//! The database has a function of its own in the place of `pg_postmaster_start_time()`; changing what it says is
-//! another server as far as anybody can tell.
+//! The database has its own function in place of `pg_postmaster_start_time()`; changing its result is
+//! another server as far as a client can see.
 
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ fn settlement(epoch: Epoch, up_to: i64) -> Settlement {
 }
 
 /// A settle, a renewal and a release with a lease of the server that was: none changes anything, and each says
-/// that all has to be loaded anew.
+/// that everything has to be loaded again.
 async fn a_lease_is_refused_on_another_server(stage: &Stage, url: &str, pooled: bool) -> Result<()> {
     let config = PostgresConfig::new(&address(url, &stage.name))?;
     PostgresStore::migrate(&config).await?;
