@@ -46,6 +46,11 @@ const SOAKS: &[Soak] = &[
         environment: &[("STORM_SECONDS", "600")],
     },
     Soak {
+        name: "inbox",
+        cargo: "test -q --workspace --all-features --test stores -- an_effect_happens_once --nocapture --test-threads 1",
+        environment: &[("INBOX_IDS", "10000")],
+    },
+    Soak {
         name: "drain-sqlite",
         cargo: "run --release -q -p postrider-cli --features bench -- bench drain --events 1000000",
         environment: &[],

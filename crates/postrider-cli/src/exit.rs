@@ -82,6 +82,7 @@ impl From<Code> for Exit {
             Code::NameInvalid
             | Code::SubscriptionUnknown
             | Code::PolicyInvalid
+            | Code::HandlerInvalid
             | Code::SubscriptionTwice
             | Code::TemplateField
             | Code::TemplateSyntax

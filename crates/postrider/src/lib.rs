@@ -52,7 +52,8 @@
 //!
 //! # Features
 //!
-//! None is on by default. An application that only writes needs one writer; a program with a relay needs a store.
+//! None is on by default. An application that only writes, or only consumes with the [`mod@inbox`], needs one writer; a program
+//! with a relay needs a store.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -76,8 +77,8 @@
 //! 4. **encode**: event to bytes ([`encode`])
 //! 5. **publish**: a batch to the sink, one outcome per message ([`sink`])
 //! 6. **settle**: outcomes are recorded, fenced by the lease ([`ledger`])
-//! 7. **receive** and
-//! 8. **apply**: the consumer's inbox (not built yet)
+//! 7. **receive**: the consumer inserts the event's id in its own transaction; a duplicate is recognised ([`mod@inbox`])
+//! 8. **apply**: its effect runs in that transaction, once per consumer group
 //!
 //! The [`relay`] runs steps 2 to 6. What is promised, and where each promise ends, is in `GUARANTEES.md` of the
 //! repository; quick starts and reference are in its book, `docs/src`.
@@ -116,6 +117,7 @@ pub mod ledger;
 pub mod relay;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod adopt;
+pub mod inbox;
 
 mod clock;
 mod error;
@@ -134,6 +136,7 @@ pub use event::{
     Action, Aggregate, Event, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource, TypedEvent,
 };
 pub use ident::Ident;
+pub use inbox::Inbox;
 pub use limits::Limits;
 pub use position::Position;
 #[cfg(feature = "relay")]

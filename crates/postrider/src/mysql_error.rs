@@ -34,6 +34,15 @@ pub(crate) fn is_about_a_row(number: u16, sqlstate: &str) -> bool {
 /// The one failure of an INSERT after which the server has rolled back everything.
 const DEADLOCK: u16 = 1213;
 
+/// A row with the same key exists.
+pub(crate) const DUPLICATE: u16 = 1062;
+
+/// Whether a row with the same primary key exists. Another unique key, which the migrations do not create, would mean
+/// another row. The server names the key last: `... for key 'inbox.PRIMARY'`.
+pub(crate) fn is_duplicate(number: u16, message: &str) -> bool {
+    number == DUPLICATE && message.trim_end().ends_with("PRIMARY'")
+}
+
 /// The error of a failed INSERT, with the server's number if it answered.
 pub(crate) fn insert_failed(
     number: Option<u16>,

@@ -13,6 +13,7 @@ mod config;
 mod demo;
 mod doctor;
 mod events;
+mod inbox;
 mod migrate;
 mod operate;
 mod relay;
@@ -35,6 +36,7 @@ pub enum Command {
     Write(Box<write::Write>),
     Status(status::Status),
     Events(events::Events),
+    Inbox(inbox::Inbox),
     Pause(operate::Pause),
     Resume(operate::Resume),
     AcceptHistory(operate::AcceptHistory),
@@ -60,6 +62,7 @@ impl Command {
             Self::Write(command) => command.run(context),
             Self::Status(command) => command.run(context),
             Self::Events(command) => command.run(context),
+            Self::Inbox(command) => command.run(context),
             Self::Pause(command) => command.run(context),
             Self::Resume(command) => command.run(context),
             Self::AcceptHistory(command) => command.run(context),

@@ -67,8 +67,11 @@ async fn outbox(
     options: &Options,
     subject: &mut Subject<'_>,
 ) {
-    let deletes = of.retention.deletes(of.database.admin().row_table());
-    subject.ok(Check::RetentionDeletes, deletes.unwrap_or_else(|| "nothing is deleted".to_owned()));
+    let rows = of.database.admin().row_table();
+    let deletes =
+        of.retention.deletes(rows).unwrap_or_else(|| "nothing is deleted from the outbox".to_owned());
+    let inbox = of.retention.deletes_from_inbox(rows);
+    subject.ok(Check::RetentionDeletes, format!("{deletes}; {inbox}"));
     if !of.database.check(options, subject).await {
         return;
     }

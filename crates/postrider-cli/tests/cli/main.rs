@@ -10,6 +10,7 @@ mod demo;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod events;
 mod health;
+mod inbox;
 mod init;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql;

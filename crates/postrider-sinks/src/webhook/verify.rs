@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use postrider::inbox::Incoming;
 use postrider::{Clock, Result, SystemClock, Timestamp};
 
 use super::Key;
@@ -29,8 +30,8 @@ const SIGNATURES_MAX: usize = 16;
 /// # let headers = std::collections::HashMap::<&str, &str>::new();
 /// // The body must be the bytes that arrived, not JSON that was read and written again.
 /// let body = br#"{"total": 12}"#;
-/// match verifier.verify(|name| headers.get(name).copied(), body) {
-///     Ok(id) => println!("event {id} is genuine; have I seen this id before?"),
+/// match verifier.receive(|name| headers.get(name).copied(), body) {
+///     Ok(incoming) => println!("pass {} to inbox.once(...), commit, answer 204", incoming.event_id),
 ///     Err(why) => println!("answer 401: {why}"),
 /// }
 /// # Ok(())
@@ -105,6 +106,25 @@ impl Verifier {
     }
 }
 
+impl Verifier {
+    /// Checks a request as [`Verifier::verify`] does, and returns what an inbox needs: the event's id, which the signature
+    /// covers, and the trace, which it does not.
+    ///
+    /// Answer 2xx after the transaction with the inbox row is committed, never before; also to a duplicate. Answer 401 to
+    /// an error of this method, and 5xx to every other one: the relay then delivers the event again.
+    ///
+    /// # Errors
+    /// As [`Verifier::verify`], and [`Unverified::IdInvalid`] if the id is not a UUID.
+    pub fn receive<'h>(
+        &self,
+        header: impl Fn(&str) -> Option<&'h str>,
+        body: &[u8],
+    ) -> Result<Incoming, Unverified> {
+        let id = self.verify(&header, body)?.parse().map_err(|_| Unverified::IdInvalid)?;
+        Ok(Incoming::with_id(id, header))
+    }
+}
+
 /// Why a request was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -119,6 +139,8 @@ pub enum Unverified {
     TooNew,
     /// No signature matches a known key.
     NotSigned,
+    /// The request is genuine, but its id is not a UUID.
+    IdInvalid,
 }
 
 impl fmt::Display for Unverified {
@@ -129,6 +151,7 @@ impl fmt::Display for Unverified {
             Self::TooOld => f.write_str("the request is too old"),
             Self::TooNew => f.write_str("the timestamp of the request is in the future"),
             Self::NotSigned => f.write_str("no signature matches a known key"),
+            Self::IdInvalid => f.write_str("the id is not a UUID"),
         }
     }
 }

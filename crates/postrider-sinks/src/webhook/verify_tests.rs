@@ -68,3 +68,27 @@ fn a_missing_or_invalid_header_is_named() {
         assert_eq!(found, Err(Unverified::TimestampInvalid), "{bad}");
     }
 }
+
+#[test]
+fn a_receiver_gets_the_signed_id_and_the_trace() {
+    let (key, id) = (Key::parse(NEW).unwrap(), "01980b7c-5a00-7000-8000-000000000001");
+    let seconds = SystemClock::new().now().wall.as_micros() / 1_000_000;
+    let now = seconds.to_string();
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let receive = |id: &str, signature: &str| {
+        let headers = [
+            (WEBHOOK_ID, id),
+            (WEBHOOK_TIMESTAMP, now.as_str()),
+            (WEBHOOK_SIGNATURE, signature),
+            ("traceparent", trace),
+            // Not covered by the signature, and not asked for.
+            ("postrider-id", "01980b7c-5a00-7000-8000-00000000ffff"),
+        ];
+        let header = |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        Verifier::new([NEW]).unwrap().receive(header, BODY)
+    };
+    let incoming = receive(id, &key.sign(id, seconds, BODY)).unwrap();
+    assert_eq!((incoming.event_id.to_string().as_str(), incoming.trace.unwrap().traceparent()), (id, trace));
+    assert_eq!(receive("msg_1", &key.sign("msg_1", seconds, BODY)), Err(Unverified::IdInvalid));
+    assert_eq!(receive(id, &key.sign("another", seconds, BODY)), Err(Unverified::NotSigned));
+}

@@ -78,13 +78,16 @@ codes! {
     /// The event does not fit the columns of the outbox layout.
     LayoutUnfit = 120, Operator, "nothing was written; the transaction is unchanged and still usable", "change the field the message names, or use the layout `postrider`, which can hold every event";
 
+    /// No transaction is open on the connection: the inbox row would be committed before its effect.
+    TransactionMissing = 121, Operator, "nothing was written", "begin a transaction, and pass it instead of the connection";
+
     /// The database has no Postrider tables, or their schema version is older than this program needs.
     SchemaMissing = 201, Operator, "nothing was read or changed", "run the migrations: `postrider migrate up`, or the store's `migrate`";
     /// The database was migrated by a newer version of Postrider.
     SchemaNewer = 202, Operator, "nothing was read or changed", "upgrade this program";
     /// A row in Postrider's tables is not valid.
     RowDamaged = 203, Operator, "the row was left as it is", "inspect the row; it was not written by Postrider, or it was changed afterwards";
-    /// The name of a table, subscription or relay is not valid.
+    /// The name of a table, subscription, relay or consumer group is not valid.
     NameInvalid = 204, Operator, "nothing was read or changed", "use letters, digits, '_', '-' and '.', starting with a letter";
     /// Postrider's tables differ from what its migrations created, so order or completeness could not be guaranteed.
     SchemaAltered = 205, Operator, "nothing was read or changed", "undo the change that the message names";
@@ -149,6 +152,12 @@ codes! {
     /// The table rejects the update of a row, because of a CHECK constraint, a trigger, or a column that cannot hold
     /// the value.
     RowRefused = 360, Reload, "the row is unchanged; it is parked and not sent again; the other rows were updated", "run `postrider status` to see the row and the reason; then set the row to its delivered state, or delete it";
+
+    /// The table `processed_events` cannot serve this consumer group: its key has no consumer group and another group uses the table, or no unique key recognises a duplicate.
+    InboxUnfit = 370, Operator, "nothing was written; the effect did not run", "change the key of processed_events to (consumer_group, event_id), or use the inbox of `postrider migrate up`";
+
+    /// A received message has no event id, or its id is not a UUID.
+    EventIdMissing = 371, Operator, "nothing was written; the message was not processed", "check that the message is from a relay; otherwise choose a UUID for it and pass that to the inbox";
 
     /// A relay setting is out of range or contradicts another setting.
     PolicyInvalid = 401, Operator, "nothing was started", "change the setting that the message names";

@@ -60,6 +60,13 @@ impl Error {
         self
     }
 
+    /// Replaces the message by one that names another object; code, effect, hint and causes stay.
+    #[must_use]
+    pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
     /// Prefixes the sentence with the place where it happened.
     #[must_use]
     pub fn within(mut self, place: &str) -> Self {

@@ -11,6 +11,8 @@ use uuid::Uuid;
 use super::driver::{Driver, DriverHandle, forward_wakes};
 use super::handle::{RelayHandle, ServedSubscription};
 use super::health_log::{HealthLog, Operation};
+use super::inbox_cleanup::InboxCleaner;
+use super::pace::Pace;
 use super::retention::Cleaner;
 use super::{Order, Relay, Retention, Subscription};
 use crate::store::{Backlog, IntoStore, Store};
@@ -156,7 +158,10 @@ impl RelayBuilder {
             if let Some(wakes) = store.wakes() {
                 tasks.spawn(forward_wakes(wakes, handles.clone(), stopped.clone()));
             }
-            if let Some(cleaner) = Cleaner::new(store, clock.clone(), handles, &retention) {
+            let pace = Pace(handles);
+            let inbox = InboxCleaner::new(store.clone(), clock.clone(), pace.clone(), &retention);
+            tasks.spawn(inbox.run(stopped.clone()));
+            if let Some(cleaner) = Cleaner::new(store, clock.clone(), pace, &retention) {
                 tasks.spawn(cleaner.run(stopped.clone()));
             }
         }

@@ -8,6 +8,7 @@ pub mod brain;
 mod builder;
 mod fanout;
 mod effects;
+mod pace;
 mod policy;
 mod publish;
 mod report;
@@ -18,6 +19,7 @@ mod span;
 mod subscription;
 mod handle;
 mod health_log;
+mod inbox_cleanup;
 
 pub use crate::store::RetentionScope;
 pub use brain::SubscriptionState;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::driver::DriverHandle;
+use super::pace::Pace;
 use crate::layout::{Ability, ColumnMap, Field, RowTable};
-use crate::store::{Purge, Purged, RetentionHold, RetentionScope, Store};
+use crate::store::{InboxPurge, Purge, Purged, RetentionHold, RetentionScope, Store};
 use crate::{Clock, Code, Error, Position, Result};
 
 /// How long delivered events stay in an outbox, and how fast they are deleted.
@@ -39,6 +39,13 @@ pub struct Retention {
     pub at_expiry: bool,
     /// Which rows of a table with a state per row may be deleted. Ignored for the layout `postrider`.
     pub scope: RetentionScope,
+    /// Rows of the inbox beside the outbox stay at least this long, even if they have expired; `None`: as long as `keep`,
+    /// so that the inbox remembers every event that this outbox can still deliver again. Not for `processed_events`, where
+    /// `expires_at` alone decides.
+    pub inbox_keep: Option<Duration>,
+    /// Which expired inbox rows are deleted: [`Own`](RetentionScope::Own), those of Postrider's own inbox;
+    /// [`All`](RetentionScope::All), also those of `processed_events`, which belongs to the owner of layout `outbox`.
+    pub inbox_scope: RetentionScope,
     /// Maximum number of events per batch, which is one short transaction.
     pub batch_events_max: usize,
     /// Delay before the first batch, and after all deletable events were deleted.
@@ -46,7 +53,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Events are never deleted.
+    /// Events are never deleted. Expired rows of the inbox are.
     pub const FOREVER: Self = Self { keep: None, ..Self::DEFAULT };
 
     /// Published rows of the layout `outbox` are deleted when their `expires_at` has passed.
@@ -56,6 +63,8 @@ impl Retention {
         keep: Some(Duration::from_secs(7 * 24 * 60 * 60)),
         at_expiry: false,
         scope: RetentionScope::Own,
+        inbox_keep: None,
+        inbox_scope: RetentionScope::All,
         batch_events_max: 2_000,
         interval: Duration::from_secs(60),
     };
@@ -86,16 +95,57 @@ impl Retention {
         self
     }
 
-    /// The default: seven days in the layout `postrider`, forever in a table with a state per row.
-    pub fn default_for(table: Option<&RowTable>) -> Self {
-        if table.is_some() { Self::FOREVER } else { Self::DEFAULT }
+    /// Sets [`inbox_keep`](Self#structfield.inbox_keep).
+    #[must_use]
+    pub const fn inbox_keep_for(mut self, keep: Duration) -> Self {
+        self.inbox_keep = Some(keep);
+        self
     }
 
-    /// Rejects `at_expiry` if rows have no `expires_at`.
+    /// Sets [`inbox_scope`](Self#structfield.inbox_scope).
+    #[must_use]
+    pub const fn inbox_scope(mut self, scope: RetentionScope) -> Self {
+        self.inbox_scope = scope;
+        self
+    }
+
+    /// The default: seven days in the layout `postrider`. From a table with a state per row, and from `processed_events`
+    /// beside it, nothing is deleted unless a retention is set, even if that is [`FOREVER`](Self::FOREVER).
+    pub fn default_for(table: Option<&RowTable>) -> Self {
+        match table {
+            Some(_) => Self { inbox_scope: RetentionScope::Own, ..Self::FOREVER },
+            None => Self::DEFAULT,
+        }
+    }
+
+    /// One batch of deleting expired rows of the inbox.
+    pub fn inbox_purge(&self) -> InboxPurge {
+        let rows_max = self.batch_events_max.max(1);
+        InboxPurge { older_than: self.inbox_older_than(), rows_max, scope: self.inbox_scope }
+    }
+
+    /// How long rows of Postrider's own inbox stay at least.
+    fn inbox_older_than(&self) -> Duration {
+        self.inbox_keep.or(self.keep).unwrap_or_default()
+    }
+
+    /// Rejects `at_expiry` if rows have no `expires_at`, and an inbox that forgets events which this outbox keeps: if
+    /// one of them was delivered again, it would have its effect again.
     ///
     /// # Errors
-    /// [`Code::RetentionUnfit`].
+    /// [`Code::RetentionUnfit`], [`Code::PolicyInvalid`].
     pub fn check(&self, table: Option<&RowTable>) -> Result<()> {
+        if let (Some(inbox), Some(keep)) = (self.inbox_keep, self.keep)
+            && inbox < keep
+        {
+            let what = format!(
+                "the inbox is kept for {}, but the events of this outbox for {}",
+                duration_text(inbox),
+                duration_text(keep)
+            );
+            return Err(Error::new(Code::PolicyInvalid, what)
+                .with_hint("keep the inbox at least as long as the events: they may be delivered again"));
+        }
         let layout = table.map_or("postrider", |table| table.layout().name());
         if !self.at_expiry || table.is_some_and(|table| table.layout().has(Ability::Expiry)) {
             return Ok(());
@@ -142,10 +192,25 @@ impl Retention {
                 )
             }
         };
-        if table.layout().has(Ability::Inbox) {
+        if self.deletes_processed(table) {
             what.push_str("; rows of processed_events are deleted when their expires_at has passed");
         }
         Some(what)
+    }
+
+    fn deletes_processed(&self, table: &RowTable) -> bool {
+        self.inbox_scope == RetentionScope::All && table.layout().has(Ability::Inbox)
+    }
+
+    /// Which inbox rows will be deleted and when, in a sentence.
+    pub fn deletes_from_inbox(&self, table: Option<&RowTable>) -> String {
+        let processed = table.is_some_and(|table| self.deletes_processed(table));
+        let tables = if processed { "the inbox and of processed_events" } else { "the inbox" };
+        let age = match self.inbox_older_than() {
+            Duration::ZERO => String::new(),
+            age => format!(", {} after they were processed at the earliest", duration_text(age)),
+        };
+        format!("a relay deletes rows of {tables} when their expires_at has passed{age}")
     }
 }
 
@@ -175,20 +240,11 @@ const SWEEPS_BEFORE_RESTART: u32 = 60;
 /// Number of deletions after which they are logged even if there are more to delete.
 const LOG_AFTER_DELETED: u64 = 100_000;
 
-/// Shortest pause between two batches.
-const PAUSE_MIN: Duration = Duration::from_millis(10);
-
-/// The pause after a batch, as a multiple of the batch's duration: while there are events to publish, deletion takes a
-/// tenth of the time, otherwise half.
-const PAUSE_WHILE_BUSY: u32 = 9;
-const PAUSE_WHILE_IDLE: u32 = 1;
-
 /// Deletes delivered events of one outbox. Errors are logged and do not end it.
 pub(super) struct Cleaner {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// The subscriptions of the outbox that this relay serves.
-    handles: Vec<Arc<DriverHandle>>,
+    pace: Pace,
     /// The request for a batch.
     purge: Purge,
     interval: Duration,
@@ -208,13 +264,13 @@ impl Cleaner {
     pub(super) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        handles: Vec<Arc<DriverHandle>>,
+        pace: Pace,
         retention: &Retention,
     ) -> Option<Self> {
         Some(Self {
             store,
             clock,
-            handles,
+            pace,
             purge: Purge {
                 scope: retention.scope,
                 at_expiry: retention.at_expiry,
@@ -243,7 +299,7 @@ impl Cleaner {
         let mut wait = self.interval;
         loop {
             tokio::time::sleep(wait).await;
-            wait = if self.leads() { self.batch().await } else { self.interval.max(PAUSE_MIN) };
+            wait = if self.pace.leads() { self.batch().await } else { self.pace.at_least(self.interval) };
         }
     }
 
@@ -269,8 +325,7 @@ impl Cleaner {
             self.log_deleted();
         }
         if more {
-            let times = if self.is_busy() { PAUSE_WHILE_BUSY } else { PAUSE_WHILE_IDLE };
-            return took.saturating_mul(times).max(PAUSE_MIN);
+            return self.pace.after_batch(took);
         }
         self.sweeps += 1;
         if self.sweeps >= SWEEPS_BEFORE_RESTART {
@@ -279,27 +334,15 @@ impl Cleaner {
         self.interval
     }
 
-    /// Whether this relay leads one of the subscriptions. A standby leaves deletion to the leader.
-    fn leads(&self) -> bool {
-        self.handles.iter().any(|handle| handle.status().state.leading.is_some())
-    }
-
-    /// Whether there are events to publish or to settle.
-    fn is_busy(&self) -> bool {
-        let busy = |handle: &Arc<DriverHandle>| {
-            let state = handle.status().state;
-            state.events_in_memory > 0 || state.in_flight > 0 || state.unsettled > 0
-        };
-        self.handles.iter().any(busy)
-    }
-
     /// Logs how many events were deleted since the last log line, if any.
     fn log_deleted(&mut self) {
         let deleted = std::mem::take(&mut self.deleted);
         if deleted > 0 {
-            let subscription =
-                self.handles.iter().map(|handle| handle.status().subscription).collect::<Vec<_>>().join(", ");
-            tracing::info!(deleted, subscription, "deleted delivered events older than the retention");
+            tracing::info!(
+                deleted,
+                subscription = self.pace.names(),
+                "deleted delivered events older than the retention"
+            );
         }
     }
 
@@ -356,6 +399,29 @@ mod tests {
         let all = Retention::keep_for(Duration::from_secs(5_400)).scope(RetentionScope::All);
         let all = all.deletes(Some(&table)).unwrap();
         assert!(all.contains("all delivered rows of") && all.contains("90m after"), "{all}");
+    }
+
+    #[test]
+    fn expired_rows_of_processed_events_are_deleted_only_if_a_retention_is_set() {
+        let table = RowTable::new(RowLayout::Outbox).unwrap();
+        let default = Retention::default_for(Some(&table)).deletes_from_inbox(Some(&table));
+        assert_eq!(default, "a relay deletes rows of the inbox when their expires_at has passed");
+        let forever = Retention::FOREVER.deletes_from_inbox(Some(&table));
+        assert!(forever.contains("and of processed_events"), "{forever}");
+        let ours = Retention::default_for(None).deletes_from_inbox(None);
+        assert!(ours.contains("rows of the inbox when") && ours.contains("7d after they"), "{ours}");
+    }
+
+    #[test]
+    fn an_inbox_that_forgets_events_which_the_outbox_keeps_is_refused() {
+        let day = Duration::from_secs(86_400);
+        let short = Retention::default().inbox_keep_for(6 * day);
+        let error = short.check(None).unwrap_err();
+        assert_eq!(error.code(), Code::PolicyInvalid);
+        assert!(error.message().contains("6d") && error.message().contains("7d"), "{error}");
+        assert!(Retention::default().inbox_keep_for(7 * day).check(None).is_ok());
+        // How long events that are kept forever may come back is not known.
+        assert!(Retention::FOREVER.inbox_keep_for(day).check(None).is_ok());
     }
 
     #[test]

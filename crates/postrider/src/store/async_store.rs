@@ -5,12 +5,12 @@
 //! (adr/0054-plain-async-verbs.md).
 
 use super::{
-    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Loaded, Overview, Purge, Purged,
-    RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
+    Acquired, Budget, Claimed, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Loaded,
+    Overview, Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
 };
 use crate::layout::RowTable;
 use crate::ledger::Progress;
-use crate::{BoxFuture, Outbox, Position, Result};
+use crate::{BoxFuture, Inbox, Outbox, Position, Result};
 
 /// The trait that a database implements to be a [`Store`]. Each operation has the contract of the one with its name
 /// there.
@@ -86,6 +86,11 @@ pub trait AsyncStore: Send + Sync + 'static {
     /// See [`Store::purge`].
     fn purge(&self, purge: Purge) -> impl Future<Output = Result<Purged>> + Send;
 
+    /// See [`Store::purge_inbox`].
+    fn purge_inbox(&self, _purge: InboxPurge) -> impl Future<Output = Result<InboxPurged>> + Send {
+        std::future::ready(Ok(InboxPurged::default()))
+    }
+
     /// See [`Store::report`].
     fn report(&self, _report: RelayReport) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Ok(()))
@@ -105,6 +110,11 @@ pub trait AsyncStore: Send + Sync + 'static {
     /// See [`Store::outbox`].
     fn outbox(&self) -> Outbox {
         super::outbox(self.row_table())
+    }
+
+    /// See [`Store::inbox`].
+    fn inbox(&self) -> Inbox {
+        Inbox::new()
     }
 
     /// See [`Store::wakes`].
@@ -187,6 +197,10 @@ impl<S: AsyncStore> Store for S {
         Box::pin(AsyncStore::purge(self, purge))
     }
 
+    fn purge_inbox(&self, purge: InboxPurge) -> BoxFuture<'_, Result<InboxPurged>> {
+        Box::pin(AsyncStore::purge_inbox(self, purge))
+    }
+
     fn report(&self, report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(AsyncStore::report(self, report))
     }
@@ -205,6 +219,10 @@ impl<S: AsyncStore> Store for S {
 
     fn outbox(&self) -> Outbox {
         AsyncStore::outbox(self)
+    }
+
+    fn inbox(&self) -> Inbox {
+        AsyncStore::inbox(self)
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {

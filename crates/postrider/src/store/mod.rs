@@ -80,7 +80,9 @@ pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
-pub use retention::{Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope};
+pub use retention::{
+    InboxPurge, InboxPurged, Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope,
+};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use row_state::{RowExtras, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -91,7 +93,7 @@ use std::time::Duration;
 
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
-use crate::{BoxFuture, Outbox, Position, Result, StoredEvent, Timestamp};
+use crate::{BoxFuture, Inbox, Outbox, Position, Result, StoredEvent, Timestamp};
 
 /// One outbox in one database. Its operations may be called concurrently, and by several relays in one process.
 ///
@@ -173,6 +175,12 @@ pub trait Store: Send + Sync + 'static {
     /// subscription.
     fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>>;
 
+    /// Deletes one batch of inbox rows that have expired, in short transactions. A row that another process deletes at the
+    /// same time is deleted once.
+    fn purge_inbox(&self, _purge: InboxPurge) -> BoxFuture<'_, Result<InboxPurged>> {
+        Box::pin(std::future::ready(Ok(InboxPurged::default())))
+    }
+
     /// Records a relay's report about itself, which [`overview`](Self::overview) returns. Reports are only for
     /// operators: they need no lease, and no decision depends on them.
     fn report(&self, _report: RelayReport) -> BoxFuture<'_, Result<()>> {
@@ -197,6 +205,12 @@ pub trait Store: Send + Sync + 'static {
     /// such as the [`namespace`](Outbox::namespace), on it.
     fn outbox(&self) -> Outbox {
         outbox(self.row_table())
+    }
+
+    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// [`retention`](Inbox::retention) on it.
+    fn inbox(&self) -> Inbox {
+        Inbox::new()
     }
 
     /// Wake-ups for committed events, if the database supports them. A relay calls this once, at its start. Wake-ups

@@ -36,6 +36,48 @@ pub enum RetentionScope {
     All,
 }
 
+/// One batch of deleting from the inbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InboxPurge {
+    /// Only what was processed longer ago than this, even if it has expired. It does not apply to `processed_events`.
+    pub older_than: Duration,
+    /// Rows deleted at most, from each table.
+    pub rows_max: usize,
+    /// [`RetentionScope::All`]: also from `processed_events`, if the layout has it.
+    pub scope: RetentionScope,
+}
+
+/// Answer to [`Store::purge_inbox`](super::Store::purge_inbox).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InboxPurged {
+    /// Rows deleted.
+    pub deleted: u64,
+    /// The batch was full: there may be more to delete now.
+    pub more: bool,
+}
+
+impl InboxPurge {
+    /// What the statement of a store is given: microseconds, and rows.
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn limits(&self) -> (i64, i64) {
+        (crate::inbox::micros(self.older_than), i64::try_from(self.rows_max).unwrap_or(i64::MAX))
+    }
+
+    /// The answer, after this number of rows was deleted from a table.
+    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    pub(crate) fn deleted(&self, deleted: u64) -> InboxPurged {
+        InboxPurged { deleted, more: deleted >= self.rows_max as u64 }
+    }
+}
+
+impl InboxPurged {
+    /// Both.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { deleted: self.deleted + other.deleted, more: self.more || other.more }
+    }
+}
+
 /// Answer to [`Store::purge`](super::Store::purge).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Purged {

@@ -51,7 +51,7 @@ pub(super) enum Kind {
 
 /// The value of one column.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     /// Of [`Kind::Id`].
     Id(&'a Uuid),
     /// Of [`Kind::Text`] and [`Kind::Json`].

@@ -2,16 +2,20 @@
 
 use diesel::QueryableByName;
 use diesel::mysql::Mysql;
+use diesel::query_builder::{BoxedSqlQuery, SqlQuery};
+use diesel::result::{DatabaseErrorKind, Error as SqlError};
 use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
 use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use super::columns::{Columns, Value};
 use super::diesel_error::{is_read_only, is_schema_missing};
 use super::mysql::{Driver, insert};
-use crate::mysql_error::insert_failed;
+use crate::inbox::InboxStep;
+use crate::inbox::executor::{self, Database, Executor};
+use crate::mysql_error::{DUPLICATE, insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert: &'c mut AsyncMysqlConnection);
+impl_async_transaction!('c, insert, inbox_step: &'c mut AsyncMysqlConnection);
 
 #[derive(QueryableByName)]
 struct First {
@@ -27,23 +31,48 @@ impl Driver for AsyncMysqlConnection {
 
     /// diesel does not return the server's last insert id, so one more query reads it.
     async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
-        let mut query = diesel::sql_query(statement).into_boxed::<Mysql>();
-        for value in rows.iter().flat_map(Columns::values) {
-            query = match value {
-                Value::Id(id) => query.bind::<Binary, _>(id.as_bytes().as_slice()),
-                Value::Text(text) => query.bind::<Nullable<Text>, _>(text),
-                Value::Bytes(bytes) => query.bind::<Binary, _>(bytes),
-                Value::Number(number) => query.bind::<Nullable<BigInt>, _>(number),
-            };
-        }
+        let query = query(statement, rows.iter().flat_map(Columns::values));
         query.execute(self).await.map_err(error)?;
         let first = diesel::sql_query("SELECT LAST_INSERT_ID() AS position");
         first.get_result::<First>(self).await.map(|first| first.position).map_err(error)
     }
 }
 
+async fn inbox_step(connection: &mut AsyncMysqlConnection, step: &InboxStep) -> Result<u64> {
+    executor::run(connection, step).await
+}
+
+impl Executor for AsyncMysqlConnection {
+    fn database(&self) -> Result<Database> {
+        Ok(Database::MySql)
+    }
+
+    async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {
+        match query(statement, values.iter().copied()).execute(self).await {
+            Ok(rows) => Ok(rows as u64),
+            Err(SqlError::DatabaseError(DatabaseErrorKind::UniqueViolation, answer))
+                if is_duplicate(DUPLICATE, answer.message()) =>
+            {
+                Ok(0)
+            }
+            Err(failure) => Err(error(failure)),
+        }
+    }
+}
+
+type Query<'q> = BoxedSqlQuery<'q, Mysql, SqlQuery>;
+
+fn query<'q>(statement: String, values: impl Iterator<Item = Value<'q>>) -> Query<'q> {
+    values.fold(diesel::sql_query(statement).into_boxed::<Mysql>(), |query, value| match value {
+        Value::Id(id) => query.bind::<Binary, _>(id.as_bytes().as_slice()),
+        Value::Text(text) => query.bind::<Nullable<Text>, _>(text),
+        Value::Bytes(bytes) => query.bind::<Binary, _>(bytes),
+        Value::Number(number) => query.bind::<Nullable<BigInt>, _>(number),
+    })
+}
+
 /// diesel does not return the server's error number; this derives it from the message or the kind.
-fn error(error: diesel::result::Error) -> Error {
+fn error(error: SqlError) -> Error {
     let number = match &error {
         _ if is_schema_missing(&error) => Some(1146),
         _ if is_read_only(&error) => Some(1792),

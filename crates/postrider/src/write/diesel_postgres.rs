@@ -2,19 +2,22 @@
 
 use diesel::QueryableByName;
 use diesel::pg::Pg;
+use diesel::query_builder::{BoxedSqlQuery, SqlQuery};
 use diesel::result::{DatabaseErrorKind, Error as SqlError};
-use diesel::sql_types::{Array as Sql, BigInt, Binary, Nullable, Text, Uuid as SqlUuid};
+use diesel::sql_types::{Array as SqlArray, BigInt, Binary, Nullable, Text, Uuid as SqlUuid};
 use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::{Columns, Value};
 use super::diesel_error::{is_read_only, is_schema_missing};
 use super::postgres::{Array, INSERT, arrays, written_rows};
 use super::{Batch, Written};
+use crate::inbox::InboxStep;
+use crate::inbox::executor::{self, Database, Executor};
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert: &'c mut AsyncPgConnection);
+impl_async_transaction!('c, insert, inbox_step: &'c mut AsyncPgConnection);
 
 #[derive(QueryableByName)]
 struct Inserted {
@@ -29,14 +32,52 @@ async fn insert(connection: &mut AsyncPgConnection, batch: &Batch) -> Result<Vec
     let mut query = diesel::sql_query(batch.schema().put_into(&INSERT)).into_boxed::<Pg>();
     for array in arrays(&rows) {
         query = match array {
-            Array::Ids(ids) => query.bind::<Sql<SqlUuid>, _>(ids),
-            Array::Texts(texts) => query.bind::<Sql<Nullable<Text>>, _>(texts),
-            Array::Bytes(bytes) => query.bind::<Sql<Binary>, _>(bytes),
-            Array::Numbers(numbers) => query.bind::<Sql<Nullable<BigInt>>, _>(numbers),
+            Array::Ids(ids) => query.bind::<SqlArray<SqlUuid>, _>(ids),
+            Array::Texts(texts) => query.bind::<SqlArray<Nullable<Text>>, _>(texts),
+            Array::Bytes(bytes) => query.bind::<SqlArray<Binary>, _>(bytes),
+            Array::Numbers(numbers) => query.bind::<SqlArray<Nullable<BigInt>>, _>(numbers),
         };
     }
     let inserted: Vec<Inserted> = query.get_results(connection).await.map_err(error)?;
     written_rows(&rows, inserted.into_iter().map(|row| (row.id, row.position)).collect())
+}
+
+async fn inbox_step(connection: &mut AsyncPgConnection, step: &InboxStep) -> Result<u64> {
+    executor::run(connection, step).await
+}
+
+#[derive(QueryableByName)]
+struct Number {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+}
+
+impl Executor for AsyncPgConnection {
+    fn database(&self) -> Result<Database> {
+        Ok(Database::Postgres)
+    }
+
+    async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {
+        query(statement, values).execute(self).await.map(|rows| rows as u64).map_err(error)
+    }
+
+    /// diesel finds a column by its name.
+    async fn numbers(&mut self, statement: String, values: &[Value<'_>]) -> Result<Vec<i64>> {
+        let named = format!("SELECT answer.number FROM ({statement}) AS answer (number)");
+        let rows: Vec<Number> = query(named, values).get_results(self).await.map_err(error)?;
+        Ok(rows.into_iter().map(|row| row.number).collect())
+    }
+}
+
+type Query<'q> = BoxedSqlQuery<'q, Pg, SqlQuery>;
+
+fn query<'q>(statement: String, values: &[Value<'q>]) -> Query<'q> {
+    values.iter().fold(diesel::sql_query(statement).into_boxed::<Pg>(), |query, value| match *value {
+        Value::Id(id) => query.bind::<SqlUuid, _>(*id),
+        Value::Text(text) => query.bind::<Nullable<Text>, _>(text),
+        Value::Bytes(bytes) => query.bind::<Binary, _>(bytes),
+        Value::Number(number) => query.bind::<Nullable<BigInt>, _>(number),
+    })
 }
 
 /// diesel does not return the SQLSTATE; this derives it from the message or the kind.

@@ -66,10 +66,12 @@ mod sqlx_sqlite;
 mod tokio_postgres;
 mod transaction;
 
+#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+pub(crate) use columns::Value;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
-pub use transaction::{Batch, Transaction};
+pub use transaction::{AsyncTransaction, Batch, BlockingTransaction, Transaction};
 
 use uuid::Uuid;
 

@@ -7,10 +7,12 @@ use ::mysql_async::{Conn, Error as SqlError, Params, Value};
 use super::columns::{self, Columns};
 use super::mysql::{self, Driver};
 use super::{Batch, Written};
-use crate::mysql_error::insert_failed;
+use crate::inbox::InboxStep;
+use crate::inbox::executor::{self, Database, Executor};
+use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
+impl_async_transaction!('c, insert, inbox_step: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
 
 async fn insert<Q: Queryable + Send>(connection: &mut Q, batch: &Batch) -> Result<Vec<Written>> {
     mysql::insert(&mut Connection(connection), batch).await
@@ -41,6 +43,28 @@ impl<Q: Queryable + Send> Driver for Connection<'_, Q> {
 
     async fn numbers(&mut self, statement: String) -> Result<Vec<(i64, i64)>> {
         self.0.query(statement).await.map_err(error)
+    }
+}
+
+async fn inbox_step<Q: Queryable + Send>(connection: &mut Q, step: &InboxStep) -> Result<u64> {
+    executor::run(&mut Connection(connection), step).await
+}
+
+impl<Q: Queryable + Send> Executor for Connection<'_, Q> {
+    fn database(&self) -> Result<Database> {
+        Ok(Database::MySql)
+    }
+
+    async fn execute(&mut self, statement: String, values: &[columns::Value<'_>]) -> Result<u64> {
+        let values = values.iter().copied().map(value).collect();
+        let answer = match self.0.exec_iter(statement, Params::Positional(values)).await {
+            Ok(answer) => answer,
+            Err(SqlError::Server(answer)) if is_duplicate(answer.code, &answer.message) => return Ok(0),
+            Err(failure) => return Err(error(failure)),
+        };
+        let rows = answer.affected_rows();
+        answer.drop_result().await.map_err(error)?;
+        Ok(rows)
     }
 }
 

@@ -8,9 +8,11 @@ use uuid::Uuid;
 
 use super::columns::{self, Columns, consecutive, pieces};
 use super::{Batch, Written, mysql, postgres, sqlite};
+use crate::inbox::InboxStep;
+use crate::inbox::executor::{self, Database, Executor};
 use crate::{Code, Error, Ident, Result, mysql_error, postgres_error, sqlite_error};
 
-impl_async_transaction!('c, insert: &'c DatabaseTransaction);
+impl_async_transaction!('c, insert, inbox_step: &'c DatabaseTransaction);
 
 /// SeaORM's nested transaction is a savepoint that is rolled back when the future is dropped.
 async fn insert(tx: &DatabaseTransaction, batch: &Batch) -> Result<Vec<Written>> {
@@ -42,9 +44,7 @@ async fn insert_piece(
         DbBackend::Postgres => postgres::statement(schema, rows.len()),
         DbBackend::MySql => mysql::statement(schema, rows.len()),
         DbBackend::Sqlite => sqlite::statement(rows.len()),
-        other => {
-            return Err(Error::new(Code::StoreFailed, format!("this library has no outbox for {other:?}")));
-        }
+        other => return Err(no_tables(other)),
     };
     let values = rows.iter().flat_map(Columns::values).map(|of| value(backend, of));
     let statement = Statement::from_sql_and_values(backend, statement, values);
@@ -59,6 +59,47 @@ async fn insert_piece(
     // MySQL returns the first position, SQLite the last.
     let before = if backend == DbBackend::Sqlite { rows.len() as u64 - 1 } else { 0 };
     consecutive(done.last_insert_id().saturating_sub(before), rows)
+}
+
+fn no_tables(backend: DbBackend) -> Error {
+    Error::new(Code::StoreFailed, format!("this library has no tables for {backend:?}"))
+}
+
+async fn inbox_step(mut tx: &DatabaseTransaction, step: &InboxStep) -> Result<u64> {
+    executor::run(&mut tx, step).await
+}
+
+impl Executor for &DatabaseTransaction {
+    fn database(&self) -> Result<Database> {
+        match self.get_database_backend() {
+            DbBackend::Postgres => Ok(Database::Postgres),
+            DbBackend::MySql => Ok(Database::MySql),
+            DbBackend::Sqlite => Ok(Database::Sqlite),
+            other => Err(no_tables(other)),
+        }
+    }
+
+    async fn execute(&mut self, statement: String, values: &[columns::Value<'_>]) -> Result<u64> {
+        let backend = self.get_database_backend();
+        let values = values.iter().map(|of| value(backend, *of));
+        let statement = Statement::from_sql_and_values(backend, statement, values);
+        match self.execute_raw(statement).await {
+            Ok(done) => Ok(done.rows_affected()),
+            Err(failure) => match mysql_answer(backend, &failure) {
+                Some((number, message)) if mysql_error::is_duplicate(number, &message) => Ok(0),
+                _ => Err(error(backend, failure)),
+            },
+        }
+    }
+
+    async fn numbers(&mut self, statement: String, values: &[columns::Value<'_>]) -> Result<Vec<i64>> {
+        let backend = self.get_database_backend();
+        let values = values.iter().map(|of| value(backend, *of));
+        let statement = Statement::from_sql_and_values(backend, statement, values);
+        let failed = |failure| error(backend, failure);
+        let rows = self.query_all_raw(statement).await.map_err(failed)?;
+        rows.iter().map(|row| row.try_get_by_index(0).map_err(failed)).collect()
+    }
 }
 
 /// The id is read as text: SeaORM without `with-uuid` has no type for it.
@@ -79,23 +120,30 @@ fn value(backend: DbBackend, value: columns::Value<'_>) -> Value {
 }
 
 fn error(backend: DbBackend, error: DbErr) -> Error {
-    let answer = match &error {
+    let code = answer_of(&error).and_then(|answer| answer.code()).map(|code| code.into_owned());
+    match backend {
+        DbBackend::Postgres => postgres_error::insert_failed(code.as_deref(), error),
+        DbBackend::Sqlite => sqlite_error::insert_failed(code.and_then(|code| code.parse().ok()), error),
+        _ => {
+            let number = mysql_answer(backend, &error).map(|(number, _)| number);
+            mysql_error::insert_failed(number, error)
+        }
+    }
+}
+
+fn answer_of(error: &DbErr) -> Option<&dyn ::sea_orm::sqlx::error::DatabaseError> {
+    match error {
         DbErr::Conn(RuntimeErr::SqlxError(cause))
         | DbErr::Exec(RuntimeErr::SqlxError(cause))
         | DbErr::Query(RuntimeErr::SqlxError(cause)) => cause.as_database_error(),
         _ => None,
-    };
-    let code = answer.and_then(|answer| answer.code()).map(|code| code.into_owned());
-    match backend {
-        DbBackend::Postgres => postgres_error::insert_failed(code.as_deref(), error),
-        DbBackend::Sqlite => sqlite_error::insert_failed(code.and_then(|code| code.parse().ok()), error),
-        // The code is the SQLSTATE, which many errors share; the error number is the first word of the message.
-        _ => {
-            let message = answer.map(ToString::to_string).unwrap_or_default();
-            mysql_error::insert_failed(
-                message.split(' ').next().and_then(|number| number.parse().ok()),
-                error,
-            )
-        }
     }
+}
+
+/// The number and the text of a server's error. The code is the SQLSTATE, which is the same for many; the number is the
+/// first word.
+fn mysql_answer(backend: DbBackend, error: &DbErr) -> Option<(u16, String)> {
+    let answer = answer_of(error).filter(|_| backend == DbBackend::MySql)?;
+    let number = answer.to_string().split(' ').next()?.parse().ok()?;
+    Some((number, answer.message().to_owned()))
 }

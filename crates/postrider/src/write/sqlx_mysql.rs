@@ -6,10 +6,12 @@ use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
 use super::columns::{Columns, Value};
 use super::mysql::{self, Driver};
 use super::{Batch, Written};
-use crate::mysql_error::insert_failed;
+use crate::inbox::InboxStep;
+use crate::inbox::executor::{self, Database, Executor};
+use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
+impl_async_transaction!('c, insert, inbox_step: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
 
 async fn insert(connection: &mut MySqlConnection, batch: &Batch) -> Result<Vec<Written>> {
     mysql::insert(connection, batch).await
@@ -23,15 +25,7 @@ impl Driver for MySqlConnection {
     /// sqlx prepares the statement once per connection and number of rows. The only text put into it is a checked
     /// [`Ident`](crate::Ident).
     async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
-        let mut query = sqlx::query(AssertSqlSafe(statement));
-        for value in rows.iter().flat_map(Columns::values) {
-            query = match value {
-                Value::Id(id) => query.bind(id.as_bytes().as_slice()),
-                Value::Text(text) => query.bind(text),
-                Value::Bytes(bytes) => query.bind(bytes),
-                Value::Number(number) => query.bind(number),
-            };
-        }
+        let query = query(statement, rows.iter().flat_map(Columns::values));
         query.execute(self).await.map(|done| done.last_insert_id()).map_err(error)
     }
 
@@ -48,8 +42,41 @@ impl Driver for MySqlConnection {
     }
 }
 
+async fn inbox_step(connection: &mut MySqlConnection, step: &InboxStep) -> Result<u64> {
+    executor::run(connection, step).await
+}
+
+impl Executor for MySqlConnection {
+    fn database(&self) -> Result<Database> {
+        Ok(Database::MySql)
+    }
+
+    async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {
+        match query(statement, values.iter().copied()).execute(self).await {
+            Ok(done) => Ok(done.rows_affected()),
+            Err(failure) => match answer_of(&failure) {
+                Some(answer) if is_duplicate(answer.number(), answer.message()) => Ok(0),
+                _ => Err(error(failure)),
+            },
+        }
+    }
+}
+
+type Query<'q> = sqlx::query::Query<'q, MySql, sqlx::mysql::MySqlArguments>;
+
+fn query<'q>(statement: String, values: impl Iterator<Item = Value<'q>>) -> Query<'q> {
+    values.fold(sqlx::query(AssertSqlSafe(statement)), |query, value| match value {
+        Value::Id(id) => query.bind(id.as_bytes().as_slice()),
+        Value::Text(text) => query.bind(text),
+        Value::Bytes(bytes) => query.bind(bytes),
+        Value::Number(number) => query.bind(number),
+    })
+}
+
+fn answer_of(error: &sqlx::Error) -> Option<&MySqlDatabaseError> {
+    error.as_database_error().and_then(|failure| failure.try_downcast_ref())
+}
+
 fn error(error: sqlx::Error) -> Error {
-    let answer =
-        error.as_database_error().and_then(|failure| failure.try_downcast_ref::<MySqlDatabaseError>());
-    insert_failed(answer.map(MySqlDatabaseError::number), error)
+    insert_failed(answer_of(&error).map(MySqlDatabaseError::number), error)
 }

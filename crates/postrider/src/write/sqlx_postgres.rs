@@ -4,15 +4,17 @@ use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row};
 use uuid::Uuid;
 
-use super::columns::Columns;
+use super::columns::{Columns, Value};
 use super::postgres::{Array, INSERT, arrays, written_rows};
 use super::rows_postgres::RowColumns;
 use super::{Batch, Written};
+use crate::inbox::InboxStep;
+use crate::inbox::executor::{self, Database, Executor};
 use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
+impl_async_transaction!('c, insert, inbox_step: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
 
 async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
@@ -58,6 +60,37 @@ async fn insert_rows(
         };
     }
     query.fetch_all(connection).await
+}
+
+async fn inbox_step(connection: &mut PgConnection, step: &InboxStep) -> Result<u64> {
+    executor::run(connection, step).await
+}
+
+impl Executor for PgConnection {
+    fn database(&self) -> Result<Database> {
+        Ok(Database::Postgres)
+    }
+
+    async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {
+        query(statement, values).execute(self).await.map(|done| done.rows_affected()).map_err(error)
+    }
+
+    async fn numbers(&mut self, statement: String, values: &[Value<'_>]) -> Result<Vec<i64>> {
+        let rows = query(statement, values).fetch_all(self).await.map_err(error)?;
+        rows.iter().map(|row| row.try_get(0).map_err(error)).collect()
+    }
+}
+
+type Query<'q> = sqlx::query::Query<'q, Postgres, sqlx::postgres::PgArguments>;
+
+/// The only text put into the statement is a checked [`Ident`](crate::Ident).
+fn query<'q>(statement: String, values: &[Value<'q>]) -> Query<'q> {
+    values.iter().fold(sqlx::query(AssertSqlSafe(statement)), |query, value| match *value {
+        Value::Id(id) => query.bind(id),
+        Value::Text(text) => query.bind(text),
+        Value::Bytes(bytes) => query.bind(bytes),
+        Value::Number(number) => query.bind(number),
+    })
 }
 
 fn reported(row: &PgRow) -> Result<(Uuid, i64), sqlx::Error> {

@@ -5,10 +5,12 @@ use sqlx::{Connection, Sqlite, SqliteConnection};
 use super::columns::{Columns, Value};
 use super::sqlite::INSERT;
 use super::{Batch, Written, rows, rows_sqlite};
+use crate::inbox::InboxStep;
+use crate::inbox::executor::{self, Database, Executor};
 use crate::sqlite_error::insert_failed;
 use crate::{Error, Position, Result};
 
-impl_async_transaction!('c, insert: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
+impl_async_transaction!('c, insert, inbox_step: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
 
 async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.rows() {
@@ -65,17 +67,41 @@ async fn insert_each(
     for row in rows {
         let mut query = sqlx::query(INSERT.as_str());
         for value in row.values() {
-            query = match value {
-                Value::Id(id) => query.bind(id.to_string()),
-                Value::Text(text) => query.bind(text),
-                Value::Bytes(bytes) => query.bind(bytes),
-                Value::Number(number) => query.bind(number),
-            };
+            query = bind(query, value);
         }
         let done = query.execute(&mut *connection).await?;
         written.push(Written { id: row.event.id, position: Position::new(done.last_insert_rowid()) });
     }
     Ok(written)
+}
+
+async fn inbox_step(connection: &mut SqliteConnection, step: &InboxStep) -> Result<u64> {
+    executor::run(connection, step).await
+}
+
+impl Executor for SqliteConnection {
+    fn database(&self) -> Result<Database> {
+        Ok(Database::Sqlite)
+    }
+
+    async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {
+        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement));
+        for value in values {
+            query = bind(query, *value);
+        }
+        query.execute(self).await.map(|done| done.rows_affected()).map_err(error)
+    }
+}
+
+type Query<'q> = sqlx::query::Query<'q, Sqlite, sqlx::sqlite::SqliteArguments>;
+
+fn bind<'q>(query: Query<'q>, value: Value<'q>) -> Query<'q> {
+    match value {
+        Value::Id(id) => query.bind(id.to_string()),
+        Value::Text(text) => query.bind(text),
+        Value::Bytes(bytes) => query.bind(bytes),
+        Value::Number(number) => query.bind(number),
+    }
 }
 
 fn error(error: sqlx::Error) -> Error {

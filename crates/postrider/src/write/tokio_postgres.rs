@@ -8,12 +8,14 @@ use super::columns::{Columns, Value};
 use super::postgres::{Array, INSERT, INSERT_ONE, arrays, written_rows};
 use super::rows_postgres::RowColumns;
 use super::{Batch, Written};
+use crate::inbox::InboxStep;
+use crate::inbox::executor::{self, Database, Executor};
 use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert: &'c Client);
-impl_async_transaction!('c, insert_in: &'c ::tokio_postgres::Transaction<'_>);
+impl_async_transaction!('c, insert, inbox_step: &'c Client);
+impl_async_transaction!('c, insert_in, inbox_step_in: &'c ::tokio_postgres::Transaction<'_>);
 
 async fn insert_in(tx: &::tokio_postgres::Transaction<'_>, batch: &Batch) -> Result<Vec<Written>> {
     insert(tx.client(), batch).await
@@ -56,6 +58,31 @@ async fn insert_one(client: &Client, statement: &str, row: &Columns<'_>) -> Resu
     let values: Vec<Value<'_>> = row.values().collect();
     let params: Vec<Param<'_>> = values.iter().map(value_param).collect();
     client.query_typed(statement, &params).await
+}
+
+async fn inbox_step_in(tx: &::tokio_postgres::Transaction<'_>, step: &InboxStep) -> Result<u64> {
+    inbox_step(tx.client(), step).await
+}
+
+async fn inbox_step(mut client: &Client, step: &InboxStep) -> Result<u64> {
+    executor::run(&mut client, step).await
+}
+
+impl Executor for &Client {
+    fn database(&self) -> Result<Database> {
+        Ok(Database::Postgres)
+    }
+
+    async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {
+        let params: Vec<Param<'_>> = values.iter().map(value_param).collect();
+        self.execute_typed(&statement, &params).await.map_err(error)
+    }
+
+    async fn numbers(&mut self, statement: String, values: &[Value<'_>]) -> Result<Vec<i64>> {
+        let params: Vec<Param<'_>> = values.iter().map(value_param).collect();
+        let rows = self.query_typed(&statement, &params).await.map_err(error)?;
+        rows.iter().map(|row| row.try_get(0).map_err(error)).collect()
+    }
 }
 
 type Param<'a> = (&'a (dyn ToSql + Sync), Type);

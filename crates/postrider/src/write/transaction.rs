@@ -1,12 +1,14 @@
 //! The caller's transaction, of any driver.
 
 use super::Written;
+use crate::inbox::InboxStep;
 use crate::layout::RowTable;
-use crate::{Event, Ident, Result};
+use crate::{BoxFuture, Event, Ident, Result};
 
 /// A borrowed transaction of the caller. Implemented for the connection and transaction types of the drivers.
 ///
-/// THIS SEAM IS UNSTABLE: call [`Outbox::write`](super::Outbox::write) instead of implementing it.
+/// THIS SEAM IS UNSTABLE: call [`Outbox::write`](super::Outbox::write) or [`Inbox::once`](crate::Inbox::once) instead of
+/// implementing it.
 pub trait Transaction: Sized {
     /// The return type: the result itself, or a future of it.
     type Out<T: Send + 'static>;
@@ -22,6 +24,63 @@ pub trait Transaction: Sized {
         batch: Result<Batch>,
         answer: fn(Vec<Written>) -> Result<T>,
     ) -> Self::Out<T>;
+
+    /// Runs a step of the inbox, and returns `answer` applied to the number of rows that it inserted or deleted. The
+    /// contract is that of [`insert`](Self::insert).
+    fn inbox_step<T: Send + 'static>(
+        self,
+        step: Result<InboxStep>,
+        answer: fn(u64) -> Result<T>,
+    ) -> Self::Out<T>;
+}
+
+/// A transaction of an async driver, which can be used again after a step of the inbox.
+///
+/// THIS SEAM IS UNSTABLE: call [`Inbox::once`](crate::Inbox::once), do not implement it.
+pub trait AsyncTransaction: Transaction {
+    /// As [`Transaction::inbox_step`], and leaves the transaction to the caller.
+    fn inbox_step_on(&mut self, step: Result<InboxStep>) -> BoxFuture<'_, Result<u64>>;
+}
+
+/// A transaction of a blocking driver, which can be used again after a step of the inbox.
+///
+/// THIS SEAM IS UNSTABLE: call [`Inbox::once_blocking`](crate::Inbox::once_blocking), do not implement it.
+pub trait BlockingTransaction: Transaction + Copy {
+    /// As [`Transaction::inbox_step`], and leaves the transaction to the caller.
+    fn inbox_step_on(self, step: Result<InboxStep>) -> Result<u64>;
+}
+
+/// A borrow that can be lent for a shorter time: what every driver's transaction is passed as.
+pub(super) trait Reborrow {
+    /// The shorter borrow.
+    type Shorter<'s>
+    where
+        Self: 's;
+
+    /// Lends it.
+    fn reborrow(&mut self) -> Self::Shorter<'_>;
+}
+
+impl<C> Reborrow for &mut C {
+    type Shorter<'s>
+        = &'s mut C
+    where
+        Self: 's;
+
+    fn reborrow(&mut self) -> &mut C {
+        self
+    }
+}
+
+impl<C> Reborrow for &C {
+    type Shorter<'s>
+        = &'s C
+    where
+        Self: 's;
+
+    fn reborrow(&mut self) -> &C {
+        self
+    }
 }
 
 /// Events that have passed all checks of the writer.

@@ -1,10 +1,11 @@
 //! The code around the INSERT of every driver: return an earlier error, return immediately if there are no events,
 //! convert the answer.
 
-/// Implements [`Transaction`](super::Transaction) for borrows of an async driver's connection or transaction. The
-/// function takes the borrow and a batch that is not empty, and returns what was written.
+/// Implements [`Transaction`](super::Transaction) for borrows of an async driver's connection or transaction. The first
+/// function takes the borrow and a batch that is not empty, and returns what was written; the second takes the borrow and a
+/// step of the inbox, and returns its number of rows.
 macro_rules! impl_async_transaction {
-    ($lifetime:lifetime, $insert:path: $($borrow:ty),+ $(,)?) => { $(
+    ($lifetime:lifetime, $insert:path, $inbox:path: $($borrow:ty),+ $(,)?) => { $(
         impl<$lifetime> $crate::write::Transaction for $borrow {
             type Out<T: Send + 'static> = $crate::BoxFuture<$lifetime, $crate::Result<T>>;
 
@@ -21,13 +22,31 @@ macro_rules! impl_async_transaction {
                     answer($insert(self, &batch).await?)
                 })
             }
+
+            fn inbox_step<T: Send + 'static>(
+                self,
+                step: $crate::Result<$crate::inbox::InboxStep>,
+                answer: fn(u64) -> $crate::Result<T>,
+            ) -> Self::Out<T> {
+                Box::pin(async move { answer($inbox(self, &step?).await?) })
+            }
+        }
+
+        impl<$lifetime> $crate::write::AsyncTransaction for $borrow {
+            fn inbox_step_on(
+                &mut self,
+                step: $crate::Result<$crate::inbox::InboxStep>,
+            ) -> $crate::BoxFuture<'_, $crate::Result<u64>> {
+                let shorter = $crate::write::transaction::Reborrow::reborrow(self);
+                Box::pin(async move { $inbox(shorter, &step?).await })
+            }
         }
     )+ };
 }
 
 /// The same for a blocking driver, whose result is not a future.
 macro_rules! impl_blocking_transaction {
-    ($insert:path: $($borrow:ty),+ $(,)?) => { $(
+    ($insert:path, $inbox:path: $($borrow:ty),+ $(,)?) => { $(
         impl $crate::write::Transaction for $borrow {
             type Out<T: Send + 'static> = $crate::Result<T>;
 
@@ -41,6 +60,20 @@ macro_rules! impl_blocking_transaction {
                     return answer(Vec::new());
                 }
                 answer($insert(self, &batch)?)
+            }
+
+            fn inbox_step<T: Send + 'static>(
+                self,
+                step: $crate::Result<$crate::inbox::InboxStep>,
+                answer: fn(u64) -> $crate::Result<T>,
+            ) -> $crate::Result<T> {
+                answer($inbox(self, &step?)?)
+            }
+        }
+
+        impl $crate::write::BlockingTransaction for $borrow {
+            fn inbox_step_on(self, step: $crate::Result<$crate::inbox::InboxStep>) -> $crate::Result<u64> {
+                $inbox(self, &step?)
             }
         }
     )+ };

@@ -9,7 +9,7 @@ use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::sqlite::SqliteStore;
 use postrider::store::{Budget, Claimed, Store};
-use postrider::{Ident, Outbox, StoredEvent};
+use postrider::{Ident, Inbox, Outbox, StoredEvent};
 use postrider_testkit::servers::postgres;
 
 use crate::Place;
@@ -60,6 +60,10 @@ impl Database {
         Outbox::anonymous().schema(self.schema.clone())
     }
 
+    pub(crate) fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.schema.clone())
+    }
+
     /// Every committed event, in the order of positions.
     pub(crate) async fn events(&self) -> Vec<StoredEvent> {
         let store: Arc<dyn Store> = match self.place {
@@ -96,8 +100,14 @@ impl Database {
     pub(crate) async fn drop_tables(&self) {
         match self.place {
             Place::Postgres => self.run(&format!("DROP SCHEMA {} CASCADE", self.schema.as_str())).await,
-            Place::MySql(_) => self.run(&format!("DROP TABLE {}.events", self.schema.as_str())).await,
-            Place::Sqlite => self.run("DROP VIEW postrider_events_json; DROP TABLE postrider_events").await,
+            Place::MySql(_) => {
+                self.run(&format!("DROP TABLE {}.events", self.schema.as_str())).await;
+                self.run(&format!("DROP TABLE {}.inbox", self.schema.as_str())).await;
+            }
+            Place::Sqlite => {
+                self.run("DROP VIEW postrider_events_json; DROP TABLE postrider_events; DROP TABLE postrider_inbox")
+                    .await;
+            }
         }
     }
 
@@ -136,7 +146,7 @@ impl Database {
         self.folder.path().join("shop.db")
     }
 
-    async fn run(&self, sql: &str) {
+    pub(crate) async fn run(&self, sql: &str) {
         match self.place {
             Place::Sqlite => rusqlite::Connection::open(self.file()).unwrap().execute_batch(sql).unwrap(),
             _ => self.at(&self.url, sql).await,

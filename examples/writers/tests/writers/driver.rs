@@ -2,6 +2,7 @@
 
 use diesel_async::{AsyncConnection as _, AsyncMysqlConnection, AsyncPgConnection};
 use mysql_async::TxOpts;
+use postrider::inbox::{Inbox, Once};
 use postrider::write::{Transaction, Written};
 use postrider::{BoxFuture, Event, Outbox, Result};
 use sea_orm::TransactionTrait as _;
@@ -95,6 +96,104 @@ impl Driver {
                 write!(outbox, events, end, tx, &tx)
             }
         }
+    }
+}
+
+/// One delivery, and then its end. The effect is an order.
+macro_rules! deliver {
+    ($inbox:ident, $delivery:ident, $tx:expr, $borrow:expr) => {{
+        let once = $inbox.once($borrow, "mail", $delivery.id, $delivery.effect()).await;
+        match $delivery.is_committed && once.is_ok() {
+            true => $tx.commit().await.unwrap(),
+            false => $tx.rollback().await.unwrap(),
+        }
+        once
+    }};
+}
+
+/// A delivery to an inbox, and whether its transaction is committed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delivery {
+    pub(crate) id: uuid::Uuid,
+    pub(crate) is_committed: bool,
+}
+
+impl Delivery {
+    /// Counts only how often it ran: what it would write is not what differs between drivers.
+    fn effect<X>(self) -> impl AsyncFnOnce(X) -> Result<u32> {
+        async |_| Ok(1)
+    }
+}
+
+impl Driver {
+    /// Delivers an event in a transaction of its own.
+    pub(crate) async fn deliver(
+        self,
+        database: &Database,
+        inbox: &Inbox,
+        delivery: Delivery,
+    ) -> Result<Once<u32>> {
+        let url = database.url.as_str();
+        match self {
+            Self::DieselMySql => {
+                let mut tx = begun(AsyncMysqlConnection::establish(url).await.unwrap()).await;
+                let once = inbox.once(&mut tx, "mail", delivery.id, delivery.effect()).await;
+                ended(tx, delivery.is_committed).await;
+                once
+            }
+            Self::DieselPostgres => {
+                let mut tx = begun(AsyncPgConnection::establish(url).await.unwrap()).await;
+                let once = inbox.once(&mut tx, "mail", delivery.id, delivery.effect()).await;
+                ended(tx, delivery.is_committed).await;
+                once
+            }
+            Self::MySqlAsync => {
+                let mut connection = mysql_async::Conn::from_url(url).await.unwrap();
+                let mut tx = connection.start_transaction(TxOpts::default()).await.unwrap();
+                deliver!(inbox, delivery, tx, &mut tx)
+            }
+            Self::SeaOrm => {
+                let connection = sea_orm::Database::connect(url).await.unwrap();
+                let tx = connection.begin().await.unwrap();
+                deliver!(inbox, delivery, tx, &tx)
+            }
+            Self::SqlxMySql => {
+                let mut connection = MySqlConnection::connect(url).await.unwrap();
+                let mut tx = connection.begin().await.unwrap();
+                deliver!(inbox, delivery, tx, &mut tx)
+            }
+            Self::SqlxPostgres => {
+                let mut connection = PgConnection::connect(url).await.unwrap();
+                let mut tx = connection.begin().await.unwrap();
+                deliver!(inbox, delivery, tx, &mut tx)
+            }
+            Self::SqlxSqlite => {
+                let mut connection = SqliteConnection::connect(url).await.unwrap();
+                let mut tx = connection.begin().await.unwrap();
+                deliver!(inbox, delivery, tx, &mut tx)
+            }
+            Self::TokioPostgres => {
+                let (mut client, connection) =
+                    tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+                tokio::spawn(connection);
+                let tx = client.transaction().await.unwrap();
+                deliver!(inbox, delivery, tx, &tx)
+            }
+        }
+    }
+}
+
+async fn begun<C: diesel_async::AsyncConnection>(mut connection: C) -> C {
+    use diesel_async::TransactionManager as _;
+    C::TransactionManager::begin_transaction(&mut connection).await.unwrap();
+    connection
+}
+
+async fn ended<C: diesel_async::AsyncConnection>(mut connection: C, is_committed: bool) {
+    use diesel_async::TransactionManager as _;
+    match is_committed {
+        true => C::TransactionManager::commit_transaction(&mut connection).await.unwrap(),
+        false => C::TransactionManager::rollback_transaction(&mut connection).await.unwrap(),
     }
 }
 

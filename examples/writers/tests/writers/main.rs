@@ -11,11 +11,12 @@ mod database;
 mod driver;
 mod example;
 
+use postrider::inbox::{Inbox, Once};
 use postrider::{Action, Code, Event, Outbox, Timestamp};
 use postrider_testkit::servers::mysql::Kind;
 
 use database::Database;
-use driver::{Driver, End};
+use driver::{Delivery, Driver, End};
 
 /// The writers and the databases they are for.
 const ALL: [(Driver, &[Place]); 8] = [
@@ -134,9 +135,49 @@ async fn a_refused_event_changes_nothing_and_writing_no_events_runs_no_statement
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_driver_has_the_inbox_in_its_transaction() {
+    with_every_writer(async |driver, database| {
+        let (inbox, id) = (database.inbox(), uuid::Uuid::now_v7());
+        let deliver = async |is_committed| {
+            driver.deliver(database, &inbox, Delivery { id, is_committed }).await.unwrap()
+        };
+        let place = database.place;
+        assert_eq!(deliver(false).await, Once::Applied(1), "{driver:?} on {place:?}: rolled back");
+        assert_eq!(deliver(true).await, Once::Applied(1), "{driver:?} on {place:?}: committed");
+        assert_eq!(deliver(true).await, Once::Duplicate, "{driver:?} on {place:?}: again");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_driver_of_postgresql_has_processed_events_as_an_inbox() {
+    for driver in [Driver::DieselPostgres, Driver::SeaOrm, Driver::SqlxPostgres, Driver::TokioPostgres] {
+        let Some(database) = Database::new(Place::Postgres).await else { return };
+        database
+            .run(
+                "CREATE TABLE processed_events (event_id UUID PRIMARY KEY, consumer_group VARCHAR(100) NOT NULL,
+                 processed_at TIMESTAMPTZ NOT NULL DEFAULT now(), expires_at TIMESTAMPTZ NOT NULL)",
+            )
+            .await;
+        let inbox = Inbox::processed_events(postrider::Ident::new("public").unwrap());
+        let delivery = Delivery { id: uuid::Uuid::now_v7(), is_committed: true };
+        for expected in [Once::Applied(1), Once::Duplicate] {
+            assert_eq!(driver.deliver(&database, &inbox, delivery).await.unwrap(), expected, "{driver:?}");
+        }
+        database.run("UPDATE processed_events SET consumer_group = 'billing'").await;
+        let refused = driver.deliver(&database, &inbox, Delivery { is_committed: false, ..delivery }).await;
+        assert_eq!(refused.unwrap_err().code(), Code::InboxUnfit, "{driver:?}");
+        database.remove().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn missing_tables_are_reported() {
     with_every_writer(async |driver, database| {
         database.drop_tables().await;
+        let delivery = Delivery { id: uuid::Uuid::now_v7(), is_committed: false };
+        let error = driver.deliver(database, &database.inbox(), delivery).await.unwrap_err();
+        assert_eq!(error.code(), Code::SchemaMissing, "{driver:?} on {:?}: {error}", database.place);
         let error = driver.write(database, &database.outbox(), vec![event("a")], End::Rollback).await;
         let error = error.unwrap_err();
         assert_eq!(error.code(), Code::SchemaMissing, "{driver:?} on {:?}: {error}", database.place);

@@ -72,8 +72,15 @@ fn retention(table: &ConfigTable<'_>, rows: Option<&RowTable>) -> Result<Retenti
         Some(Keep::UntilExpiry) => Retention::EXPIRES_AT,
     };
     let retention = retention.scope(scope);
+    let retention = match table.optional_duration("inbox_retention")? {
+        Some(keep) => retention.inbox_keep_for(keep),
+        None => retention,
+    };
     match retention.check(rows) {
         Ok(()) => Ok(retention),
+        Err(error) if error.code() == Code::PolicyInvalid => {
+            Err(table.problem("inbox_retention", Code::ConfigValue, error.message()))
+        }
         Err(error) => Err(table.problem("retention", Code::ConfigValue, error.message())),
     }
 }

@@ -74,6 +74,10 @@ fn the_writer_relay_and_viewer_roles_allow_their_own_work_and_nothing_else() {
         ("relay", "ALTER TABLE {s}.events ADD COLUMN x int"),
         ("viewer", "DELETE FROM {s}.events"),
         ("inbox", "SELECT 1 FROM {s}.events"),
+        ("inbox", "UPDATE {s}.inbox SET expires_at = now()"),
+        ("writer", "INSERT INTO {s}.inbox (consumer_group, event_id) VALUES ('a', gen_random_uuid())"),
+        ("relay", "INSERT INTO {s}.inbox (consumer_group, event_id) VALUES ('a', gen_random_uuid())"),
+        ("viewer", "DELETE FROM {s}.inbox"),
     ] {
         let sql = sql.replace("{s}", &schema);
         let state = on(&shop.url_as(&format!("{schema}_{role}_user")), async |client| {

@@ -10,6 +10,7 @@ use crate::{Code, Error, Ident, Result};
 const MIGRATIONS: &[&str] = &[
     concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
     include_str!("migrations/0002_absent.sql"),
+    include_str!("migrations/0003_inbox.sql"),
 ];
 
 /// The database, and the table of applied migrations, created before the first one. The row of the first migration is

@@ -18,6 +18,7 @@ mod connect;
 mod engine;
 mod failure;
 mod history;
+mod inbox;
 mod lease;
 mod connection;
 mod list;
@@ -54,12 +55,12 @@ pub use server::Product;
 use super::connection::{Connections, again_if_cut};
 use super::takeover::acquire;
 use super::{
-    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, LeaseRequest,
-    ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled,
-    Settlement, Start,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
+    InboxPurged, LeaseRequest, ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged,
+    RelayReport, Renewed, Schema, Settled, Settlement, Start,
 };
 use crate::ledger::Progress;
-use crate::{Ident, Outbox, Position, Result};
+use crate::{Ident, Inbox, Outbox, Position, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
@@ -328,6 +329,10 @@ impl AsyncStore for MySqlStore {
         tx.finish(purged).await
     }
 
+    async fn purge_inbox(&self, purge: InboxPurge) -> Result<InboxPurged> {
+        inbox::purge(&mut self.0.cleaner.lock().await?, &purge).await
+    }
+
     /// Not over the connection that renews leases: a slow report must not delay a renewal.
     async fn report(&self, report: RelayReport) -> Result<()> {
         relays::record(&mut self.0.cleaner.lock().await?, &report).await
@@ -342,6 +347,10 @@ impl AsyncStore for MySqlStore {
 
     fn outbox(&self) -> Outbox {
         Outbox::new().schema(self.0.config.schema_name().clone())
+    }
+
+    fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.0.config.schema_name().clone())
     }
 
     async fn close(&self) {

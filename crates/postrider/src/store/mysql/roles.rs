@@ -8,7 +8,7 @@ const ROLES: &str = include_str!("roles.sql");
 /// The maximum length of a user name in MySQL; a role is a user.
 const BYTES_MAX: usize = 32;
 
-/// The SQL that creates them for a database: `DATABASE_writer`, `_relay`, `_viewer`, `_migrator`.
+/// The SQL that creates them for a database: `DATABASE_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
 ///
 /// # Errors
 /// [`Code::NameInvalid`] if a role's name would be too long.
@@ -17,7 +17,7 @@ pub(super) fn roles(schema: &Ident) -> Result<String> {
     let database = format!("`{}`", schema.as_str().replace('_', "\\_").replace('%', "\\%"));
     let mut sql = schema.put_into_mysql(ROLES).replace("{database}", &database);
     sql = sql.replace("{columns}", &event_column_names("`"));
-    for role in ["writer", "relay", "viewer", "migrator"] {
+    for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());
         if name.len() > BYTES_MAX {
             return Err(Error::new(Code::NameInvalid, format!("{name:?} is too long for a role name"))

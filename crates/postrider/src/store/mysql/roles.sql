@@ -5,6 +5,7 @@
 
 CREATE ROLE IF NOT EXISTS '{writer}';
 CREATE ROLE IF NOT EXISTS '{relay}';
+CREATE ROLE IF NOT EXISTS '{inbox}';
 CREATE ROLE IF NOT EXISTS '{viewer}';
 CREATE ROLE IF NOT EXISTS '{migrator}';
 
@@ -22,6 +23,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.parked TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.relays TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.absent TO '{relay}';
+GRANT SELECT, DELETE ON {schema}.inbox TO '{relay}';
 -- To see which transactions have the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';
 -- Only MariaDB executes the part after M!: it needs PROCESS to report that a transaction of another user is idle. PROCESS
@@ -29,6 +31,10 @@ GRANT SELECT ON performance_schema.* TO '{relay}';
 -- application leaves transactions open. On servers that do not report metadata locks, MySQL or MariaDB, a relay needs it:
 -- GRANT PROCESS ON *.* TO '{relay}';
 GRANT USAGE /*M! , PROCESS */ ON *.* TO '{relay}';
+
+-- Inbox: the consumer. It inserts the rows of its events, and deletes what has expired. It cannot change a row. If it also
+-- writes events, grant it '{writer}' as well.
+GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO '{inbox}';
 
 -- Viewer: `status` and `doctor`.
 GRANT SELECT ON {database}.* TO '{viewer}';

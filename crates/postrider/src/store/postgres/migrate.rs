@@ -12,8 +12,10 @@ use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Ident, Result};
 
 /// Every migration, oldest first, numbered from 1. A released one never changes.
-const MIGRATIONS: &[&str] =
-    &[concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql"))];
+const MIGRATIONS: &[&str] = &[
+    concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
+    include_str!("migrations/0002_inbox.sql"),
+];
 
 /// The table of applied migrations, created before the first one.
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.migrations (

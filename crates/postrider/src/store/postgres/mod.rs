@@ -17,6 +17,7 @@ mod claim;
 mod connect;
 mod failure;
 mod history;
+mod inbox;
 mod lease;
 mod connection;
 mod deferred;
@@ -60,12 +61,12 @@ use self::shape::SHAPE;
 use super::connection::{Connections, again_if_cut};
 use super::takeover::acquire;
 use super::{
-    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, LeaseRequest,
-    ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged, RelayReport, Renewed, Schema, Settled,
-    Settlement, Start, Wakes,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
+    InboxPurged, LeaseRequest, ListedEvent, Loaded, Migrated, Migration, Overview, Purge, Purged,
+    RelayReport, Renewed, Schema, Settled, Settlement, Start, Wakes,
 };
 use crate::ledger::Progress;
-use crate::{Ident, Outbox, Position, Result};
+use crate::{Ident, Inbox, Outbox, Position, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
@@ -267,6 +268,10 @@ impl AsyncStore for PostgresStore {
         tx.commit().await.map(|()| purged)
     }
 
+    async fn purge_inbox(&self, purge: InboxPurge) -> Result<InboxPurged> {
+        inbox::purge(&mut self.0.cleaner.lock().await?, &purge).await
+    }
+
     /// Not over the connection that renews leases: a slow report must not delay a renewal.
     async fn report(&self, report: RelayReport) -> Result<()> {
         relays::record(&mut self.0.cleaner.lock().await?, &report).await
@@ -283,6 +288,10 @@ impl AsyncStore for PostgresStore {
 
     fn outbox(&self) -> Outbox {
         Outbox::new().schema(self.0.config.schema_name().clone())
+    }
+
+    fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.0.config.schema_name().clone())
     }
 
     async fn close(&self) {

@@ -35,8 +35,11 @@ GRANT SELECT, DELETE ON {schema}.events TO {relay};
 GRANT SELECT ON {schema}.events_position_seq, {schema}.migrations TO {relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases,
                                         {schema}.relays TO {relay};
+GRANT SELECT, DELETE ON {schema}.inbox TO {relay};
 
--- Inbox: the consumer. There is no inbox table yet, so it has only USAGE on the schema.
+-- Inbox: the consumer. It inserts the rows of its events, finds the key of a duplicate, and deletes what has expired. It
+-- cannot change a row. If it also writes events, GRANT {writer} as well.
+GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO {inbox};
 
 -- Viewer: `status` and `doctor`. To let `doctor` see the transactions of other users, a superuser may
 -- GRANT pg_read_all_stats TO {viewer}.
@@ -51,6 +54,7 @@ ALTER TABLE {schema}.subscriptions OWNER TO {migrator};
 ALTER TABLE {schema}.parked OWNER TO {migrator};
 ALTER TABLE {schema}.leases OWNER TO {migrator};
 ALTER TABLE {schema}.relays OWNER TO {migrator};
+ALTER TABLE {schema}.inbox OWNER TO {migrator};
 ALTER VIEW {schema}.events_json OWNER TO {migrator};
 ALTER FUNCTION {schema}.payload_text(bytea) OWNER TO {migrator};
 

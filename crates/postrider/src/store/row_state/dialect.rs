@@ -23,10 +23,10 @@ use crate::adopt::Batch;
 use crate::layout::RowTable;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::{
-    Budget, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, RelayReport, Renewed, Settled,
-    Settlement, Wakes,
+    Budget, Epoch, InboxPurge, InboxPurged, LeaseOverview, LeaseRequest, Purge, RelayOverview, RelayReport,
+    Renewed, Settled, Settlement, Wakes,
 };
-use crate::{BoxFuture, Result, Timestamp};
+use crate::{BoxFuture, Inbox, Result, Timestamp};
 
 /// Which connection an operation uses. Reading ahead, settling and cleaning must not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +88,11 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
     /// Releases all locks.
     fn clear_locks(&self) -> impl Future<Output = ()> + Send {
         std::future::ready(())
+    }
+
+    /// See [`Store::inbox`](crate::store::Store::inbox).
+    fn inbox(&self) -> Inbox {
+        Inbox::new()
     }
 
     /// See [`Store::wakes`](crate::store::Store::wakes).
@@ -236,10 +241,8 @@ pub(crate) trait RowConnection: Send {
     /// Notes delivered rows for retention. A note that fails only keeps its row from being deleted.
     fn note_delivered(&mut self, ids: &[String]) -> impl Future<Output = ()> + Send;
 
-    /// Deletes expired rows of the layout's other table, if it has one. Returns whether there may be more.
-    fn delete_expired(&mut self, _rows_max: usize) -> impl Future<Output = Result<bool>> + Send {
-        std::future::ready(Ok(false))
-    }
+    /// Deletes expired rows of the inbox, in a transaction for each table that serves as one.
+    fn purge_inbox(&mut self, purge: InboxPurge) -> impl Future<Output = Result<InboxPurged>> + Send;
 }
 
 /// Several steps in one transaction, the same on every database.

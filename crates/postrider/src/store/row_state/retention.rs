@@ -35,13 +35,3 @@ impl TxVerb for DeleteDelivered {
 fn scope(purge: &Purge, table: &RowTable) -> RetentionScope {
     if table.only_notes_deliveries() { RetentionScope::Own } else { purge.scope }
 }
-
-/// Adds the result for the layout's other table to that of the outbox. A failure there is returned only if no row of
-/// the outbox was deleted.
-pub(super) fn with_expired(purged: Purged, more_expired: Result<bool>) -> Result<Purged> {
-    match more_expired {
-        Ok(more) => Ok(Purged { more: purged.more || more, ..purged }),
-        Err(error) if purged.deleted == 0 => Err(error),
-        Err(_) => Ok(purged),
-    }
-}

@@ -13,17 +13,17 @@ use super::overview::ReadOverview;
 use super::plan::SettlePlan;
 use super::read::{Read, Which};
 use super::refused::{self, Pieces, UnchangedRows};
-use super::retention::{DeleteDelivered, with_expired};
+use super::retention::DeleteDelivered;
 use super::session::RowSession;
 use super::session_rows::RowId;
 use super::takeover::{RemoveMarks, TakeOver};
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::store::{
-    Acquired, Budget, Claimer, Epoch, Fetched, LeaseRequest, Overview, Purge, Purged, RelayReport, Renewed,
-    Settled, Settlement, Start, Store, Wakes,
+    Acquired, Budget, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Overview, Purge,
+    Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
 };
-use crate::{BoxFuture, Code, Position, Recovery, Result};
+use crate::{BoxFuture, Code, Inbox, Position, Recovery, Result};
 
 /// With at least this many deliveries, a second connection records half of them. With fewer, its round trip costs
 /// more than it saves.
@@ -299,10 +299,12 @@ impl<D: RowDialect> Store for RowStateStore<D> {
     fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(async move {
             let mut connection = self.0.dialect.connection(Role::Cleaner).await?;
-            let purged = connection.write(DeleteDelivered { purge, table: self.0.table() }).await?;
-            // In a separate transaction: if these rows cannot be deleted, the outbox must still be cleaned.
-            with_expired(purged, connection.delete_expired(purge.events_max).await)
+            connection.write(DeleteDelivered { purge, table: self.0.table() }).await
         })
+    }
+
+    fn purge_inbox(&self, purge: InboxPurge) -> BoxFuture<'_, Result<InboxPurged>> {
+        Box::pin(async move { self.0.dialect.connection(Role::Cleaner).await?.purge_inbox(purge).await })
     }
 
     /// Not over the connection that renews leases: a slow report must not delay a renewal.
@@ -322,6 +324,10 @@ impl<D: RowDialect> Store for RowStateStore<D> {
         Box::pin(async move {
             self.0.dialect.connection(Role::Reader).await?.read_snapshot(ReadOverview { backlog_max }).await
         })
+    }
+
+    fn inbox(&self) -> Inbox {
+        self.0.dialect.inbox()
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {

@@ -14,6 +14,7 @@ mod adopt;
 mod claim;
 mod failure;
 mod history;
+mod inbox;
 mod lease;
 mod ledger;
 mod list;
@@ -45,8 +46,9 @@ use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::worker::{Worker, in_transaction};
 use super::{
-    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, LeaseRequest,
-    ListedEvent, Overview, Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start,
+    Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
+    InboxPurged, LeaseRequest, ListedEvent, Overview, Purge, Purged, RelayReport, Renewed, Settled,
+    Settlement, Start,
 };
 use crate::ledger::{Change, KnownRows, Progress};
 use crate::{Code, Error, Position, Result};
@@ -381,6 +383,10 @@ impl AsyncStore for SqliteStore {
 
     async fn purge(&self, purge: Purge) -> Result<Purged> {
         self.writer.write(move |tx| log_tx::purge(tx, &purge)).await
+    }
+
+    async fn purge_inbox(&self, purge: InboxPurge) -> Result<InboxPurged> {
+        self.writer.write(move |tx| inbox::purge(tx, &purge)).await
     }
 
     async fn report(&self, report: RelayReport) -> Result<()> {

@@ -1,4 +1,4 @@
 //! PostgreSQL.
 
-mod log;
+pub(crate) mod log;
 mod row_state;

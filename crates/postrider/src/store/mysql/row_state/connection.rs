@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::connect::MySqlConfig;
 use super::super::session::{Access, Params};
-use super::super::{admin as operator, lease, relays};
+use super::super::{admin as operator, inbox, lease, relays};
 use super::sql::{Marks, Sql};
 use super::tx::MySqlRowTx;
 use super::{migrate, read, retention, settle};
@@ -16,12 +16,16 @@ use crate::store::row_state::dialect::{
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
 use crate::store::row_state::session_rows::{Claims, RowId};
-use crate::store::{Budget, Epoch, LeaseRequest, RelayReport, Renewed, Settled, Settlement};
-use crate::{BoxFuture, Code, Error, Result};
+use crate::store::{
+    Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
+};
+use crate::{BoxFuture, Code, Error, Ident, Inbox, Result};
 
 /// An outbox with a state per row in MySQL or MariaDB.
 pub struct MySqlRows {
     table: Arc<RowTable>,
+    /// The database of Postrider's own tables.
+    schema: Ident,
     pub(super) sql: Sql,
     /// The statements that mark rows as being published, if rows are marked.
     marks: Option<Marks>,
@@ -40,6 +44,7 @@ impl MySqlRows {
         Ok(Self {
             connections: RowConnections::new(&config),
             table: Arc::new(table.clone()),
+            schema: config.schema_name().clone(),
             marks: sql.marks.filter(|_| table.marks_rows()),
             sql,
         })
@@ -59,6 +64,10 @@ impl RowDialect for MySqlRows {
 
     fn marks_rows(&self) -> bool {
         self.marks.is_some()
+    }
+
+    fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.schema.clone())
     }
 
     async fn connection(&self, role: Role) -> Result<MySqlRowConnection<'_>> {
@@ -153,5 +162,8 @@ impl RowConnection for MySqlRowConnection<'_> {
         if let Ok(session) = self.conn.session() {
             retention::note(session, &self.rows.sql, ids).await;
         }
+    }
+    async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {
+        inbox::purge(&mut self.conn, &purge).await
     }
 }

@@ -21,6 +21,7 @@ use crate::{Code, Error, Ident, Result};
 const MIGRATIONS: &[&str] = &[
     concat!(include_str!("ledger.sql"), "\n", include_str!("../migrations/0001_leases.sql")),
     include_str!("refused.sql"),
+    include_str!("../migrations/0003_inbox.sql"),
 ];
 
 /// The database, and the table that records these migrations. Not that of the default layout: the two never share a
@@ -67,20 +68,21 @@ fn shapes(session: &Session, table: &RowTable) -> &'static [Shape] {
 /// All migrations as SQL, for use with another tool: the layout's table and Postrider's.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result<Vec<Migration>> {
     let mut layout_sql = table_of(table.layout)?.unwrap_or_default().to_owned();
-    if table.layout.has(Ability::Views) {
-        layout_sql.push_str(&views::all());
-    }
     if extras.aggregate_index {
         layout_sql.push_str(AGGREGATE_INDEX);
     }
     let layout_sql = table.put_into_mysql(&layout_sql);
+    // They count the rows of the inbox, so they come after it.
+    let views =
+        if table.layout.has(Ability::Views) { table.put_into_mysql(&views::all()) } else { String::new() };
     let steps = (1..).zip(MIGRATIONS).map(|(version, sql)| {
         let (preamble, record) = if version == 1 {
             (format!("{layout_sql}\n{MIGRATIONS_TABLE}"), record_table(table))
         } else {
             Default::default()
         };
-        let sql = format!("{preamble}{}\n\n{record}{}\n", sql.trim_end(), entry(version));
+        let views = if version == LATEST { views.as_str() } else { "" };
+        let sql = format!("{preamble}{}\n\n{views}{record}{}\n", sql.trim_end(), entry(version));
         Migration { version, sql: schema.put_into_mysql(&with_id_type(table, &sql)) }
     });
     Ok(steps.collect())
@@ -154,16 +156,17 @@ async fn apply(
     if extras.aggregate_index && !has_aggregate_index(session, table).await? {
         session.several(Access::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
     }
-    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
-    let mut differences = found.unwrap_or_default();
-    if extras.views || is_new {
-        differences.extend(views::create(session, table).await?);
-    }
     for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
         let (preamble, record) =
             if version == 1 { (MIGRATIONS_TABLE, record_table(table)) } else { Default::default() };
         let step = format!("{preamble}{sql}\n{record}{}", entry(version));
         session.several(Access::Writes, &with_id_type(table, &step)).await?;
+    }
+    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
+    let mut differences = found.unwrap_or_default();
+    if extras.views || is_new {
+        // They count the rows of the inbox, so they come after it.
+        differences.extend(views::create(session, table).await?);
     }
     check_table(session, table).await?;
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })

@@ -1,4 +1,5 @@
--- Events written and events received per hour, for hours with at least one of them. These servers have no FULL JOIN.
+-- Events written and events received per hour, for hours with at least one of them. Received events are counted in the
+-- table event_inbox of the outbox's schema and in Postrider's own inbox.
 CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_throughput_hourly AS
 SELECT hour_ts, COUNT(written) AS outbox_cnt, COUNT(received) AS inbox_cnt
 FROM (SELECT TIMESTAMP(DATE(created_at), MAKETIME(HOUR(created_at), 0, 0)) AS hour_ts, 1 AS written, NULL AS received
@@ -6,5 +7,8 @@ FROM (SELECT TIMESTAMP(DATE(created_at), MAKETIME(HOUR(created_at), 0, 0)) AS ho
       UNION ALL
       SELECT TIMESTAMP(DATE(received_at), MAKETIME(HOUR(received_at), 0, 0)), NULL, 1
       FROM {views}.event_inbox
-      WHERE received_at IS NOT NULL) AS either
+      WHERE received_at IS NOT NULL
+      UNION ALL
+      SELECT TIMESTAMP(DATE(processed_at), MAKETIME(HOUR(processed_at), 0, 0)), NULL, 1
+      FROM {schema}.inbox) AS either
 GROUP BY hour_ts;

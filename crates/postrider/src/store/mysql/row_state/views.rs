@@ -15,8 +15,8 @@ pub(super) fn all() -> String {
     format!("{VIEWS}{THROUGHPUT}")
 }
 
-/// Creates the missing views. Received events are counted if an inbox exists now. Returns a difference for each name
-/// that something else already has.
+/// Creates the missing views. Received events are counted in Postrider's own inbox, and in a table `event_inbox` if one
+/// exists now. Returns a difference for each name that something else already has.
 pub(super) async fn create(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
     let schema = table.schema.as_str();
     let inbox =

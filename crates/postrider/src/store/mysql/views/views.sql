@@ -34,10 +34,14 @@ FROM (SELECT measured.*,
             FROM {schema}.vw_outbox) AS measured) AS ranked
 GROUP BY subscription, type;
 
--- Events written per hour.
+-- Events written and events received per hour, of hours with either.
 CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {schema}.vw_outbox_throughput_hourly AS
-SELECT TIMESTAMP(DATE(time), MAKETIME(HOUR(time), 0, 0)) AS hour_ts, COUNT(*) AS outbox_cnt
-FROM {schema}.events
+SELECT hour_ts, COUNT(written) AS outbox_cnt, COUNT(received) AS inbox_cnt
+FROM (SELECT TIMESTAMP(DATE(time), MAKETIME(HOUR(time), 0, 0)) AS hour_ts, 1 AS written, NULL AS received
+      FROM {schema}.events
+      UNION ALL
+      SELECT TIMESTAMP(DATE(processed_at), MAKETIME(HOUR(processed_at), 0, 0)), NULL, 1
+      FROM {schema}.inbox) AS either
 GROUP BY hour_ts;
 
 -- Per subscription, producer and type: what is not done, and how many there are.

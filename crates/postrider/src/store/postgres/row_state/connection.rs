@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::super::connect::PostgresConfig;
 use super::super::connection::SharedConnection;
 use super::super::row::get;
-use super::super::{admin as operator, lease, relays, wake};
+use super::super::{admin as operator, inbox, lease, relays, wake};
 use super::row_locks::RowLocks;
 use super::sql::Sql;
 use super::tx::PostgresRowTx;
@@ -22,8 +22,11 @@ use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
 use crate::store::row_state::refused::{MarkedRows, mark_in_pieces};
 use crate::store::row_state::session_rows::{Claims, RowId};
-use crate::store::{Budget, Epoch, LeaseRequest, RelayReport, Renewed, Settled, Settlement, Wakes};
-use crate::{BoxFuture, Result};
+use crate::store::{
+    Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, RetentionScope, Settled,
+    Settlement, Wakes,
+};
+use crate::{BoxFuture, Inbox, Result};
 
 /// A page of at least this many rows opens the helper's connection.
 const HELPER_ROWS_MIN: usize = 512;
@@ -113,6 +116,10 @@ impl RowDialect for PostgresRows {
 
     async fn clear_locks(&self) {
         self.locks.clear().await;
+    }
+
+    fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.config.schema_name().clone())
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
@@ -218,10 +225,11 @@ impl RowConnection for PostgresRowConnection<'_> {
         retention::note(&mut self.conn, ids).await;
     }
 
-    async fn delete_expired(&mut self, rows_max: usize) -> Result<bool> {
-        match self.rows.table.layout.has(Ability::Inbox) {
-            true => retention::delete_processed(&mut self.conn, &self.rows.table, rows_max).await,
-            false => Ok(false),
+    async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {
+        let purged = inbox::purge(&mut self.conn, &purge).await?;
+        if purge.scope == RetentionScope::Own || !self.rows.table.layout.has(Ability::Inbox) {
+            return Ok(purged);
         }
+        Ok(purged.and(retention::purge_processed(&mut self.conn, &self.rows.table, &purge).await?))
     }
 }

@@ -21,6 +21,7 @@ use crate::{Ident, Result};
 const MIGRATIONS: &[&str] = &[
     concat!(include_str!("ledger.sql"), "\n", include_str!("../migrations/0001_leases.sql")),
     include_str!("refused.sql"),
+    include_str!("../migrations/0002_inbox.sql"),
 ];
 
 /// The table that records these migrations. Not that of the default layout: the two never share a schema.
@@ -46,9 +47,8 @@ fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
 /// All migrations as SQL, for use with another tool: the layout's tables and Postrider's.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
     let mut layout_sql: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
-    if table.layout.has(Ability::Views) {
-        layout_sql.push_str(&views::all(table));
-    }
+    // They count the rows of the inbox, so they come after it.
+    let views = if table.layout.has(Ability::Views) { views::all(table) } else { String::new() };
     if extras.aggregate_index {
         layout_sql.push_str(&table.put_into(AGGREGATE_INDEX));
         layout_sql.push('\n');
@@ -62,10 +62,9 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Mi
                 Default::default()
             };
             let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version});");
-            Migration {
-                version,
-                sql: schema.put_into(&format!("{preamble}{}\n\n{record}{entry}\n", sql.trim_end())),
-            }
+            let views = if version == LATEST { views.as_str() } else { "" };
+            let sql = format!("{preamble}{}\n\n{views}{record}{entry}\n", sql.trim_end());
+            Migration { version, sql: schema.put_into(&sql) }
         })
         .collect()
 }
@@ -117,10 +116,6 @@ pub(super) async fn migrate(
     if extras.aggregate_index {
         aggregate_index(tx.client(), table).await?;
     }
-    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
-    if extras.views || is_new {
-        differences.extend(views::create(tx.client(), table).await?);
-    }
     let from = version(tx.client(), schema).await?;
     schema::refuse_newer("the PostgreSQL database", from, LATEST)?;
     if from == 0 {
@@ -132,6 +127,11 @@ pub(super) async fn migrate(
         let entry = format!("INSERT INTO {{schema}}.row_migrations (version) VALUES ({version})");
         let step = schema.put_into(&format!("{preamble}{sql}\n{record}{entry}"));
         tx.batch_execute(&step).await.map_err(failed)?;
+    }
+    let is_new = table.layout.has(Ability::Views) && !created.is_empty();
+    if extras.views || is_new {
+        // They count the rows of the inbox, so they come after it.
+        differences.extend(views::create(tx.client(), schema, table).await?);
     }
     check_table(tx.client(), schema, table).await?;
     tx.commit().await.map_err(commit_failed)?;

@@ -10,9 +10,10 @@ use super::super::row::get;
 use super::super::session::Tx;
 use super::sql::Sql;
 use crate::Result;
+use crate::inbox::processed_events::DELETE_EXPIRED;
 use crate::layout::RowTable;
-use crate::store::Purge;
 use crate::store::row_state::lease_lost;
+use crate::store::{InboxPurge, InboxPurged, Purge};
 
 /// Longer retentions are cut to this: the calendar of the database ends.
 const FOREVER: Duration = Duration::from_secs(1_000 * 365 * 24 * 60 * 60);
@@ -22,22 +23,6 @@ const HAS_PROCESSED: &str = "
     SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c
                    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                    WHERE n.nspname = $1::text AND c.relname = 'processed_events' AND c.relkind IN ('r', 'p'))";
-
-/// Deletes rows by their location, not by event id: rows of other consumer groups for the same event may expire later.
-/// A `ctid` is unique only within a partition. Index: idx_processed_events_expires (expires_at), from its beginning.
-const DELETE_PROCESSED: &str = "
-    WITH old AS MATERIALIZED (
-        SELECT tableoid AS part, ctid AS place
-        FROM {processed}
-        WHERE expires_at < statement_timestamp()
-        ORDER BY expires_at
-        LIMIT $1::bigint
-        FOR UPDATE SKIP LOCKED
-    )
-    DELETE FROM {processed}
-    WHERE ctid = ANY (ARRAY(SELECT place FROM old))
-      AND (tableoid, ctid) IN (SELECT part, place FROM old)
-      AND expires_at < statement_timestamp()";
 
 /// Notes deliveries. Index: the primary key (row_id).
 const NOTE: &str = "
@@ -114,25 +99,21 @@ pub(super) async fn delete_delivered(tx: &Tx<'_>, sql: &Sql, purge: &Purge) -> R
     tx.execute(sql.delete_delivered, &[&age, &rows_max]).await
 }
 
-/// Deletes expired rows of the layout's inbox, if it exists. Returns whether there may be more.
-pub(super) async fn delete_processed(
+/// Deletes expired rows of `processed_events`, if the schema has it.
+pub(super) async fn purge_processed(
     conn: &mut Guard<'_>,
     table: &RowTable,
-    rows_max: usize,
-) -> Result<bool> {
+    purge: &InboxPurge,
+) -> Result<InboxPurged> {
     let tx = conn.begin().await?;
     let schema = table.schema.as_str().to_owned();
     let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(lease_lost)?;
     if !get::<bool>(&found, 0)? {
-        return Ok(false);
+        return Ok(InboxPurged::default());
     }
-    let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
-    let deleted = tx.execute(DELETE_PROCESSED, &[&limit]).await?;
-    tx.commit().await?;
-    if deleted > 0 {
-        tracing::info!(deleted, "deleted expired rows of processed_events");
-    }
-    Ok(deleted >= rows_max as u64)
+    let (_, most) = purge.limits();
+    let deleted = tx.execute(DELETE_EXPIRED, &[&most]).await?;
+    tx.commit().await.map(|()| purge.deleted(deleted))
 }
 
 /// Notes deliveries. The rows are settled already, so a note that fails only keeps its row from being deleted.

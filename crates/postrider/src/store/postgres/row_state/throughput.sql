@@ -1,6 +1,10 @@
--- Events written per hour. No events are received: there is no table event_inbox with a column received_at. Postrider's
--- own inbox does not exist yet.
+-- Events written and events received per hour, for hours with at least one of them. Received events are counted in
+-- Postrider's own inbox.
 CREATE VIEW {views}."vw_event_throughput_hourly" AS
-SELECT date_trunc('hour', created_at, 'UTC') AS hour_ts, count(*) AS outbox_cnt, 0::bigint AS inbox_cnt
-FROM {table}
+SELECT hour_ts, count(written) AS outbox_cnt, count(received) AS inbox_cnt
+FROM (SELECT date_trunc('hour', created_at, 'UTC') AS hour_ts, 1 AS written, NULL::integer AS received
+      FROM {table}
+      UNION ALL
+      SELECT date_trunc('hour', processed_at, 'UTC'), NULL, 1
+      FROM {schema}.inbox) AS either
 GROUP BY 1;

@@ -1,10 +1,14 @@
--- Events written and events received per hour, for hours with at least one of them.
+-- Events written and events received per hour, for hours with at least one of them. Received events are counted in the
+-- table event_inbox of the outbox's schema and in Postrider's own inbox.
 CREATE VIEW {views}."vw_event_throughput_hourly" AS
-SELECT hour_ts, coalesce(outbox_cnt, 0) AS outbox_cnt, coalesce(inbox_cnt, 0) AS inbox_cnt
-FROM (SELECT date_trunc('hour', created_at, 'UTC') AS hour_ts, count(*) AS outbox_cnt
+SELECT hour_ts, count(written) AS outbox_cnt, count(received) AS inbox_cnt
+FROM (SELECT date_trunc('hour', created_at, 'UTC') AS hour_ts, 1 AS written, NULL::integer AS received
       FROM {table}
-      GROUP BY 1) AS written
-FULL JOIN (SELECT date_trunc('hour', {received}, 'UTC') AS hour_ts, count(*) AS inbox_cnt
-           FROM {views}."event_inbox"
-           WHERE received_at IS NOT NULL
-           GROUP BY 1) AS received USING (hour_ts);
+      UNION ALL
+      SELECT date_trunc('hour', {received}, 'UTC'), NULL, 1
+      FROM {views}."event_inbox"
+      WHERE received_at IS NOT NULL
+      UNION ALL
+      SELECT date_trunc('hour', processed_at, 'UTC'), NULL, 1
+      FROM {schema}.inbox) AS either
+GROUP BY 1;

@@ -5,9 +5,9 @@ use tokio_postgres::Client;
 use super::super::failure::failed;
 use super::super::statement::query_unnamed;
 use super::migrate::{columns, holds};
-use crate::Result;
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::tables::{column_of_view, other_view, views_of};
+use crate::{Ident, Result};
 
 const VIEWS: &str = include_str!("views.sql");
 const THROUGHPUT: &str = include_str!("throughput.sql");
@@ -18,9 +18,9 @@ pub(super) fn all(table: &RowTable) -> String {
     format!("{}\n{}\n", table.put_into(VIEWS), table.put_into(THROUGHPUT))
 }
 
-/// Creates the missing views. Received events are counted if an inbox exists now. Returns a difference for each name
-/// that something else already has.
-pub(super) async fn create(client: &Client, table: &RowTable) -> Result<Vec<Difference>> {
+/// Creates the missing views. Received events are counted in Postrider's own inbox, which is in `schema`, and in a table
+/// `event_inbox` if one exists now. Returns a difference for each name that something else already has.
+pub(super) async fn create(client: &Client, schema: &Ident, table: &RowTable) -> Result<Vec<Difference>> {
     let inbox = columns(client, &table.put_into("{views}.\"event_inbox\"")).await?;
     let throughput = match inbox.iter().find(|column| column.name == "received_at") {
         // A time without a time zone is read as UTC.
@@ -34,7 +34,7 @@ pub(super) async fn create(client: &Client, table: &RowTable) -> Result<Vec<Diff
     for (name, sql) in views_of(VIEWS).chain(views_of(&throughput)) {
         let view = table.put_into(&format!("{{views}}.\"{name}\""));
         if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &view).await? {
-            client.batch_execute(&table.put_into(sql)).await.map_err(failed)?;
+            client.batch_execute(&schema.put_into(&table.put_into(sql))).await.map_err(failed)?;
         } else if !is_layout_view(client, table, &view, name).await? {
             others.push(other_view(table, name));
         }

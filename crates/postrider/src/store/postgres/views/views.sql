@@ -27,10 +27,14 @@ FROM (SELECT o.*, CASE WHEN state <> 'done' THEN extract(epoch FROM now() - time
       FROM {schema}.vw_outbox AS o) AS measured
 GROUP BY subscription, type;
 
--- Events written per hour.
+-- Events written and events received per hour, of hours with either.
 CREATE OR REPLACE VIEW {schema}.vw_outbox_throughput_hourly AS
-SELECT date_trunc('hour', time, 'UTC') AS hour_ts, count(*) AS outbox_cnt
-FROM ONLY {schema}.events
+SELECT hour_ts, count(written) AS outbox_cnt, count(received) AS inbox_cnt
+FROM (SELECT date_trunc('hour', time, 'UTC') AS hour_ts, 1 AS written, NULL::integer AS received
+      FROM ONLY {schema}.events
+      UNION ALL
+      SELECT date_trunc('hour', processed_at, 'UTC'), NULL, 1
+      FROM {schema}.inbox) AS either
 GROUP BY 1;
 
 -- Per subscription, producer and type: what is not done, and how many there are.

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use super::super::failure::Attempt;
 use super::super::ledger::Ledger;
 use super::super::worker::{Worker, poll_once};
-use super::super::{admin as operator, lease, relays};
+use super::super::{admin as operator, inbox, lease, relays};
 use super::sql::Names;
 use super::tx::{SqliteRowTx, list_due};
 use super::{read, retention, settle};
@@ -18,7 +18,9 @@ use crate::store::row_state::dialect::{
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
 use crate::store::row_state::session_rows::{Claims, RowId};
-use crate::store::{Budget, Epoch, LeaseRequest, RelayReport, Renewed, Settled, Settlement};
+use crate::store::{
+    Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
+};
 use crate::{BoxFuture, Result};
 
 /// An outbox with a state per row in a SQLite file.
@@ -168,5 +170,8 @@ impl RowConnection for SqliteRowConnection<'_> {
         let ids = ids.to_vec();
         // A note that fails only keeps its row from being deleted.
         _ = self.0.writer.write(move |tx| retention::note(tx, &ids)).await;
+    }
+    async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {
+        self.0.writer.write(move |tx| inbox::purge(tx, &purge)).await
     }
 }

@@ -44,11 +44,14 @@ FROM (SELECT measured.*,
             FROM postrider_vw_outbox) AS measured) AS ranked
 GROUP BY subscription, type;
 
--- Events written per hour. The remainder is made positive, so that the hour is right before 1970 too.
+-- Events written and events received per hour, of hours with either. The remainder is made positive, so that the hour is right before 1970 too.
 CREATE VIEW postrider_vw_outbox_throughput_hourly AS
 SELECT strftime('%Y-%m-%dT%H:00:00Z', (time - (time % 1000000 + 1000000) % 1000000) / 1000000, 'unixepoch') AS hour_ts,
-       count(*) AS outbox_cnt
-FROM postrider_events
+       count(written) AS outbox_cnt,
+       count(received) AS inbox_cnt
+FROM (SELECT time, 1 AS written, NULL AS received FROM postrider_events
+      UNION ALL
+      SELECT processed_at, NULL, 1 FROM postrider_inbox)
 GROUP BY 1;
 
 -- Per subscription, producer and type: what is not done, and how many there are.

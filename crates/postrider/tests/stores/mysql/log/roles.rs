@@ -1,6 +1,8 @@
 //! Users with no more rights than they need.
 
 use mysql_async::prelude::Queryable;
+use postrider::inbox::{Inbox, Received};
+use postrider::relay::Retention;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::store::{
     Acquired, Budget, Claimed, Epoch, LeaseRequest, Purge, Settled, Settlement, Start, Store,
@@ -75,6 +77,7 @@ case! {
         store.renew(lease, loaded.epoch).await?;
         let trim = Purge::new(std::time::Duration::ZERO, 9);
         store.purge(trim).await?;
+        store.purge_inbox(Retention::default().inbox_purge()).await?;
         store.fetch(written, 999).await?;
         store.overview(9).await?;
         store.halt("s", Epoch(i64::MAX), "because").await?;
@@ -114,7 +117,7 @@ case! {
     async fn only_the_relay_role_on_mariadb_has_the_right_to_see_all_processes(case) {
         case.run(&MySqlStore::roles(&case.schema)?).await?;
         let mariadb = is_mariadb(&mut case.another().await?).await?;
-        for role in ["writer", "relay", "viewer", "migrator"] {
+        for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
             let mut client = user(&case, &case.schema, role).await?.client().await?;
             let seen = case.on(&mut client, "SELECT COUNT(*) FROM information_schema.innodb_trx").await;
             assert_eq!(seen.is_ok(), mariadb && role == "relay", "{role}");
@@ -138,5 +141,20 @@ case! {
             assert!(refused.is_err(), "{role} may do in {similar} what it may do in {}", case.schema);
         }
         case.run(&format!("DROP DATABASE {similar}")).await?;
+    }
+}
+
+case! {
+    async fn the_role_of_a_consumer_can_receive_and_nothing_else(case) {
+        case.run(&MySqlStore::roles(&case.schema)?).await?;
+        let mut client = user(&case, &case.schema, "inbox").await?.client().await?;
+        let inbox = Inbox::new().schema(case.schema.clone());
+        let id = uuid::Uuid::now_v7();
+        assert_eq!(inbox.receive(&mut client, "mail", id).await?, Received::First);
+        assert_eq!(inbox.receive(&mut client, "mail", id).await?, Received::Duplicate);
+        assert_eq!(inbox.delete_expired(&mut client, 10).await?, 0);
+        for refused in ["UPDATE {schema}.inbox SET expires_at = processed_at", "SELECT 1 FROM {schema}.events"] {
+            assert!(case.on(&mut client, refused).await.is_err(), "{refused}");
+        }
     }
 }

@@ -146,7 +146,7 @@ pub(crate) fn url_of(user: &str) -> Result<String> {
     Ok(url()?.replace("postgres@", &format!("{user}@")))
 }
 
-async fn connect(url: &str) -> Result<Client> {
+pub(crate) async fn connect(url: &str) -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
     Ok(client)

@@ -1,7 +1,7 @@
 //! Outboxes in a real PostgreSQL server: one server for all tests, a schema for each.
 
 mod canary;
-mod case;
+pub(crate) mod case;
 mod conformance;
 mod connection;
 mod encoding;

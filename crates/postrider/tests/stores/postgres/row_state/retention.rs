@@ -6,7 +6,7 @@ use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
 use postrider::store::postgres::PostgresRowStore;
-use postrider::store::{Purge, Start};
+use postrider::store::{InboxPurge, Purge, Start};
 
 use super::case::{Case, on_every_layout};
 use crate::relay_cases::eventually;
@@ -82,6 +82,36 @@ async fn published_rows_are_deleted_at_their_own_expiry() -> Result<()> {
     Ok(())
 }
 
+/// A relay with this retention runs until `processed_events` has these groups and rows.
+async fn cleaned(case: &Case, retention: Retention, expected: &str) -> Result<()> {
+    let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
+    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
+    let relay = relay.spawn().await?;
+    let groups = "SELECT string_agg(DISTINCT consumer_group, ' ') || count(*) FROM processed_events";
+    eventually("expired rows of the inbox are deleted", async || {
+        Ok(case.one::<String>(groups).await? == expected)
+    })
+    .await?;
+    relay.shutdown().await.map(|_| ())
+}
+
+#[tokio::test]
+async fn expired_rows_of_processed_events_are_deleted_with_retention_forever_and_not_without_a_retention()
+-> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = Case::new(RowLayout::Outbox).await?;
+    case.run(
+        "INSERT INTO processed_events (event_id, consumer_group, expires_at)
+         SELECT gen_random_uuid(), 'a', now() + (n - 5) * interval '1 day' FROM generate_series(1, 9) AS n",
+    )
+    .await?;
+    let purge = Retention::default_for(Some(&case.table)).inbox_purge();
+    assert_eq!(case.store().await?.purge_inbox(purge).await?.deleted, 0);
+    cleaned(&case, Retention::FOREVER, "a4").await
+}
+
 #[tokio::test]
 async fn an_inbox_with_another_key_or_none_blocks_neither_delivery_nor_retention_of_the_outbox() -> Result<()>
 {
@@ -101,11 +131,7 @@ async fn an_inbox_with_another_key_or_none_blocks_neither_delivery_nor_retention
     case.run(&case.insert("k", 1)).await?;
     case.run("UPDATE outbox SET expires_at = '2020-01-01'").await?;
     left(&case, Retention::EXPIRES_AT, 0).await?;
-    let groups = "SELECT string_agg(DISTINCT consumer_group, ' ') || count(*) FROM processed_events";
-    eventually("expired rows of the inbox are deleted", async || {
-        Ok(case.one::<String>(groups).await? == "b5")
-    })
-    .await?;
+    cleaned(&case, Retention::EXPIRES_AT, "b5").await?;
     let different = PostgresRowStore::differences(&case.config, &case.table).await?;
     assert!(!different.is_empty() && different.iter().all(|reported| !reported.is_harmful), "{different:?}");
 
@@ -139,7 +165,8 @@ async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_t
     let groups = "SELECT string_agg(consumer_group, '' ORDER BY consumer_group) FROM processed_events";
     let store = case.store().await?;
     for left in ["aabbbbbccccc", "bbbbccccc", "bccccc", "ccccc", "ccccc"] {
-        store.purge(Purge { at_expiry: true, ..Purge::new(Duration::ZERO, 3) }).await?;
+        let purge = InboxPurge { older_than: Duration::ZERO, rows_max: 3, scope: RetentionScope::All };
+        store.purge_inbox(purge).await?;
         assert_eq!(case.one::<String>(groups).await?, left);
     }
     Ok(())

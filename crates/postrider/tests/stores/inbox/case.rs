@@ -1,0 +1,151 @@
+//! What a database brings to the cases: an inbox, a table of effects beside it, and consumers with connections of their own.
+
+use std::sync::Arc;
+
+use postrider::inbox::{Inbox, Once, Received};
+use postrider::store::Store;
+use postrider::{Code, Result};
+use uuid::Uuid;
+
+/// How a delivery ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Commit,
+    Rollback,
+    /// The effect itself fails, and the consumer leaves by `?`.
+    EffectFails,
+    /// The consumer is gone after the inbox row was inserted: its connection is cut in the open transaction.
+    CrashAfterRow,
+    /// The same after the effect.
+    CrashAfterEffect,
+    /// The transaction is committed, and the consumer is gone before it acknowledges the message.
+    CrashAfterCommit,
+}
+
+impl End {
+    /// Every point at which a consumer can be lost.
+    pub(crate) const CRASHES: [Self; 5] = [
+        Self::Rollback,
+        Self::EffectFails,
+        Self::CrashAfterRow,
+        Self::CrashAfterEffect,
+        Self::CrashAfterCommit,
+    ];
+
+    /// Whether the broker hears of the delivery.
+    pub(crate) fn is_acknowledged(self) -> bool {
+        self == Self::Commit
+    }
+}
+
+/// How the effect is guarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Design {
+    /// By [`Inbox::once`].
+    Ours,
+    /// By nothing: a planted bug, which the cases must find.
+    NoRow,
+    /// By a SELECT before the effect and an INSERT after it: a planted bug where transactions run side by side.
+    CheckThenAct,
+}
+
+/// One database with an inbox and a table `effects (consumer_group, event_id)`.
+pub(crate) trait InboxCase: Send + Sync + Sized + 'static {
+    type Consumer: Consumer;
+
+    /// `None` if there is no such server.
+    async fn new() -> Option<Self>;
+
+    fn inbox(&self) -> Inbox;
+
+    fn consumer(&self) -> impl Future<Output = Self::Consumer> + Send;
+
+    /// The store of a relay on it.
+    async fn store(&self) -> Arc<dyn Store>;
+
+    /// Runs statements. `{inbox}` is the table.
+    async fn run(&self, sql: &str);
+
+    /// The number that a question answers.
+    async fn number(&self, sql: &str) -> i64;
+
+    /// The name of the database.
+    const NAME: &'static str;
+
+    /// Whether transactions write side by side.
+    const IS_CONCURRENT: bool = true;
+
+    /// How many transactions wait for another one, where the database can tell.
+    const WAITING: Option<&'static str>;
+
+    /// The SQL of a moment this many days from now, as the columns hold it.
+    fn days_from_now(days: i32) -> String;
+
+    /// The SQL of an event's id.
+    fn id(id: Uuid) -> String;
+
+    async fn effects(&self, group: &str, id: Uuid) -> i64 {
+        let sql = format!(
+            "SELECT COUNT(*) FROM effects WHERE consumer_group = '{}' AND event_id = '{id}'",
+            group.replace('\'', "''")
+        );
+        self.number(&sql).await
+    }
+
+    /// The rows of the inbox.
+    async fn rows(&self) -> i64 {
+        self.number("SELECT COUNT(*) FROM {inbox}").await
+    }
+}
+
+/// A consumer with a connection. After a crash it has a new one.
+pub(crate) trait Consumer: Send + 'static {
+    /// One delivery in one transaction.
+    fn deliver(
+        &mut self,
+        inbox: &Inbox,
+        delivery: Delivery,
+        end: End,
+    ) -> impl Future<Output = Result<Once<()>>> + Send;
+
+    /// Begins a transaction and receives the event, and leaves the transaction open.
+    fn hold(&mut self, inbox: &Inbox, delivery: Delivery) -> impl Future<Output = Result<Received>> + Send;
+
+    /// Ends that transaction.
+    fn end(&mut self, is_committed: bool) -> impl Future<Output = Result<()>> + Send;
+
+    /// Deletes expired rows in one transaction.
+    fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> impl Future<Output = Result<u64>> + Send;
+
+    /// Delivers until the database lets it, as a broker does after a negative acknowledgement. Returns how often that was
+    /// refused, too.
+    fn deliver_again(
+        &mut self,
+        inbox: &Inbox,
+        delivery: Delivery,
+    ) -> impl Future<Output = (Once<()>, u32)> + Send {
+        async move {
+            let mut refused = 0;
+            loop {
+                match self.deliver(inbox, delivery, End::Commit).await {
+                    Ok(once) => return (once, refused),
+                    Err(error) if error.code() == Code::StoreBusy => refused += 1,
+                    Err(error) => panic!("{}", error.report()),
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delivery {
+    pub(crate) group: &'static str,
+    pub(crate) id: Uuid,
+    pub(crate) design: Design,
+}
+
+impl Delivery {
+    pub(crate) fn of(group: &'static str, id: Uuid) -> Self {
+        Self { group, id, design: Design::Ours }
+    }
+}

@@ -1,0 +1,158 @@
+//! The inbox on MySQL and MariaDB, with mysql_async.
+
+use std::sync::Arc;
+
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable;
+use postrider::Result;
+use postrider::inbox::{Inbox, Once, Received};
+use postrider::store::Store;
+use postrider::store::mysql::MySqlConfig;
+use uuid::Uuid;
+
+use super::case::{Consumer, Delivery, Design, End, InboxCase};
+use crate::failed;
+use crate::mysql::log::case::{Case, MariaDb, MySql, Which};
+
+mod on_mysql {
+    use super::*;
+    crate::inbox::cases::inbox_tests!(MySqlInbox<MySql>);
+}
+
+mod on_mariadb {
+    use super::*;
+    crate::inbox::cases::inbox_tests!(MySqlInbox<MariaDb>);
+}
+
+pub(crate) struct MySqlInbox<W>(Case<W>);
+
+pub(crate) struct MySqlConsumer {
+    config: MySqlConfig,
+    schema: String,
+    conn: Conn,
+}
+
+impl<W: Which> InboxCase for MySqlInbox<W> {
+    type Consumer = MySqlConsumer;
+
+    const NAME: &'static str = W::NAME;
+    /// Of any test on the server: the text of a statement with a binary id cannot be compared.
+    const WAITING: Option<&'static str> =
+        Some("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'");
+
+    async fn new() -> Option<Self> {
+        if !Case::<W>::is_available() {
+            return None;
+        }
+        let case = Case::new().await.unwrap();
+        let effects = "CREATE TABLE {schema}.effects (number BIGINT AUTO_INCREMENT PRIMARY KEY,
+                           consumer_group VARCHAR(255) NOT NULL, event_id VARCHAR(36) NOT NULL)
+                       CHARACTER SET utf8mb4 COLLATE utf8mb4_bin";
+        case.run(effects).await.unwrap();
+        Some(Self(case))
+    }
+
+    fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.0.schema.clone())
+    }
+
+    async fn consumer(&self) -> MySqlConsumer {
+        let (config, schema) = (self.0.config.clone(), self.0.schema.as_str().to_owned());
+        let mut conn = config.client().await.unwrap();
+        conn.query_drop("SET time_zone = '+05:30'").await.unwrap();
+        MySqlConsumer { config, schema, conn }
+    }
+
+    async fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.0.store().await.unwrap())
+    }
+
+    async fn run(&self, sql: &str) {
+        let sql = sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects");
+        self.0.run(&sql).await.unwrap();
+    }
+
+    async fn number(&self, sql: &str) -> i64 {
+        let sql = sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects");
+        self.0.one(&sql).await.unwrap()
+    }
+
+    fn days_from_now(days: i32) -> String {
+        format!("TIMESTAMPADD(DAY, {days}, UTC_TIMESTAMP(6))")
+    }
+
+    fn id(id: Uuid) -> String {
+        format!("UNHEX('{}')", id.simple())
+    }
+}
+
+impl Consumer for MySqlConsumer {
+    async fn deliver(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
+        let delivered = self.transaction(inbox, delivery, end).await;
+        if matches!(end, End::CrashAfterRow | End::CrashAfterEffect | End::CrashAfterCommit) {
+            // The server rolls back what a lost connection left open.
+            let conn = std::mem::replace(&mut self.conn, self.config.client().await?);
+            conn.disconnect().await.map_err(failed)?;
+        }
+        delivered
+    }
+
+    async fn hold(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
+        self.conn.query_drop("START TRANSACTION").await.map_err(failed)?;
+        inbox.receive(&mut self.conn, group, id).await
+    }
+
+    async fn end(&mut self, is_committed: bool) -> Result<()> {
+        let end = if is_committed { "COMMIT" } else { "ROLLBACK" };
+        self.conn.query_drop(end).await.map_err(failed)
+    }
+
+    async fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> Result<u64> {
+        let mut tx = self.conn.start_transaction(mysql_async::TxOpts::default()).await.map_err(failed)?;
+        let deleted = inbox.delete_expired(&mut tx, rows_max).await?;
+        tx.commit().await.map_err(failed).map(|()| deleted)
+    }
+}
+
+impl MySqlConsumer {
+    async fn transaction(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
+        let Delivery { group, id, design } = delivery;
+        let schema = &self.schema;
+        let insert = format!("INSERT INTO {schema}.effects (consumer_group, event_id) VALUES (?, ?)");
+        let effect = async |conn: &mut Conn| {
+            conn.exec_drop(&insert, (group, id.to_string())).await.map_err(failed)?;
+            match end {
+                End::EffectFails => Err(failed(std::io::Error::other("the effect failed"))),
+                _ => Ok(()),
+            }
+        };
+        // Transactions are begun by hand: the crate's own would roll back when they are dropped.
+        let conn = &mut self.conn;
+        conn.query_drop("START TRANSACTION").await.map_err(failed)?;
+        if end == End::CrashAfterRow {
+            return inbox.receive(conn, group, id).await.map(|_| Once::Duplicate);
+        }
+        let once = match design {
+            Design::Ours => inbox.once(&mut *conn, group, id, effect).await,
+            Design::NoRow => effect(&mut *conn).await.map(Once::Applied),
+            Design::CheckThenAct => {
+                let found = format!("SELECT 1 FROM {schema}.inbox WHERE consumer_group = ? AND event_id = ?");
+                let found: Option<i64> =
+                    conn.exec_first(&found, (group, id.as_bytes())).await.map_err(failed)?;
+                if found.is_none() {
+                    effect(&mut *conn).await?;
+                    _ = inbox.receive(&mut *conn, group, id).await?;
+                }
+                Ok(Once::Applied(()))
+            }
+        };
+        match (&once, end) {
+            (Ok(_), End::Commit | End::CrashAfterCommit) => {
+                conn.query_drop("COMMIT").await.map_err(failed)?
+            }
+            (Ok(_), End::CrashAfterEffect) => {}
+            _ => conn.query_drop("ROLLBACK").await.map_err(failed)?,
+        }
+        once
+    }
+}
