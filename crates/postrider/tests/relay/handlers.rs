@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use postrider::event::TypedEvent;
 use postrider::handler::{Context, HandlerError, Handlers, Result};
+use postrider::inbox::{Inbox, Once};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::write::Outbox;
 use postrider::{Code, Event};
@@ -364,6 +365,56 @@ async fn an_event_whose_handling_was_cut_off_is_handled_again() {
     let relay = start(&shop, [Subscription::handler("mail", handler)]).await;
     calls.wait_for(1).await;
     relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handler_with_an_inbox_has_its_effect_once_though_it_is_called_again() {
+    let shop = Shop::open();
+    shop.connect().execute("CREATE TABLE mails (number INTEGER)", []).unwrap();
+    write(&shop, placed(0..1, 1));
+    let (calls, duplicates) = (Calls::new(), Arc::new(AtomicUsize::new(0)));
+    let handler = |dies: bool| {
+        let (calls, duplicates) = (calls.clone(), duplicates.clone());
+        let path = shop.path().to_owned();
+        move |placed: Placed, cx: Context| {
+            let (calls, duplicates, path) = (calls.clone(), duplicates.clone(), path.clone());
+            async move {
+                let once = tokio::task::spawn_blocking({
+                    let (cx, number) = (cx.clone(), placed.number);
+                    move || send_once(&path, &cx, number as i64)
+                });
+                duplicates.fetch_add(usize::from(once.await??.is_duplicate()), Ordering::SeqCst);
+                calls.add(&placed, &cx);
+                // The effect is committed; the relay dies before it can record that.
+                if dies { std::future::pending().await } else { Ok(()) }
+            }
+        }
+    };
+    let relay = start(&shop, [Subscription::handler("mail", handler(true))]).await;
+    calls.wait_for(1).await;
+    drop(relay);
+    let relay = start(&shop, [Subscription::handler("mail", handler(false))]).await;
+    calls.wait_for(2).await;
+    relay.shutdown().await.unwrap();
+    assert_eq!(duplicates.load(Ordering::SeqCst), 1);
+    shop.wait_until("SELECT count(*) FROM mails", 1).await;
+}
+
+/// The effect of a handler, and the inbox row, in one transaction.
+fn send_once(
+    path: &std::path::Path,
+    cx: &Context,
+    number: i64,
+) -> std::result::Result<Once<()>, Box<dyn std::error::Error + Send + Sync>> {
+    let mut database = rusqlite::Connection::open(path)?;
+    database.busy_timeout(Duration::from_secs(30))?;
+    let tx = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let once = Inbox::new().once_blocking(&tx, cx.subscription(), cx.event_id(), |tx| {
+        tx.execute("INSERT INTO mails (number) VALUES (?)", [number])?;
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+    })?;
+    tx.commit()?;
+    Ok(once)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -74,6 +74,10 @@ impl Shop {
         Self { _folder: folder, path, store }
     }
 
+    pub(crate) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
     pub(crate) fn connect(&self) -> rusqlite::Connection {
         let connection = rusqlite::Connection::open(&self.path).unwrap();
         connection.busy_timeout(Duration::from_secs(30)).unwrap();
