@@ -177,7 +177,8 @@ impl DeferredColumns {
     }
 }
 
-#[cfg(all(test, any(feature = "postgres", feature = "mysql")))]
+#[cfg(test)]
+#[cfg(any(feature = "postgres", feature = "mysql"))]
 mod tests {
     use super::*;
     use crate::Event;
