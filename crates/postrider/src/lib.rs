@@ -3,50 +3,54 @@
 //!
 //! # Example
 //!
-//! This writes an order and its event in one transaction, and runs a relay with a destination that the program
-//! implements itself. Destinations such as Kafka, webhooks and files are in the crate `postrider-sinks`.
+//! This writes an order and its event in one transaction, and reacts to committed orders with a function of the same
+//! program, a [handler]. Destinations such as Kafka, webhooks and files are in the crate `postrider-sinks`; your own
+//! destination implements [`Sink`](sink::Sink).
 //!
 //! ```
-//! # #[cfg(feature = "sqlite")]
+//! # #[cfg(all(feature = "sqlite", feature = "derive"))]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use postrider::sink::{Message, Outcome, Receipt, Sink};
 //! use postrider::store::{Store as _, sqlite::SqliteStore};
-//! use postrider::{BoxFuture, Event, Relay, Subscription};
+//! use postrider::{Event, Relay, Subscription};
 //!
-//! /// A destination is one method: an outcome for each message.
-//! struct Channel(tokio::sync::mpsc::UnboundedSender<String>);
-//!
-//! impl Sink for Channel {
-//!     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
-//!         for message in batch {
-//!             let _ = self.0.send(format!("{} {}", message.destination, message.event.event_type));
-//!         }
-//!         Box::pin(async { batch.iter().map(|_| Outcome::Acknowledged(Receipt::default())).collect() })
-//!     }
+//! #[derive(Event, serde::Serialize, serde::Deserialize)]
+//! #[event(type = "order.placed", aggregate = "Order")]
+//! struct OrderPlaced {
+//!     #[event(aggregate_id)]
+//!     order: u64,
+//!     cents: u64,
 //! }
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let file = folder.path().join("shop.db");
+//! # let (sender, mut receipts) = tokio::sync::mpsc::unbounded_channel();
 //! SqliteStore::migrate(&file)?;
-//! let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
 //! let store = SqliteStore::open(&file)?;
 //! let outbox = store.outbox(); // writes where the relay reads
-//! let relay = Relay::builder().outbox(store, [Subscription::new("orders", Channel(sender))]).spawn().await?;
+//! let receipt = Subscription::handler("receipt", move |placed: OrderPlaced, cx| {
+//!     # let sender = sender.clone();
+//!     async move {
+//!         println!("receipt for order {}: {} cents (attempt {})", placed.order, placed.cents, cx.attempt());
+//!         # sender.send(placed.order)?;
+//!         Ok(()) // an error is retried with backoff, and the event is dead after the last attempt
+//!     }
+//! });
+//! let relay = Relay::builder().outbox(store, [receipt]).spawn().await?;
 //!
 //! let mut database = rusqlite::Connection::open(&file)?;
 //! let tx = database.transaction()?;
 //! tx.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, cents INTEGER)", [])?;
 //! tx.execute("INSERT INTO orders (id, cents) VALUES (42, 1200)", [])?;
-//! outbox.write(&tx, Event::new("order.placed", r#"{"cents": 1200}"#).with_aggregate("Order", "42"))?;
+//! outbox.write(&tx, &OrderPlaced { order: 42, cents: 1200 })?;
 //! tx.commit()?; // both, or neither
 //!
 //! relay.wake(); // a hint: without it the relay polls
-//! assert_eq!(received.recv().await.as_deref(), Some("orders order.placed"));
+//! # assert_eq!(receipts.recv().await, Some(42));
 //! relay.shutdown().await?;
 //! # Ok(())
 //! # }
-//! # #[cfg(not(feature = "sqlite"))]
+//! # #[cfg(not(all(feature = "sqlite", feature = "derive")))]
 //! # fn main() {}
 //! ```
 //!
@@ -75,7 +79,7 @@
 //! 2. **claim**: the relay that holds the lease reads committed events ([`store`])
 //! 3. **route**: event to destination, key and headers ([`route`])
 //! 4. **encode**: event to bytes ([`encode`])
-//! 5. **publish**: a batch to the sink, one outcome per message ([`sink`])
+//! 5. **publish**: a batch to the sink, one outcome per message ([`sink`]), or calls of your functions ([`handler`])
 //! 6. **settle**: outcomes are recorded, fenced by the lease ([`ledger`])
 //! 7. **receive**: the consumer inserts the event's id in its own transaction; a duplicate is recognised ([`mod@inbox`])
 //! 8. **apply**: its effect runs in that transaction, once per consumer group
