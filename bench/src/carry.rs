@@ -1,12 +1,13 @@
-//! Postrider on any database: a relay that delivers events to the null sink.
+//! Postrider on any database: a relay that delivers events to the null sink, or calls a handler that does nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use postrider::Position;
 use postrider::encode::Plain;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Start, Store};
+use postrider::{Event, Position};
 use postrider_sinks::Null;
 
 use crate::Error;
@@ -35,6 +36,22 @@ pub(crate) async fn carry_from(
     let subscription = Subscription::new(name, sink.clone()).encoder(Plain).policy(policy).start(start);
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;
     while sink.messages() < events {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    relay.shutdown().await?;
+    Ok(())
+}
+
+/// Calls a handler that only counts for this many events, from the first one on.
+pub(crate) async fn handle(store: Arc<dyn Store>, name: &str, events: u64) -> Result<(), Error> {
+    let handled = Arc::new(AtomicU64::new(0));
+    let counter = handled.clone();
+    let subscription = Subscription::handler(name, move |_: Arc<Event>, _| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        std::future::ready(Ok(()))
+    });
+    let relay = Relay::builder().outbox(store, [subscription.start(Start::Beginning)]).spawn().await?;
+    while handled.load(Ordering::Relaxed) < events {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     relay.shutdown().await?;

@@ -4,7 +4,7 @@ use postrider::relay::Policy;
 
 use super::{Cost, Fixture, Gauge};
 use crate::Error;
-use crate::carry::carry;
+use crate::carry::{carry, handle};
 use crate::memory::Memory;
 
 impl Fixture {
@@ -25,5 +25,13 @@ impl Fixture {
         let (cost, _) = self.relay(name, 1, events).await?;
         reader.batch_execute("COMMIT").await?;
         Ok(cost)
+    }
+
+    /// Calls a handler for all events, with a new subscription.
+    pub(crate) async fn handle(&self, name: &str, events: u64) -> Result<Cost, Error> {
+        let store = self.store().await?;
+        let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
+        handle(store, name, events).await?;
+        gauge.stop().await
     }
 }

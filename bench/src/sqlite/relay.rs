@@ -6,7 +6,7 @@ use postrider::relay::Policy;
 use postrider::store::sqlite::SqliteStore;
 
 use super::Fixture;
-use crate::carry::carry;
+use crate::carry::{carry, handle};
 use crate::machine::Meter;
 use crate::memory::Memory;
 use crate::{Error, Usage};
@@ -30,5 +30,13 @@ impl Fixture {
         let meter = Meter::start();
         carry(store, name, position, events, policy).await?;
         Ok((meter.stop(), memory.most().await))
+    }
+
+    /// Calls a handler for all events, with a new subscription.
+    pub(crate) async fn handle(&self, name: &str, events: u64) -> Result<Usage, Error> {
+        let store = Arc::new(SqliteStore::open(&self.path)?);
+        let meter = Meter::start();
+        handle(store, name, events).await?;
+        Ok(meter.stop())
     }
 }
