@@ -41,7 +41,10 @@ async fn receive(client: &Client, inbox: &Inbox, group: &str, id: Uuid) -> Resul
 /// Until a session waits for the transaction of another.
 async fn waits(case: &Case) -> Result<()> {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid' AND query LIKE '%{schema}%'";
-    eventually("the second delivery waits", async || Ok(case.one::<i64>(waiting).await? > 0)).await
+    // On its own connection: within a transaction, every read of `pg_stat_activity` returns the first one's result.
+    let observer = case.another().await?;
+    let count = async || observer.query_one(&case.sql(waiting), &[]).await.map_err(failed);
+    eventually("the second delivery waits", async || Ok(count().await?.get::<_, i64>(0) > 0)).await
 }
 
 #[tokio::test]
