@@ -52,7 +52,9 @@
 //! - Events with the same key are handled one after the other, in order, retries included. Different keys run at the
 //!   same time, up to [`Handlers::concurrency`].
 //! - If the process dies, events whose handling was not settled are handled again: make the effect idempotent.
-//! - A slow, failing or panicking call delays only the events of its own key.
+//! - A slow, failing or panicking call delays only the events of its own key, as long as fewer calls than the
+//!   concurrency are in progress. After a crash of the relay, the first events are handled in small batches, and each
+//!   batch waits for its slowest call.
 
 mod call;
 mod context;
@@ -76,6 +78,8 @@ pub(crate) use sink::{HandlerSink, Unencoded};
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 /// Time for one call, unless set.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// A relay that stops waits for calls in progress, so their time has a limit: one day.
+const TIMEOUT_MAX: Duration = Duration::from_secs(86_400);
 
 /// Functions for one or more event types, under one name and with one progress.
 ///
@@ -149,7 +153,8 @@ impl Handlers {
         self
     }
 
-    /// Time for one call; 30 seconds if not set. A call that takes longer is dropped, and counts as a failed attempt.
+    /// Time for one call, up to a day; 30 seconds if not set. A call that takes longer is dropped, and counts as a failed
+    /// attempt. A relay that shuts down waits for calls in progress, at most about this long.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
@@ -166,6 +171,9 @@ impl Handlers {
         let Some(concurrency) = self.concurrency else { return invalid("the concurrency is 0".to_owned()) };
         if self.timeout.is_zero() {
             return invalid("the timeout is 0".to_owned());
+        }
+        if self.timeout > TIMEOUT_MAX {
+            return invalid(format!("the timeout is longer than {TIMEOUT_MAX:?}"));
         }
         if self.calls.is_empty() {
             return invalid("it has no function".to_owned());

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
+use super::Context;
 use super::call::Call;
-use super::{Context, HandlerError};
 use crate::encode::{Encoded, Encoder, Outgoing};
 use crate::sink::{Capabilities, Destinations, EarlyOutcomes, Failure, Message, Outcome, Receipt, Sink};
 use crate::{BoxFuture, Result};
@@ -34,8 +34,8 @@ impl HandlerSink {
     async fn call(&self, message: &Message) -> Outcome {
         let event = &message.event;
         let Some(call) = self.by_type.get(event.event_type.as_str()).or(self.others.as_ref()) else {
-            let what = format!("no function of the handler takes events of type {:?}", event.event_type);
-            return Outcome::Rejected(Failure::new(what));
+            // A router of the program let it through. As without one, events of other types are done.
+            return Outcome::Acknowledged(Receipt::new("no function of the handler takes its type"));
         };
         let cx = Context {
             subscription: self.subscription.clone(),
@@ -43,17 +43,21 @@ impl HandlerSink {
             position: message.position,
             attempt: message.attempt,
         };
-        let done = AssertUnwindSafe(call.start(event.clone(), cx)).catch_unwind();
-        match tokio::time::timeout(self.timeout, done).await {
-            Ok(Ok(Ok(()))) => Outcome::Acknowledged(Receipt::default()),
-            Ok(Ok(Err(error))) => error.into_outcome(),
-            Ok(Err(panic)) => {
-                HandlerError::from(format!("the handler panicked: {}", text(&*panic))).into_outcome()
+        // All code of the program runs in here: the function, its error's texts, and what is dropped at the timeout.
+        let outcome = async {
+            match tokio::time::timeout(self.timeout, call.start(event.clone(), cx)).await {
+                Ok(Ok(())) => Outcome::Acknowledged(Receipt::default()),
+                Ok(Err(error)) => error.into_outcome(),
+                Err(_) => failed(format!("the handler did not finish within {:?}", self.timeout)),
             }
-            Err(_) => HandlerError::from(format!("the handler did not finish within {:?}", self.timeout))
-                .into_outcome(),
-        }
+        };
+        let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
+        outcome.unwrap_or_else(|panic| failed(format!("the handler panicked: {}", text(&*panic))))
     }
+}
+
+fn failed(reason: String) -> Outcome {
+    Outcome::Failed(Failure::new(reason))
 }
 
 /// The message of a panic, if it has one.

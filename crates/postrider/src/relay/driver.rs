@@ -136,6 +136,12 @@ impl Driver {
         if let Some(probe_max) = capabilities.probe_max {
             policy.probe_max = policy.probe_max.min(probe_max).max(policy.probe_min);
         }
+        if let Some(own) = capabilities.message_timeout {
+            // The sink returns an outcome by then. A call that is given up earlier would be repeated without a fault.
+            let longest = own.saturating_add(SINK_TIMEOUT_MARGIN);
+            policy.publish_timeout = policy.publish_timeout.max(longest);
+            policy.drain_timeout = policy.drain_timeout.max(longest);
+        }
         let setup = Setup {
             subscription: name.clone(),
             policy: policy.clone(),
@@ -148,12 +154,7 @@ impl Driver {
             subscription: name.as_str().into(),
             sink,
             encoder,
-            // A sink with its own time limit returns an outcome before this one.
-            timeout: policy.publish_timeout.max(
-                capabilities
-                    .message_timeout
-                    .map_or(Duration::ZERO, |own| own.saturating_add(SINK_TIMEOUT_MARGIN)),
-            ),
+            timeout: policy.publish_timeout,
             fanout: Arc::default(),
         };
         let reports = Reports::new(&name, holder);

@@ -296,6 +296,65 @@ async fn a_call_that_takes_too_long_is_dropped_and_counts_as_an_attempt() {
     assert_eq!(calls.attempts_of(0), [1, 2, 3]);
 }
 
+/// An error whose text cannot be made.
+#[derive(Debug)]
+struct Unprintable;
+
+impl std::fmt::Display for Unprintable {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("no text")
+    }
+}
+
+impl std::error::Error for Unprintable {}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_that_panics_when_it_is_printed_affects_no_other_event() {
+    let shop = Shop::open();
+    let calls = Calls::new();
+    let seen = calls.clone();
+    let handler = move |placed: Placed, cx: Context| {
+        seen.add(&placed, &cx);
+        async move { if placed.number == 3 { Err(Unprintable)? } else { Ok(()) } }
+    };
+    write(&shop, placed(0..20, 20));
+    let relay = start(&shop, [Subscription::handler("mail", handler)]).await;
+    shop.wait_until(&format!("{DEAD} AND last_error = 'the handler panicked: no text'"), 1).await;
+    relay.shutdown().await.unwrap();
+    assert_eq!(calls.attempts_of(3), [1, 2, 3]);
+    assert_eq!(calls.calls.lock().unwrap().len(), 22, "the others were called once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shutdown_waits_for_a_call_in_progress_up_to_the_handlers_timeout() {
+    let shop = Shop::open();
+    let (begun, finish, done) = (Arc::new(Notify::new()), Arc::new(Notify::new()), Calls::new());
+    let handler = {
+        let (begun, finish, done) = (begun.clone(), finish.clone(), done.clone());
+        move |placed: Placed, cx: Context| {
+            let (begun, finish, done) = (begun.clone(), finish.clone(), done.clone());
+            async move {
+                begun.notify_one();
+                finish.notified().await;
+                done.add(&placed, &cx);
+                Ok(())
+            }
+        }
+    };
+    write(&shop, placed(0..1, 1));
+    let hasty = policy().drain_timeout(Duration::from_millis(1));
+    let subscription = Subscription::handler("mail", handler).policy(hasty);
+    let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
+    begun.notified().await;
+    let mut stopping = tokio::spawn(relay.shutdown());
+    let early = tokio::time::timeout(Duration::from_millis(100), &mut stopping).await;
+    assert!(early.is_err(), "it waits longer than the policy asks for");
+    finish.notify_one();
+    stopping.await.unwrap().unwrap();
+    assert_eq!(done.attempts_of(0), [1]);
+    shop.wait_until("SELECT floor FROM postrider_subscriptions", 1).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payload_that_is_not_of_the_type_is_dead_after_its_attempts_and_names_the_type() {
     let shop = Shop::open();
@@ -426,6 +485,7 @@ async fn handlers_that_contradict_each_other_start_nothing() {
         (Handlers::new(), "it has no function"),
         (once().concurrency(0), "the concurrency is 0"),
         (once().timeout(Duration::ZERO), "the timeout is 0"),
+        (once().timeout(Duration::MAX), "the timeout is longer than 86400s"),
     ];
     for (handlers, reason) in wrong {
         let subscriptions = [Subscription::handlers("mail", handlers)];

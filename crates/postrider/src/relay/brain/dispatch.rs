@@ -41,7 +41,7 @@ impl Leader {
     pub(super) fn dispatch(&mut self, cx: &mut StepCx<'_>) {
         while self.may_dispatch(cx) && self.linger_due(cx).is_none_or(|at| at <= cx.elapsed()) {
             let events_max = self.batch_events_max(cx).min(self.publish_room(cx));
-            let room = Room { events: events_max, bytes: cx.policy().batch_bytes_max, filled: false };
+            let room = Room { events: events_max, bytes: batch_bytes_max(cx), filled: false };
             let batch = self.fill(cx, room);
             if batch.messages.is_empty() {
                 return;
@@ -62,7 +62,7 @@ impl Leader {
         match cx.setup.in_flight_max {
             _ if self.trial_mode.is_some() => 1,
             // The sink limits messages. A batch with one slow message must not keep others from it.
-            Some(_) => usize::MAX,
+            Some(max) => max,
             None => cx.policy().batches_in_flight_max,
         }
     }
@@ -161,4 +161,12 @@ impl Leader {
         let (id, outgoing) = self.outbound.send(batch);
         cx.emit(Effect::Publish(id, outgoing));
     }
+}
+
+/// Payload bytes in one batch. A sink that answers messages one by one keeps the whole batch in memory until its last
+/// answer. All its batches together are kept within the limit of the read-ahead.
+fn batch_bytes_max(cx: &StepCx<'_>) -> usize {
+    let policy = cx.policy();
+    let share = cx.setup.in_flight_max.map_or(usize::MAX, |max| policy.read_ahead_bytes_max / max.max(1));
+    policy.batch_bytes_max.min(share)
 }

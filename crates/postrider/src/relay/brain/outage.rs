@@ -192,6 +192,10 @@ impl Leader {
     /// Schedules the next probe if this one proved nothing about the destination because the message itself was
     /// rejected.
     pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &Batch) {
+        // If it was answered early, a later probe may be in progress.
+        if batch.has_early_answers() {
+            return;
+        }
         let Some(destination) = batch.probe.and_then(|id| self.destinations.get_mut(id)) else { return };
         if let Some(outage) = &mut destination.outage
             && outage.probing
@@ -206,7 +210,7 @@ impl Leader {
     pub(super) fn probe_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
         let on_trial = self.trial_mode.is_some() && self.outbound.batch_count() > 0;
         if self.destinations.is_empty()
-            || self.window_room(cx) == 0
+            || self.publish_room(cx) == 0
             || self.is_staged()
             || self.progress.must_settle_first()
             || on_trial

@@ -40,6 +40,8 @@ impl Leader {
         if cx.setup.prefix_safe {
             return;
         }
+        // A message that was not tried would be sent again at once. It waits for the last answer of its batch.
+        let outcomes = outcomes.into_iter().filter(|(_, outcome)| *outcome != Outcome::Untried).collect();
         let answered = self.outbound.answered_early(id, outcomes);
         let keys: Vec<KeyId> = answered.iter().map(|((key, _), _)| *key).collect();
         self.record_outcomes(cx, id, answered);
