@@ -29,7 +29,8 @@ pub trait Sink: Send + Sync + 'static {
     ///   are not written by then may or may not be written later; the sink must stay usable.
     /// - Several calls run at once, never with messages of the same key.
     /// - The sink reports an outage as [`Outcome::Down`] if it can recognise one; the relay then waits and probes.
-    /// - If the sink panics, the relay treats the messages as [`Outcome::Ambiguous`] and sends each of them alone.
+    /// - If the sink panics, the relay treats the messages as [`Outcome::Ambiguous`] and sends each of them alone, unless
+    ///   it has [reported outcomes early](Self::publish_each): then it does not send the others alone.
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>>;
 
     /// As [`publish`](Self::publish), for a sink whose messages do not depend on each other: it may report outcomes

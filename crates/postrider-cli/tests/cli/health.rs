@@ -181,7 +181,7 @@ fn a_relay_whose_tables_were_recreated_asks_for_a_restart() {
 #[test]
 fn status_reports_a_destination_that_is_down_a_standby_relay_and_an_expired_lease() {
     let program = shop::ready();
-    // Nobody listens on this port.
+    // No process listens on this port.
     let sink = [
         "sink.out.type=webhook",
         "sink.out.url=http://127.0.0.1:9/",

@@ -160,7 +160,7 @@ fn a_paused_subscription_waits_until_it_is_resumed() {
 #[test]
 fn a_drain_that_exceeds_its_time_limit_exits_and_reports_remaining_events() {
     let program = shop::ready();
-    // Nobody listens on this port.
+    // No process listens on this port.
     let sink = ["sink.out.type=webhook", "sink.out.url=http://127.0.0.1:9/", "sink.out.allow_private=true"];
     let set: Vec<&str> = sink.iter().flat_map(|key| ["--set", key]).collect();
     let ran = program.run(&[&["relay", "--drain", "--timeout", "300ms"][..], &set].concat());
@@ -172,7 +172,7 @@ fn a_drain_that_exceeds_its_time_limit_exits_and_reports_remaining_events() {
 #[cfg(feature = "postgres")]
 #[test]
 fn a_drain_waits_for_a_database_only_until_its_time_limit() {
-    // Nobody listens on this port.
+    // No process listens on this port.
     let program =
         Program::with_config(&shop::GOOD.replace("sqlite:shop.db", "postgres://u@127.0.0.1:9/shop"));
     let ran = program.run(&["relay", "--drain", "--timeout", "300ms"]);

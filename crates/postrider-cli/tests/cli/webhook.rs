@@ -208,7 +208,7 @@ fn the_first_failure_of_a_single_event_is_logged() {
 #[test]
 fn a_drain_stopped_during_an_outage_exits_as_interrupted() {
     for signal in ["TERM", "INT"] {
-        // Nobody listens there any more.
+        // No process listens there any more.
         let url = {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             format!("http://{}/", listener.local_addr().unwrap())

@@ -67,7 +67,7 @@ fn a_second_signal_ends_a_relay_that_cannot_finish() {
     let program = shop::ready();
     let large = "x".repeat(1_000_000);
     program.run_with(&["write", "--type", "large", "--payload", "-"], large.as_bytes());
-    // Nobody reads the pipe, so the event stays in flight.
+    // The pipe is not read, so the event stays in flight.
     let mut command = program.command(&["relay", "--set", "sink.out.type=stdout"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut relay = Running::start(command);

@@ -19,7 +19,7 @@ async fn a_missing_topic_fails_the_message_and_is_not_created() {
         let outcomes = sink.publish(&[message("a", 0), message("b", 0)]).await;
         assert_eq!(letters(&outcomes), "ff", "{outcomes:?}");
         assert!(!kafka.topics().contains(&topic));
-        // Somebody sees to it: the client finds out at the next try, so the one after that passes.
+        // The topic is created: the client notices at the next try, so the one after that passes.
         kafka.create_topic(&topic, 1, &[]);
         let mut outcomes = Vec::new();
         for _ in 0..5 {

@@ -47,7 +47,7 @@ impl Shop {
     }
 
     /// Stops a relay while it writes nothing: one that is stopped within a transaction keeps the lock of the file, and
-    /// nobody else can write until it is woken.
+    /// no other process can write until it is resumed.
     pub(crate) fn stop(&self, relay: &RelayProcess) {
         let connection = Connection::open(&self.database).unwrap();
         loop {

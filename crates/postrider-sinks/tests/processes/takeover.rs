@@ -87,7 +87,7 @@ fn a_relay_that_resumes_with_unsettled_events_and_an_outdated_lease_moves_no_pro
     );
 
     // When it wakes its flush is overdue: it settles what it knew, before it reads anything newer. That it was
-    // refused it tells nobody.
+    // refused it does not report that.
     let_pass(Duration::from_millis(SLOW_FLUSH_MS));
     old.signal("CONT");
     let_pass(Duration::from_millis(SLOW_FLUSH_MS));

@@ -1,8 +1,8 @@
 //! A database in memory that misbehaves the way real ones do.
 //!
 //! [`MemoryDatabase`] is the synchronous core: a [`Log`] whose positions are taken at the insert and become
-//! visible at the commit, and one [`Subscription`] row each. It asks no clock; whoever calls it brings the
-//! time. [`MemoryStore`] puts the core behind the relay's `Store`.
+//! visible at the commit, and one [`Subscription`] row each. It has no clock: the caller passes
+//! the time. [`MemoryStore`] puts the core behind the relay's `Store`.
 
 mod database;
 mod log;

@@ -162,8 +162,8 @@ impl Subscription {
         Settled::Done
     }
 
-    /// Begins anew with this progress; whoever owned it owns it no more. What is parked above it is read again,
-    /// and what another event has taken the position of is gone.
+    /// Restarts from this progress with a higher epoch, which fences the old owner. Parked events above it are read again;
+    /// parked rows whose position another event has are dropped.
     pub(super) fn begin(&mut self, progress: Progress, log: &Log) {
         let (mut parked, parked_ids) =
             (std::mem::take(&mut self.parked), std::mem::take(&mut self.parked_ids));

@@ -21,7 +21,7 @@ while read -r order signal; do
     esac
     echo "${server:-none}"
 done
-# Nobody reads any more, and the shell's word on a killed server would kill the shell.
+# The output is no longer read, and the shell's word on a killed server would kill the shell.
 exec >/dev/null 2>&1
 if [ -n "$server" ]; then
     kill -CONT "$server"
@@ -103,7 +103,7 @@ impl Keeper {
         Err(format!("the server is silent and not ready: {said}"))
     }
 
-    /// Whether the server is no longer running. Nobody has taken note of its end yet, so its number is its own.
+    /// Whether the server is no longer running. Its end was not collected yet, so its process id is not reused.
     fn has_ended(&self) -> bool {
         let stat = self.pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
         stat.is_some_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z")))

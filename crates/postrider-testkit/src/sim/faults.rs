@@ -50,8 +50,8 @@ impl World {
         }
     }
 
-    /// Somebody deletes what is delivered, whatever else goes wrong. Not where a backup may bring it back: the
-    /// writers take their versions from the events they find after a restore.
+    /// Runs retention, whatever fault occurred, except in scenarios with a backup: there, writers take their versions
+    /// from the events that they find after a restore.
     fn purge(&mut self) {
         if self.scenario.faults.contains(&Fault::Backup) {
             return;

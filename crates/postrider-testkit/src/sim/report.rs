@@ -15,7 +15,7 @@ impl World {
         });
         self.tally.count(name(report));
         match report {
-            // Somebody who was replaced may still be telling old news.
+            // A replaced owner may still report its old state.
             Report::CapacityLimit(_) if self.leaders[seat.subscription] != Some(owner) => {}
             Report::CapacityLimit(limit) => self.full[seat.subscription] = limit.is_some(),
             Report::Parked { position, .. } => self.saw(&Seen::Parked { owner, position: *position }),

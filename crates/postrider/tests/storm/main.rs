@@ -1,8 +1,8 @@
 //! The storm: many writers at once, and readers of every kind, right and wrong, that deliver what they commit.
 //!
 //! First the wrong designs are run against it, and each must be caught. Only then do the zeros of the right one
-//! count: nothing lost, nothing invented, every key in order, no more duplicates than crashes explain, nobody
-//! waiting for a transaction that is not his.
+//! count: nothing lost, nothing invented, every key in order, no more duplicates than crashes explain, and no
+//! event waits for a transaction other than its own.
 //!
 //! `STORM_SECONDS=600` makes it long, `STORM_SEED=n` begins with that seed.
 #![cfg(all(unix, feature = "postgres"))]

@@ -212,7 +212,7 @@ impl Session for MySqlSession {
         let names = format!("'{}'", keys.join("', '"));
         let numbers: Vec<String> = (1..=versions).map(|n| format!("SELECT {n} AS n")).collect();
         let numbers = numbers.join(" UNION ALL ");
-        // An UPDATE alone would lock its rows in any order. Nobody knows beforehand how many positions this takes.
+        // An UPDATE alone would lock its rows in any order. The number of positions that it takes is not known in advance.
         self.run(&format!(
             "SELECT name FROM {{schema}}.names WHERE name IN ({names}) ORDER BY name FOR UPDATE;
              UPDATE {{schema}}.names SET version = version + {versions} WHERE name IN ({names});

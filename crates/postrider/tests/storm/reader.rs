@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::weather::Weather;
 
-/// Somebody who delivers what is committed into a [`Log`], rightly or wrongly.
+/// Delivers committed events into a [`Log`], correctly or with a planted error.
 pub(crate) trait Reader: Send + 'static {
     fn name(&self) -> String;
 

@@ -66,7 +66,7 @@ fn every_right_that_a_relay_does_not_need_is_reported() {
 fn a_server_whose_clock_differs_is_reported() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.ready();
-    // Nobody sets the clock of a machine for a test; another function in the place of the server's own does as well.
+    // A test cannot set the clock of the machine, so another function replaces the server's own.
     shop.sql(
         "ALTER FUNCTION pg_catalog.clock_timestamp() RENAME TO true_time;
          CREATE FUNCTION pg_catalog.clock_timestamp() RETURNS timestamptz LANGUAGE sql

@@ -28,9 +28,9 @@ pub const ATTEMPTS_MAX: u32 = 3;
 /// What a row says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowState {
-    /// Nobody has tried it.
+    /// It was not tried yet.
     Waiting,
-    /// Somebody publishes it now, where the layout can say so.
+    /// It is being published, where the layout has a state for that.
     InFlight,
     /// Delivered.
     Done,

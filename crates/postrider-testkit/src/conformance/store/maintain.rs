@@ -145,7 +145,7 @@ pub async fn a_halted_subscription_holds_everything_back(databases: &Databases) 
     Ok(())
 }
 
-/// Nobody could say what was delivered.
+/// Without a subscription it is not known what was delivered.
 pub async fn without_a_subscription_nothing_is_deleted(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
@@ -194,8 +194,8 @@ pub async fn a_subscription_moved_back_keeps_the_remaining_events(databases: &Da
     Ok(())
 }
 
-/// What is gone can come no more: whoever begins after it has nothing to look for there, and holds nobody back,
-/// whether a relay serves it or not.
+/// Deleted events cannot return. A subscription that starts after them does not block retention, whether a relay
+/// serves it or not.
 pub async fn a_subscription_that_starts_after_the_deleted_events_holds_nothing_back(
     databases: &Databases,
 ) -> Result<()> {

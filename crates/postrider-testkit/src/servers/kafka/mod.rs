@@ -21,7 +21,7 @@ use super::keeper::Keeper;
 use super::skipped;
 
 /// The server of this test process, started at the first call; `None`, with a line that says why, if there is
-/// none. Nobody may stop it.
+/// none. Do not stop it: other tests use it.
 pub fn shared() -> Option<&'static Kafka> {
     static SERVER: OnceLock<Option<Kafka>> = OnceLock::new();
     SERVER.get_or_init(Kafka::private).as_ref()

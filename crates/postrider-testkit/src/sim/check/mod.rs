@@ -30,7 +30,7 @@ pub enum Promise {
     NoLoss,
     /// Nothing uncommitted is published.
     NoPhantom,
-    /// A new older event of a key never follows a newer one.
+    /// No event is delivered for the first time after a later event with the same key.
     Order,
     /// Duplicates stay within what the faults allow.
     Duplicates,

@@ -1,4 +1,4 @@
-//! Order: per key, a new older event never follows a newer one, and no owner repeats what it has delivered.
+//! Order: no event is delivered for the first time after a later event with its key, and no owner repeats a delivery.
 
 use std::collections::{BTreeMap, BTreeSet};
 

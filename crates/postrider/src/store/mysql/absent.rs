@@ -51,7 +51,7 @@ pub(super) struct Absent {
     recorded: Vec<(Position, Position)>,
     /// Late rows that were not returned yet, and why each is reported.
     late_rows: Vec<(Position, String)>,
-    /// Rows that the last check reported. The next check drops them: by then their parked rows are settled.
+    /// Rows that were reported and are not known to be parked yet.
     reported: Vec<i64>,
     is_changed: bool,
     is_loaded: bool,
@@ -83,8 +83,8 @@ impl Absent {
         std::mem::take(&mut self.late_rows)
     }
 
-    /// Records new ranges and checks for late rows, each if it is due. If this fails, nothing has changed, and the next
-    /// call does it.
+    /// Records new ranges and checks for late rows, each if it is due. If this fails, the next call continues: ranges that
+    /// are not recorded are not settled, and late rows that were found are still returned.
     pub(super) async fn check(
         &mut self,
         session: &mut Session,
@@ -106,16 +106,19 @@ impl Absent {
         self.extend_to_first_event(session).await?;
         let owner = self.owner.as_ref().map_or("", |(name, _)| name.as_str());
         let rows = rows_at(session, &self.ranges, owner).await?;
-        // Rows that were reported before are settled by now. Parked rows were reported, too, or an operator handles
-        // them.
+        // A row that was reported stays in the ranges until it is parked: if the process dies before that is settled, the
+        // next owner reports it. Without a lease nothing is parked, and a report is all there is.
         let reported = std::mem::take(&mut self.reported);
         for (position, is_parked) in rows {
-            if is_parked || reported.contains(&position) {
+            let was_reported = reported.contains(&position);
+            if is_parked || was_reported && self.owner.is_none() {
                 self.remove(position);
-            } else {
-                self.late_rows.push((Position::new(position), reason(position)));
-                self.reported.push(position);
+                continue;
             }
+            if !was_reported {
+                self.late_rows.push((Position::new(position), reason(position)));
+            }
+            self.reported.push(position);
         }
         self.record(session).await?;
         self.checked_at = Some(now);

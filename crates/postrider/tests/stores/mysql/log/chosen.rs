@@ -1,4 +1,4 @@
-//! Whoever may INSERT may choose the position, by `SET insert_id`. No event is lost by that in silence.
+//! A user that may INSERT may choose the position, with `SET insert_id`. No event is lost silently by that.
 
 use postrider::ledger::{Intervals, ParkedState};
 use postrider::store::mysql::MySqlStore;

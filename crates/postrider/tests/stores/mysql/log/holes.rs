@@ -333,7 +333,7 @@ case! {
         let mut locker = case.another().await?;
         case.on(&mut locker, "SET autocommit = 0; LOCK TABLES {schema}.events WRITE").await?;
         case.insert(&mut locker, &[Event::new("late", "")]).await?;
-        // Nobody can read now; a writer's lock is on the list from its first moment to its last.
+        // No session can read now. A writer's lock is listed from its first moment to its last.
         assert_eq!(MySqlStore::writers(&case.config).await?, Some(1));
         case.on(&mut locker, "COMMIT; UNLOCK TABLES").await?;
         assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));

@@ -24,7 +24,7 @@ case! {
         let address = server.rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).map_or("", |(at, _)| at);
         let closed = "127.0.0.1:1";
         for url in [
-            // Nobody there, in every way to write it.
+            // No server there, in every form of the address.
             format!("postgres://u:canary@{closed}/db"),
             format!("postgres://u:a%20canary@{closed}/db"),
             format!("postgres://u:a:canary@{closed}/db"),

@@ -75,7 +75,7 @@ case! {
         let store = PostgresStore::connect(&case.config_at(&address)?).await?;
         store.subscribe("mail", Start::Beginning).await?;
         let owner = granted(&store).await?;
-        // Nobody has had the time to notice when the lease is given up.
+        // The lease is released before the cut connection is noticed.
         proxy.cut();
         store.release("mail", owner.epoch, true).await?;
         let left: i64 = case.one("SELECT count(*) FROM {schema}.leases").await?;

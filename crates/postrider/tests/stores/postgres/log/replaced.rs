@@ -117,7 +117,7 @@ case! {
         store.subscribe("mail", Start::Beginning).await?;
         let Acquired::Granted(before) = store.acquire(lease()).await? else { panic!("the lease is free") };
         stage.replace_server().await?;
-        // Somebody notices, and from here on the store leads to the other server.
+        // This call notices it, and from here on the store connects to the other server.
         store.renew(lease(), before.epoch).await.unwrap_err();
         store.is_pooled().await?;
         let budget = Budget { events_max: 1, bytes_max: 1 };

@@ -87,7 +87,7 @@ case! {
 case! {
     async fn a_connection_cut_during_deletion_loses_nothing_and_deletion_continues(case) {
         write_old(&case).await?;
-        // Somebody holds a row that will be deleted, so that the deleting waits in the middle of a batch.
+        // Another session locks a row that will be deleted, so that the purge waits in the middle of a batch.
         let holding = case.another().await?;
         let hold = case.sql("BEGIN; SELECT 1 FROM {schema}.events WHERE position = 50 FOR UPDATE");
         holding.batch_execute(&hold).await.map_err(failed)?;

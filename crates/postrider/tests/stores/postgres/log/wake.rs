@@ -15,7 +15,7 @@ use tokio_postgres::{AsyncMessage, NoTls};
 use super::case::{Case, case, failed};
 use super::kept::Kept;
 
-/// Somebody who listens, and the payloads that arrive there.
+/// A connection that listens, and the payloads that it receives.
 async fn listener(case: &Case) -> Result<(tokio_postgres::Client, mpsc::UnboundedReceiver<String>)> {
     let (client, mut connection) =
         tokio_postgres::connect(postgres::url().unwrap(), NoTls).await.map_err(failed)?;

@@ -92,7 +92,7 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
     async fn new(setup: Setup) -> Result<Option<Self>> {
         let options = Options::of(W::KIND);
         let options = match setup {
-            // Nobody gets in without a password here, unless he has none.
+            // The server always checks passwords; users may have an empty one.
             Setup::Plain | Setup::Passwords => options,
             Setup::FewConnections => options.setting("max_connections=12"),
             Setup::SmallDisk => options.small_disk(),
@@ -117,7 +117,7 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
         let sql = match (change, W::KIND) {
             (Change::ReadOnly, Kind::MySql) => "SET GLOBAL super_read_only = ON",
             (Change::ReadOnly, Kind::MariaDb) => "SET GLOBAL read_only = ON",
-            // Whoever is the first to do so also ends the other.
+            // The first of the two also ends the other.
             (Change::Writable, _) => "SET GLOBAL read_only = OFF",
             (Change::LastEventsGone, _) => {
                 "DELETE FROM postrider.events WHERE position > 5; ALTER TABLE postrider.events AUTO_INCREMENT = 6"
