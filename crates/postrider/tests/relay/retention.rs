@@ -100,6 +100,9 @@ fn planned_and_completed_deletions_are_logged_with_counts() {
     runtime.block_on(async {
         let shop = Shop::open();
         write_old(&shop);
+        // A test beside this one may have reached a log line for the first time while the subscriber was set. Without
+        // this, the line could stay off.
+        tracing::callsite::rebuild_interest_cache();
         let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
         let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
         let relay = relay.spawn().await.unwrap();
