@@ -1,13 +1,14 @@
 //! A whole relay on a table with a state per row, whatever its database: order, poison, outage, death.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::Result;
+use postrider::handler::Context;
 use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome, Sink};
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
+use postrider::{Event, Result};
 
 use crate::taker::{LONG, Taker};
 
@@ -64,13 +65,17 @@ pub(crate) async fn relay(store: Arc<dyn Store>, sink: &Taker) -> Result<Relay> 
 }
 
 pub(crate) async fn relay_to(store: Arc<dyn Store>, sink: impl Sink + 'static) -> Result<Relay> {
+    relay_for(store, Subscription::new("mail", sink)).await
+}
+
+async fn relay_for(store: Arc<dyn Store>, subscription: Subscription) -> Result<Relay> {
     let policy = Policy::default()
         .lease(Duration::from_secs(1))
         .backoff_min(Duration::from_millis(5))
         .backoff_max(Duration::from_millis(20))
         .probe_min(Duration::from_millis(5))
         .probe_max(Duration::from_millis(20));
-    let subscription = Subscription::new("mail", sink).start(Start::Beginning).policy(policy);
+    let subscription = subscription.start(Start::Beginning).policy(policy);
     Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
 }
 
@@ -106,6 +111,7 @@ macro_rules! relay_tests {
                 an_outage_counts_no_attempt_of_any_row
                 rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next
                 a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
+                a_handler_gets_every_row_in_order_and_a_failed_one_again
             }
         }
     )+ };
@@ -132,6 +138,36 @@ pub(crate) async fn every_key_arrives_in_its_order_and_once<T: Table>(table: T) 
     }
     assert_eq!(table.delivered().await?, KEYS * ROWS);
     assert_eq!(table.claims().await?, 0, "no claim is left");
+    Ok(())
+}
+
+pub(crate) async fn a_handler_gets_every_row_in_order_and_a_failed_one_again<T: Table>(
+    table: T,
+) -> Result<()> {
+    let handled = Arc::new(Mutex::new(Vec::new()));
+    let seen = handled.clone();
+    let handler = move |event: Arc<Event>, cx: Context| {
+        let key = event.message_key().unwrap_or_default().to_owned();
+        let payload: serde_json::Value = serde_json::from_slice(&event.payload).unwrap();
+        let number = payload["n"].as_u64().unwrap();
+        let fails = key.ends_with("key1") && number == 2 && cx.attempt() == 1;
+        if !fails {
+            seen.lock().unwrap().push((key, number));
+        }
+        async move { if fails { Err("not yet")? } else { Ok(()) } }
+    };
+    write(&table, ROWS).await?;
+    let relay = relay_for(table.store().await?, Subscription::handler("mail", handler)).await?;
+    eventually("all rows are delivered", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
+    relay.shutdown().await?;
+    let handled = handled.lock().unwrap();
+    for key in 0..KEYS {
+        let of_key = handled.iter().filter(|(of, _)| of.ends_with(&format!("key{key}")));
+        assert_eq!(
+            of_key.map(|(_, number)| *number).collect::<Vec<_>>(),
+            (0..ROWS as u64).collect::<Vec<_>>()
+        );
+    }
     Ok(())
 }
 
