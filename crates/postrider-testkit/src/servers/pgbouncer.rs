@@ -13,6 +13,9 @@ const READY: &str = "process up";
 /// Attempts with other ports, in case another process takes the free one.
 const STARTS_MAX: usize = 3;
 
+/// Cases connect as users of their own; the server processes of a finished case must not stay.
+const IDLE: &str = "server_idle_timeout = 3";
+
 /// A running pooler; ends with this value or the process.
 #[derive(Debug)]
 pub struct PgBouncer {
@@ -70,7 +73,7 @@ impl PgBouncer {
 pub fn url() -> Option<&'static str> {
     static POOLER: OnceLock<Result<PgBouncer, String>> = OnceLock::new();
     let server = postgres::url()?;
-    match POOLER.get_or_init(|| PgBouncer::start(server, 4)) {
+    match POOLER.get_or_init(|| PgBouncer::start_with(server, 4, IDLE)) {
         Ok(pooler) => Some(&pooler.url),
         Err(reason) => {
             skipped("pgbouncer", reason);
