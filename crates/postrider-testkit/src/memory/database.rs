@@ -18,7 +18,7 @@ pub struct MemoryDatabase {
     subscriptions: BTreeMap<String, Subscription>,
 }
 
-/// Answer to [`MemoryDatabase::fetch`]. A position in neither list did not fit.
+/// The result of [`MemoryDatabase::fetch`]. A position in neither list did not fit.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// The events found.

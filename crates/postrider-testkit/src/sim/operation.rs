@@ -5,7 +5,7 @@ use postrider::sink::Outcome;
 use postrider::store::{Budget, Epoch, Settlement};
 use postrider::{Code, Position};
 
-use super::seen::{Answer, Owner};
+use super::seen::{Owner, ReportedOutcome};
 use crate::sink::Passage;
 
 /// Names an operation.
@@ -72,7 +72,7 @@ pub(crate) struct Shipment {
     pub(crate) batch: BatchId,
     pub(crate) messages: Vec<Routed>,
     pub(crate) passage: Passage,
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<ReportedOutcome>,
     /// How many of them the relay got before the others.
     pub(crate) early: usize,
     /// The destination fell silent, and whether that was an outage.
@@ -92,7 +92,7 @@ impl Shipment {
     }
 
     /// The answers that the relay does not have yet, by their place, and marks them as reported.
-    pub(crate) fn report_early(&mut self) -> Vec<(usize, Answer)> {
+    pub(crate) fn report_early(&mut self) -> Vec<(usize, ReportedOutcome)> {
         let first = std::mem::replace(&mut self.early, self.answers.len());
         self.answers.iter().cloned().enumerate().skip(first).collect()
     }

@@ -16,7 +16,7 @@ pub(crate) struct Owner {
 
 /// What the sink said of one message, and whether the destination was down when it said so.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ReportedOutcome {
     pub(crate) fact: usize,
     pub(crate) outcome: Outcome,
     pub(crate) outage: bool,
@@ -36,7 +36,7 @@ pub(crate) enum Seen<'a> {
     /// A message became visible at its destination.
     Written { owner: Owner, fact: usize },
     /// The outcomes of a batch reached the brain.
-    Answered { owner: Owner, answers: &'a [Answer] },
+    Answered { owner: Owner, answers: &'a [ReportedOutcome] },
     /// A brain put an event aside, in whatever state.
     Parked { owner: Owner, position: Position },
     /// The database said that a settlement took effect.

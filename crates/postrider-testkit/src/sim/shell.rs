@@ -13,7 +13,7 @@ use super::facts::Facts;
 use super::operation::{Operation, OperationId, Shipment, Work};
 use super::random::Span;
 use super::relay::{Mind, State};
-use super::seen::{Answer, Owner, Seen, positions};
+use super::seen::{Owner, ReportedOutcome, Seen, positions};
 use super::world::World;
 
 impl World {
@@ -262,9 +262,9 @@ impl World {
     }
 
     /// The relay hears these answers.
-    pub(crate) fn answer(&mut self, owner: Owner, answers: &[Answer]) {
+    pub(crate) fn answer(&mut self, owner: Owner, answers: &[ReportedOutcome]) {
         self.note(|world| {
-            let one = |answer: &Answer| {
+            let one = |answer: &ReportedOutcome| {
                 let text = format!("{:?}", answer.outcome);
                 let word = text.split('(').next().unwrap_or_default().to_owned();
                 format!("{}={word}", world.facts.get(answer.fact).position)
@@ -288,10 +288,10 @@ impl World {
         }
         let outage = shipment.silent.unwrap_or(false);
         let ambiguous = || Outcome::Ambiguous(Failure::new("publish timed out"));
-        let answers: Vec<Answer> = shipment
+        let answers: Vec<ReportedOutcome> = shipment
             .messages
             .iter()
-            .map(|m| Answer { fact: Facts::number(&m.event), outcome: ambiguous(), outage })
+            .map(|m| ReportedOutcome { fact: Facts::number(&m.event), outcome: ambiguous(), outage })
             .collect();
         let (batch, early) = (shipment.batch, shipment.early);
         self.tally.count("publish timed out");

@@ -6,7 +6,7 @@ use super::agenda::Happening;
 use super::facts::Facts;
 use super::operation::{Operation, OperationId, Shipment, Work};
 use super::scenario::Way;
-use super::seen::{Answer, Owner, Seen};
+use super::seen::{Owner, ReportedOutcome, Seen};
 use super::world::World;
 use crate::sink::{Fate, Offer, Taken};
 
@@ -71,7 +71,7 @@ impl World {
         plan.in_flight_max.is_some() && self.is_up(owner) && self.random.coin()
     }
 
-    fn answer_early(&mut self, owner: Owner, batch: BatchId, answers: Vec<(usize, Answer)>) {
+    fn answer_early(&mut self, owner: Owner, batch: BatchId, answers: Vec<(usize, ReportedOutcome)>) {
         if answers.is_empty() {
             return;
         }
@@ -111,7 +111,7 @@ impl World {
         }
         match &taken {
             Taken::Answer(outcome) => {
-                shipment.answers.push(Answer { fact, outcome: outcome.clone(), outage });
+                shipment.answers.push(ReportedOutcome { fact, outcome: outcome.clone(), outage });
             }
             Taken::Silence => shipment.silent = Some(outage),
             Taken::Death => {}

@@ -13,7 +13,7 @@ mod refuse;
 mod run;
 mod write;
 
-pub use convert::Field;
+pub use convert::OptionalField;
 pub use counts::Counts;
 pub(crate) use refuse::rows_changed;
 pub use run::{Adopted, AdoptionRun};
@@ -37,7 +37,7 @@ pub struct Adoption {
     /// any. Other events are not changed.
     pub start: Option<Start>,
     /// Fields to remove if the target has no column for them. An event with any other such field is refused.
-    pub leave_out: Vec<Field>,
+    pub leave_out: Vec<OptionalField>,
     /// The most events of one transaction.
     pub batch_events_max: usize,
     /// The duration of the lease; it is renewed with every batch.

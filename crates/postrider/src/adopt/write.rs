@@ -33,7 +33,7 @@ pub(crate) trait BatchTx: Send {
 
 /// Writes the events of a batch.
 pub(crate) async fn write_batch<T: BatchTx>(tx: &mut T, mut batch: Batch) -> Result<()> {
-    let table = batch.to.table().cloned();
+    let table = batch.to.row_table().cloned();
     if let Some(table) = &table {
         let ids = batch.events.iter().map(|event| event.id.to_string()).collect();
         tx.delete_returned(table, ids).await?;

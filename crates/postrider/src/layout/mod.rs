@@ -15,7 +15,7 @@ mod spec;
 
 #[doc(hidden)]
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
-pub use custom::{ColumnMap, ColumnName, Field, StateWord, States};
+pub use custom::{ColumnMap, ColumnName, MappedField, StateWord, States};
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use custom::{TimeColumns, length};
 pub use row_table::RowTable;

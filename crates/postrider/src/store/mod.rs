@@ -229,7 +229,7 @@ pub trait Store: Send + Sync + 'static {
 /// A writer for a table with a state per row, or for the default layout.
 fn outbox(table: Option<&RowTable>) -> Outbox {
     match table {
-        Some(table) => Outbox::new().rows(table.clone()),
+        Some(table) => Outbox::new().table(table.clone()),
         None => Outbox::new(),
     }
 }
@@ -282,7 +282,7 @@ pub struct Budget {
     pub bytes_max: usize,
 }
 
-/// Answer to [`Claimer::claim`].
+/// The result of [`Claimer::claim`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimed {
     /// Events that were not handed out before.
@@ -315,7 +315,7 @@ pub struct Page {
     pub taken: usize,
 }
 
-/// Answer to [`Store::fetch`]. A position that is in none of the lists did not fit.
+/// The result of [`Store::fetch`]. A position that is in none of the lists did not fit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Fetched {
     /// The events found.
@@ -369,7 +369,7 @@ pub struct LeaseRequest {
     pub duration: Duration,
 }
 
-/// Answer to [`Store::acquire`].
+/// The result of [`Store::acquire`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acquired {
     /// The caller now holds the lease.
@@ -415,7 +415,7 @@ pub struct Origin {
     pub started: String,
 }
 
-/// Answer to [`Store::renew`].
+/// The result of [`Store::renew`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Renewed {
     /// Renewed.
@@ -450,7 +450,7 @@ pub struct Settlement {
     pub unpark: Vec<Position>,
 }
 
-/// Answer to [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
+/// The result of [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// Recorded.

@@ -47,7 +47,7 @@ pub struct InboxPurge {
     pub scope: RetentionScope,
 }
 
-/// Answer to [`Store::purge_inbox`](super::Store::purge_inbox).
+/// The result of [`Store::purge_inbox`](super::Store::purge_inbox).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InboxPurged {
     /// Rows deleted.
@@ -78,7 +78,7 @@ impl InboxPurged {
     }
 }
 
-/// Answer to [`Store::purge`](super::Store::purge).
+/// The result of [`Store::purge`](super::Store::purge).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Purged {
     /// Events deleted.

@@ -72,8 +72,8 @@ pub(super) fn statement(schema: &Ident, rows: usize) -> String {
 /// If the future is dropped between two statements, the rows of the first ones stay in the transaction.
 #[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
 pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<Vec<Written>> {
-    let rows = if batch.rows().is_some() { Vec::new() } else { Columns::of(batch)? };
-    let pieces: Vec<Piece<'_, '_>> = match batch.rows() {
+    let rows = if batch.row_table().is_some() { Vec::new() } else { Columns::of(batch)? };
+    let pieces: Vec<Piece<'_, '_>> = match batch.row_table() {
         Some(table) => pieces(batch.events()).into_iter().map(|piece| Piece::Rows(table, piece)).collect(),
         None => pieces(&rows).into_iter().map(Piece::Events).collect(),
     };

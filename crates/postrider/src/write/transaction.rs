@@ -88,13 +88,13 @@ impl<C> Reborrow for &C {
 pub struct Batch {
     events: Vec<Event>,
     schema: Ident,
-    rows: Option<RowTable>,
+    table: Option<RowTable>,
 }
 
 impl Batch {
     /// A batch of events that have passed all checks.
-    pub(super) fn checked(events: Vec<Event>, schema: Ident, rows: Option<RowTable>) -> Self {
-        Self { events, schema, rows }
+    pub(super) fn checked(events: Vec<Event>, schema: Ident, table: Option<RowTable>) -> Self {
+        Self { events, schema, table }
     }
 
     /// The events, in insertion order.
@@ -103,8 +103,8 @@ impl Batch {
     }
 
     /// The table to insert into, if the outbox has another layout than the default one. The events fit its columns.
-    pub fn rows(&self) -> Option<&RowTable> {
-        self.rows.as_ref()
+    pub fn row_table(&self) -> Option<&RowTable> {
+        self.table.as_ref()
     }
 
     /// The schema of the outbox, where the database has schemas.

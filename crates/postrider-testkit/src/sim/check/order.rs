@@ -8,7 +8,7 @@ use postrider::relay::brain::Routed;
 use postrider::sink::Outcome;
 
 use super::super::facts::{Fact, Facts};
-use super::super::seen::{Answer, Owner};
+use super::super::seen::{Owner, ReportedOutcome};
 use super::{Check, Promise, Seen, View};
 
 /// Two rules.
@@ -100,7 +100,7 @@ impl KeyOrder {
         Ok(())
     }
 
-    fn answered(&mut self, view: &View<'_>, owner: Owner, answers: &[Answer]) {
+    fn answered(&mut self, view: &View<'_>, owner: Owner, answers: &[ReportedOutcome]) {
         let Some(owned) = self.owners.get_mut(&owner) else { return };
         for answer in answers {
             let fact = view.facts.get(answer.fact);

@@ -8,7 +8,7 @@ use postrider::sink::Outcome;
 
 use super::super::facts::Facts;
 use super::super::scenario::Way;
-use super::super::seen::{Answer, Owner};
+use super::super::seen::{Owner, ReportedOutcome};
 use super::{Check, Promise, Seen, View};
 
 /// Keeps, per event, how many failures may count against it:
@@ -47,7 +47,7 @@ impl Outages {
         }
     }
 
-    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &Answer) {
+    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &ReportedOutcome) {
         let subscription = owner.seat.subscription;
         let Way::To(_) = view.way(subscription, answer.fact) else { return };
         match answer.outcome {

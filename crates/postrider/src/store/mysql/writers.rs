@@ -36,8 +36,8 @@ pub(super) struct Lister {
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) writers: Writers,
-    /// The highest position that was taken after the writers were listed. Higher ones were taken later.
-    pub(super) taken: Position,
+    /// The highest position that was assigned when the writers had been listed. Higher ones were assigned later.
+    pub(super) assigned_up_to: Position,
     /// Positions in old holes with an uncommitted row of any transaction.
     pub(super) held: Vec<Position>,
 }
@@ -57,19 +57,20 @@ impl Lister {
             // Names are assigned here, so that they stay the same even if a later query fails.
             Some(locks) => {
                 let found = holders(session, locks).await?;
-                self.warn_if_incomplete(found).map(|(holders, taken)| (self.names.of(holders), taken))
+                self.warn_if_incomplete(found)
+                    .map(|(holders, assigned_up_to)| (self.names.of(holders), assigned_up_to))
             }
             None => {
                 let writers = self.engine.list(session, now).await?;
                 writers.map(|writers| (writers, Position::new(i64::MAX)))
             }
         };
-        let Some((writers, taken)) = listed else { return Ok(None) };
+        let Some((writers, assigned_up_to)) = listed else { return Ok(None) };
         let held = match session.server.locks {
             Some(Locks::MySql) => Vec::new(),
             _ => uncommitted(session, holes, now).await?,
         };
-        Ok(Some(Listed { writers, taken, held }))
+        Ok(Some(Listed { writers, assigned_up_to, held }))
     }
 
     /// Logs a warning once if the list is incomplete.
@@ -94,8 +95,8 @@ async fn holders(session: &mut Session, locks: Locks) -> Result<Option<(Holders,
     let next = answers.pop().and_then(|rows| rows.into_iter().next());
     // Without a counter no position was assigned yet, or the table is being altered: then nothing is known.
     let next = next.map(|row| get_opt::<u64>(&row, 0)).transpose()?.flatten();
-    let taken = next.map_or(Position::LAST, history::below);
-    Ok(locks.read(answers)?.map(|holders| (holders, taken)))
+    let assigned_up_to = next.map_or(Position::LAST, history::below);
+    Ok(locks.read(answers)?.map(|holders| (holders, assigned_up_to)))
 }
 
 /// The number of locks and prepared transactions.

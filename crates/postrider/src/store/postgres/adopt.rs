@@ -64,7 +64,7 @@ impl PostgresBatchTx<'_> {
 impl BatchTx for PostgresBatchTx<'_> {
     async fn write_events(&mut self, to: &Outbox, events: Vec<Event>) -> Result<Vec<Written>> {
         // Rows with UUIDs and the same creation time are ordered by the number of their statement.
-        if !to.table().is_some_and(|table| table.layout().has(Ability::Uuids)) {
+        if !to.row_table().is_some_and(|table| table.layout().has(Ability::Uuids)) {
             return self.0.in_time(to.write_all(self.0.client(), events)).await;
         }
         let mut written = Vec::with_capacity(events.len());

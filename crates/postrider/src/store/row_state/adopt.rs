@@ -20,14 +20,14 @@ impl<D: RowDialect> AdoptSource for RowStateStore<D> {
 
     fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(async move {
-            let _handout = self.0.session.handout.lock().await;
+            let _handout = self.0.term.handout.lock().await;
             let mut connection = self.0.dialect.connection(Role::Settler).await?;
             connection.leases().check_lease(&batch.settlement.subscription)?;
             let Some(plan) = self.0.plan(&batch.settlement) else { return Ok(Moved::Fenced) };
             let plan = Arc::new(plan);
             let moved = connection.write(MoveBatch { plan: plan.clone(), batch }).await?;
             if moved == Moved::Done {
-                self.0.session.with_rows(|known| Arc::unwrap_or_clone(plan).apply(known));
+                self.0.term.with_rows(|known| Arc::unwrap_or_clone(plan).apply(known));
             }
             Ok(moved)
         })
@@ -38,7 +38,7 @@ impl<D: RowDialect> AdoptSource for RowStateStore<D> {
 struct CountRows;
 
 impl TxVerb for CountRows {
-    type Answer = Counts;
+    type Output = Counts;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Counts> {
         let RowCounts { by_state, undelivered: [oldest, newest] } = tx.counts().await?;
@@ -55,7 +55,7 @@ struct MoveBatch {
 }
 
 impl TxVerb for MoveBatch {
-    type Answer = Moved;
+    type Output = Moved;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Moved> {
         let Self { plan, batch } = self;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::dialect::SeenRow;
 use super::refused::UnchangedRows;
-use super::session_rows::RowId;
+use super::term_rows::RowId;
 use crate::event::columns::headers_from_json;
 use crate::layout::derived_id::derived_id;
 use crate::store::Budget;

@@ -1,6 +1,6 @@
 //! When nothing moves.
 
-use postrider::adopt::{AdoptSource, Adoption, AdoptionRun, Batch, Field};
+use postrider::adopt::{AdoptSource, Adoption, AdoptionRun, Batch, OptionalField};
 use postrider::ledger::Intervals;
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Loaded, Settlement, Start};
 use postrider::{Code, Error, Event, Outbox, Result};
@@ -76,7 +76,7 @@ pub(crate) async fn events_that_do_not_fit_are_reported_before_anything_is_chang
     );
     assert_eq!(states(stage).await?, (0, 0));
     assert_eq!(log.counts(NAME).await?.undelivered(), 19);
-    let leaving = Adoption { leave_out: vec![Field::Namespace], ..all() };
+    let leaving = Adoption { leave_out: vec![OptionalField::Namespace], ..all() };
     let (_, adopted) = adopt(&*log, stage.to_rows(), leaving).await?;
     assert_eq!((adopted.copied, states(stage).await?), (19, (19, 0)));
     Ok(())

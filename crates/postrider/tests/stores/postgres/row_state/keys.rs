@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::relay::{Order, Policy, Relay, Subscription};
 use postrider::store::Start;
 use postrider::store::postgres::{PostgresRowStore, RowExtras};
@@ -86,7 +86,7 @@ async fn a_relay_refuses_an_order_that_no_column_provides() -> Result<()> {
         Ok(RowTable::custom(Ident::new("outboxevent")?, map)?.in_schema(schema.clone()))
     };
     let (unordered, ordered) =
-        (table(ColumnMap::debezium())?, table(ColumnMap::debezium().with(Field::Order, "seq")?)?);
+        (table(ColumnMap::debezium())?, table(ColumnMap::debezium().with(MappedField::Order, "seq")?)?);
     let migrated = PostgresRowStore::migrate(&case.config, &unordered, RowExtras::default()).await?;
     assert!(
         migrated.differences.iter().any(|reported| reported.what.contains("no column defines the order")),

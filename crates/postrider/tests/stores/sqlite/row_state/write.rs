@@ -20,7 +20,7 @@ fn order(number: usize) -> Event {
 #[tokio::test]
 async fn events_written_with_either_driver_arrive_unchanged() -> Result<()> {
     let case = Case::new()?;
-    let outbox = Outbox::new().rows(case.table.clone());
+    let outbox = Outbox::new().table(case.table.clone());
     let mut connection = case.connect()?;
     let tx = connection.transaction().map_err(failed)?;
     let mut written: Vec<Written> = outbox.write_all(&tx, (0..5).map(order))?;
