@@ -83,6 +83,7 @@ mod step;
 pub use handle::Inbox;
 pub use incoming::Incoming;
 pub(crate) use step::micros;
+#[doc(hidden)]
 pub use step::{InboxStep, InboxTable};
 
 /// Whether an event is new to a consumer group: the answer of [`Inbox::receive`].

@@ -1,7 +1,12 @@
 //! Layouts: existing outbox tables with a state per row, which Postrider can use as they are.
 //!
-//! Each layout has one [`LayoutSpec`]: its tables on every database, its states, its columns and its abilities. An
-//! existing table is compared with it, and never altered.
+//! A [`RowTable`] is one of the [known layouts](RowLayout), or a user-defined table described by a [`ColumnMap`]. Pass it
+//! to the store of the database, for example
+//! [`PostgresRowStore`](crate::store::postgres::PostgresRowStore), and to [`Outbox::table`](crate::Outbox::table) to
+//! write events. An existing table is compared with its layout, and never altered.
+//!
+//! For contributors: each layout has one `LayoutSpec` with its tables on every database, its states, its columns and its
+//! abilities.
 
 mod compare;
 mod custom;
@@ -21,7 +26,9 @@ pub(crate) use custom::{TimeColumns, length};
 pub use row_table::RowTable;
 #[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};
-pub use spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables};
+pub use spec::Ability;
+#[doc(hidden)]
+pub use spec::{EventField, Inserts, LayoutSpec, RowInsert, Tables};
 
 /// Defines [`RowLayout`] from the list of layouts, each with the descriptor in its module.
 macro_rules! row_layouts {

@@ -71,7 +71,9 @@ pub(crate) use columns::Value;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
-pub use transaction::{AsyncTransaction, Batch, BlockingTransaction, Transaction};
+#[doc(hidden)]
+pub use transaction::Batch;
+pub use transaction::{AsyncTransaction, BlockingTransaction, Transaction};
 
 use uuid::Uuid;
 

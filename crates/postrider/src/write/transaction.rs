@@ -19,6 +19,7 @@ pub trait Transaction: Sized {
     /// - An error in `batch` is returned without touching the database.
     /// - After any error the transaction is as it was before the call and can continue, unless the database aborted it
     ///   (disk full, I/O error; on PostgreSQL after any failed statement).
+    #[doc(hidden)]
     fn insert<T: Send + 'static>(
         self,
         batch: Result<Batch>,
@@ -27,6 +28,7 @@ pub trait Transaction: Sized {
 
     /// Runs a step of the inbox, and returns `answer` applied to the number of rows that it inserted or deleted. The
     /// contract is that of [`insert`](Self::insert).
+    #[doc(hidden)]
     fn inbox_step<T: Send + 'static>(
         self,
         step: Result<InboxStep>,
@@ -39,6 +41,7 @@ pub trait Transaction: Sized {
 /// THIS SEAM IS UNSTABLE: call [`Inbox::once`](crate::Inbox::once), do not implement it.
 pub trait AsyncTransaction: Transaction {
     /// As [`Transaction::inbox_step`], and leaves the transaction to the caller.
+    #[doc(hidden)]
     fn inbox_step_on(&mut self, step: Result<InboxStep>) -> BoxFuture<'_, Result<u64>>;
 }
 
@@ -47,6 +50,7 @@ pub trait AsyncTransaction: Transaction {
 /// THIS SEAM IS UNSTABLE: call [`Inbox::once_blocking`](crate::Inbox::once_blocking), do not implement it.
 pub trait BlockingTransaction: Transaction + Copy {
     /// As [`Transaction::inbox_step`], and leaves the transaction to the caller.
+    #[doc(hidden)]
     fn inbox_step_on(self, step: Result<InboxStep>) -> Result<u64>;
 }
 

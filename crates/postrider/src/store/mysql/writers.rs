@@ -1,7 +1,7 @@
 //! Which transactions may still commit an event at a position that was taken earlier.
 //!
 //! Every writer of a table holds a metadata lock on it, from before it takes a position until after its transaction has
-//! ended. The holders are therefore the writers, if every transaction keeps one name; see [`Names`]. ADR 18 explains
+//! ended. The holders are therefore the writers, if every transaction keeps one name; see [`WriterNames`]. ADR 18 explains
 //! why each part is needed. On a server that does not report metadata locks, [`Engine`] lists the transactions.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::engine::Engine;
 use super::history::{self, last_row};
 use super::locks::{Holders, Locks};
-use super::names::Names;
+use super::names::WriterNames;
 use super::ranges::within;
 use super::row::{get_opt, position};
 use super::session::{Access, Params, Session, Tx};
@@ -26,7 +26,7 @@ const COUNTER: &str = "
 /// Lists the writers repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct Lister {
-    names: Names,
+    names: WriterNames,
     engine: Engine,
     /// The warning that the list is incomplete was logged.
     has_warned: bool,
@@ -54,7 +54,7 @@ impl Lister {
             return Ok(None);
         }
         let listed = match session.server.locks {
-            // Names are assigned here, so that they stay the same even if a later query fails.
+            // WriterNames are assigned here, so that they stay the same even if a later query fails.
             Some(locks) => {
                 let found = holders(session, locks).await?;
                 self.warn_if_incomplete(found)
@@ -140,7 +140,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Never above the last event: after a crash, the server may assign positions above it a second time.
 pub(super) async fn decided_up_to(tx: &mut Tx<'_>) -> Result<Position> {
     let last = last_row(tx).await?;
-    let mut names = Names::default();
+    let mut names = WriterNames::default();
     let Some(mut awaited) = listed(tx, &mut names).await? else { return Ok(Position::ZERO) };
     for _ in 0..CHECKS_MAX {
         if awaited.is_empty() {
@@ -153,7 +153,7 @@ pub(super) async fn decided_up_to(tx: &mut Tx<'_>) -> Result<Position> {
     Ok(Position::ZERO)
 }
 
-async fn listed(tx: &mut Tx<'_>, names: &mut Names) -> Result<Option<Writers>> {
+async fn listed(tx: &mut Tx<'_>, names: &mut WriterNames) -> Result<Option<Writers>> {
     let Some(locks) = tx.server().locks else { return Ok(None) };
     let statements = locks.statements(tx.schema());
     let mut answers = Vec::new();

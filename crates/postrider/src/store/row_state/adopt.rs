@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::dialect::{Role, RowConnection, RowCounts, RowDialect, RowTx, TxVerb};
 use super::plan::SettlePlan;
 use super::store::RowStateStore;
-use crate::adopt::{AdoptSource, Batch, Counts, Moved, rows_changed};
+use crate::adopt::{AdoptSource, AdoptionBatch, Counts, Moved, rows_changed};
 use crate::layout::RowTable;
 use crate::{BoxFuture, Result};
 
@@ -18,7 +18,7 @@ impl<D: RowDialect> AdoptSource for RowStateStore<D> {
         Box::pin(async move { self.0.dialect.connection(Role::Reader).await?.read_snapshot(CountRows).await })
     }
 
-    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
+    fn move_batch(&self, batch: AdoptionBatch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(async move {
             let _handout = self.0.term.handout.lock().await;
             let mut connection = self.0.dialect.connection(Role::Settler).await?;
@@ -51,7 +51,7 @@ impl TxVerb for CountRows {
 /// See [`AdoptSource::move_batch`].
 struct MoveBatch {
     plan: Arc<SettlePlan>,
-    batch: Batch,
+    batch: AdoptionBatch,
 }
 
 impl TxVerb for MoveBatch {

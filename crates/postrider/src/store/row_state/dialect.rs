@@ -19,7 +19,7 @@ use super::plan::SettlePlan;
 use super::read::{Read, Which};
 use super::refused::{MarkedRows, Refused, mark_in_pieces};
 use super::term_rows::{Claims, RowClaim, RowId};
-use crate::adopt::Batch;
+use crate::adopt::AdoptionBatch;
 use crate::layout::RowTable;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::{
@@ -90,7 +90,7 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// See [`Store::inbox`](crate::store::Store::inbox).
+    /// The inbox beside the table.
     fn inbox(&self) -> Inbox {
         Inbox::new()
     }
@@ -369,5 +369,5 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
     fn exclude_from_retention(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
 
     /// Writes the events to the other outbox.
-    fn write(&mut self, batch: Batch) -> impl Future<Output = Result<()>> + Send;
+    fn write(&mut self, batch: AdoptionBatch) -> impl Future<Output = Result<()>> + Send;
 }

@@ -23,7 +23,7 @@ use crate::store::{
     Acquired, Budget, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Overview, Purge,
     Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
 };
-use crate::{BoxFuture, Code, Inbox, Position, Recovery, Result};
+use crate::{BoxFuture, Code, Inbox, Outbox, Position, Recovery, Result};
 
 /// With at least this many deliveries, a second connection records half of them. With fewer, its round trip costs
 /// more than it saves.
@@ -56,6 +56,27 @@ impl<D: RowDialect> fmt::Debug for RowStateStore<D> {
 impl<D> RowStateStore<D> {
     pub(in crate::store) fn of(dialect: D) -> Self {
         Self(Arc::new(Shared { dialect, term: RowTerm::default() }))
+    }
+}
+
+#[expect(private_bounds, reason = "the databases of this crate are the only dialects")]
+impl<D: RowDialect> RowStateStore<D> {
+    /// A writer for this outbox, with the table of the store. It holds no connection. Set other options, such as the
+    /// [`namespace`](Outbox::namespace), on it.
+    pub fn outbox(&self) -> Outbox {
+        Outbox::new().table(RowTable::clone(self.0.dialect.table()))
+    }
+
+    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// [`retention`](Inbox::retention) on it.
+    pub fn inbox(&self) -> Inbox {
+        self.0.dialect.inbox()
+    }
+
+    /// Closes the connections after the calls in progress; later calls fail. Call it after the last relay on the store
+    /// has shut down. If the store is dropped without it, the connections are closed a little later.
+    pub async fn close(&self) {
+        self.0.dialect.close().await;
     }
 }
 
@@ -323,10 +344,6 @@ impl<D: RowDialect> Store for RowStateStore<D> {
         Box::pin(async move {
             self.0.dialect.connection(Role::Reader).await?.read_snapshot(ReadOverview { backlog_max }).await
         })
-    }
-
-    fn inbox(&self) -> Inbox {
-        self.0.dialect.inbox()
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {

@@ -1,6 +1,6 @@
 //! When nothing moves.
 
-use postrider::adopt::{AdoptSource, Adoption, AdoptionRun, Batch, OptionalField};
+use postrider::adopt::{AdoptSource, Adoption, AdoptionBatch, AdoptionRun, OptionalField};
 use postrider::ledger::Intervals;
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Loaded, Settlement, Start};
 use postrider::{Code, Error, Event, Outbox, Result};
@@ -149,7 +149,7 @@ pub(crate) async fn acquired(source: &dyn AdoptSource, holder: &str) -> Result<L
 }
 
 /// Everything that a store has, read and packed.
-pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<Batch> {
+pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<AdoptionBatch> {
     let budget = Budget { events_max: 100, bytes_max: 1_000_000 };
     let Claimed::Page(page) = source.claimer_of(NAME, loaded).claim(budget).await? else { panic!("no page") };
     let mut done: Intervals = loaded.progress.done.clone();
@@ -165,7 +165,7 @@ pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox
         park: Vec::new(),
         unpark: Vec::new(),
     };
-    Ok(Batch { settlement, to, attempts: vec![0; events.len()], events })
+    Ok(AdoptionBatch { settlement, to, attempts: vec![0; events.len()], events })
 }
 
 pub(crate) async fn a_batch_is_rolled_back_if_another_publisher_takes_one_of_its_rows(

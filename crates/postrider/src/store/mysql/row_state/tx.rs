@@ -10,7 +10,7 @@ use super::read::text_id;
 use super::retention;
 use super::settle::outcome;
 use super::sql::Sql;
-use crate::adopt::Batch;
+use crate::adopt::AdoptionBatch;
 use crate::layout::RowTable;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
@@ -223,7 +223,7 @@ impl RowTx for MySqlRowTx<'_> {
         retention::exclude(&mut self.tx, self.sql, ids).await
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<()> {
+    async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&mut self.tx, batch).await
     }
 }

@@ -9,7 +9,7 @@ use super::super::time::Time;
 use super::super::{adopt, lease, relays};
 use super::connection::PostgresRows;
 use super::{read, retention, settle};
-use crate::adopt::Batch;
+use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
@@ -185,7 +185,7 @@ impl RowTx for PostgresRowTx<'_> {
         retention::exclude(&self.tx, ids).await
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<()> {
+    async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&self.tx, batch).await
     }
 }

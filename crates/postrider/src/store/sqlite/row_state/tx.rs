@@ -8,7 +8,7 @@ use super::super::ledger::Ledger;
 use super::super::{adopt, lease, relays};
 use super::sql::Names;
 use super::{retention, settle};
-use crate::adopt::Batch;
+use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
@@ -258,7 +258,7 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, _| retention::exclude(tx, ids))
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<()> {
+    async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         Ok(adopt::write(self.connection, batch)?)
     }
 }
