@@ -109,7 +109,7 @@ impl MySqlClaimer {
             return Err(link_lost());
         }
         if session.server.locks.is_none() {
-            let age = self.config.statements_end();
+            let age = self.config.insert_duration();
             tracing::warn!(
                 age_ms = age.as_millis(),
                 "the server does not report which sessions write to the outbox: rolled-back positions stay \

@@ -22,9 +22,9 @@ use crate::{Code, Error, Ident, Result};
 const LOGIN_WITHIN: Duration = Duration::from_secs(20);
 const LOGIN_ANSWERS: u32 = 4;
 
-/// The default of [`MySqlConfig::statements_end_within`]. Taking a position and writing the row is one call of the
+/// The default of [`MySqlConfig::insert_duration_max`]. Taking a position and writing the row is one call of the
 /// storage engine, which does not take this long.
-const STATEMENTS_END: Duration = Duration::from_secs(60);
+const INSERT_DURATION_MAX: Duration = Duration::from_secs(60);
 
 /// The age from which on writers are listed for a hole. Early, because these servers have no cheaper proof.
 const LIST_WRITERS_AFTER: Duration = Duration::from_millis(200);
@@ -51,7 +51,7 @@ const SETTINGS_OF_MYSQL: &str = "/*!80000 SET information_schema_stats_expiry = 
 pub struct MySqlConfig {
     address: Address,
     options: ServerOptions,
-    statements_end: Duration,
+    insert_duration_max: Duration,
 }
 
 impl MySqlConfig {
@@ -69,7 +69,7 @@ impl MySqlConfig {
     pub fn new(url: &str) -> Result<Self> {
         let (address, certificates) = Address::parse(url)?;
         let options = ServerOptions::new(certificates, LIST_WRITERS_AFTER);
-        Ok(Self { address, options, statements_end: STATEMENTS_END })
+        Ok(Self { address, options, insert_duration_max: INSERT_DURATION_MAX })
     }
 
     /// The database with the outbox. Default: `postrider`.
@@ -113,23 +113,28 @@ impl MySqlConfig {
         self.address.is_exposed()
     }
 
-    /// The age from which on a hole is looked up in the server's lock table. Default: 200 ms.
+    /// When the relay checks whether a transaction was rolled back. If the position of an event stays missing for this
+    /// long, the relay queries which open transactions may still commit it; the query reads the server's lock table.
+    /// Other events are delivered in the meantime, but progress and retention wait for the position. Default: 200 ms.
     #[must_use]
-    pub fn list_writers_after(mut self, age: Duration) -> Self {
+    pub fn check_rollbacks_after(mut self, age: Duration) -> Self {
         self.options.patience.list_after = age;
         self
     }
 
-    /// The longest time that a statement may take between taking a position and writing the row. Default: one minute.
-    /// Used only on a server that does not report metadata locks: there, a position that was rolled back is tracked for
-    /// at least this long. If one writer stalls for longer while others on the server continue, its event may be lost.
+    /// The longest time that an INSERT of a writer may take between getting its position and writing the row. Default:
+    /// one minute. Used only on a server that does not report metadata locks: there, the relay waits at least this long
+    /// before it skips a position that was rolled back. If one writer stalls for longer while others on the server
+    /// continue, its event may be lost.
     #[must_use]
-    pub fn statements_end_within(mut self, time: Duration) -> Self {
-        self.statements_end = time;
+    pub fn insert_duration_max(mut self, duration: Duration) -> Self {
+        self.insert_duration_max = duration;
         self
     }
 
-    /// The number of holes that are tracked. While there are this many, nothing new is read. Default: 10,000.
+    /// The maximum number of holes that the relay tracks. A hole is a range of positions without an event that were
+    /// assigned to transactions which have not committed: they are open, or were rolled back and the relay does not know
+    /// it yet. At the limit the relay reads no new events, and logs `too many open transactions`. Default: 10,000.
     #[must_use]
     pub fn holes_max(mut self, holes_max: usize) -> Self {
         self.options.patience.holes_max = holes_max.max(1);
@@ -160,8 +165,8 @@ impl MySqlConfig {
         &self.options
     }
 
-    pub(super) fn statements_end(&self) -> Duration {
-        self.statements_end
+    pub(super) fn insert_duration(&self) -> Duration {
+        self.insert_duration_max
     }
 
     /// The same server with a table with a state per row as its outbox.

@@ -29,7 +29,7 @@ async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<My
     Ok(MySqlConfig::new(&url)?
         .password("pass word")
         .schema(schema.clone())
-        .list_writers_after(std::time::Duration::ZERO))
+        .check_rollbacks_after(std::time::Duration::ZERO))
 }
 
 case! {
