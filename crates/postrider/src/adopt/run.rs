@@ -324,7 +324,7 @@ impl UndeliveredReader {
     }
 
     async fn claim(&mut self) -> Result<usize> {
-        let budget = Budget { events_max: self.events_max, bytes_max: BATCH_BYTES_MAX };
+        let budget = Budget::new(self.events_max, BATCH_BYTES_MAX);
         let page = match self.claimer.claim(budget).await? {
             Claimed::Page(page) => page,
             Claimed::HistoryChanged(why) => return Err(Error::new(Code::HistoryChanged, why)),

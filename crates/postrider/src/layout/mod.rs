@@ -35,6 +35,7 @@ macro_rules! row_layouts {
     ($($(#[$doc:meta])* $layout:ident = $module:ident;)+) => {
         /// The layout of a table with a state per row.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum RowLayout {
             $($(#[$doc])* $layout,)+
             /// `custom`: a user-defined table, described by a column map.

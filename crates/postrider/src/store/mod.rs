@@ -287,11 +287,19 @@ pub trait Wakes: Send {
 /// How much one claim may read. At least one event is read, of any size.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Budget {
     /// Maximum number of events.
     pub events_max: usize,
     /// Maximum number of bytes. All columns count; see [`Event::size_bytes`](crate::Event::size_bytes).
     pub bytes_max: usize,
+}
+
+impl Budget {
+    /// A budget of this many events and bytes.
+    pub const fn new(events_max: usize, bytes_max: usize) -> Self {
+        Self { events_max, bytes_max }
+    }
 }
 
 /// The result of [`Claimer::claim`].
@@ -307,6 +315,7 @@ pub enum Claimed {
 /// The events of one claim, and what the same scan found out.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Page {
     /// The events, by ascending position.
     pub events: Vec<StoredEvent>,
@@ -332,6 +341,7 @@ pub struct Page {
 /// The result of [`Store::fetch`]. A position that is in none of the lists did not fit.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Fetched {
     /// The events found.
     pub events: Vec<StoredEvent>,
@@ -405,6 +415,7 @@ pub enum Acquired {
 /// The state of a subscription when its lease was taken.
 #[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Loaded {
     /// The new epoch.
     pub epoch: Epoch,
@@ -422,6 +433,14 @@ pub struct Loaded {
     pub paused: Option<String>,
     /// The server that the state was read from, if another server could replace it.
     pub origin: Option<Origin>,
+}
+
+impl Loaded {
+    /// The state of a subscription that was released cleanly and has no parked rows.
+    pub fn new(epoch: Epoch, progress: Progress) -> Self {
+        let (parked, dead) = (Vec::new(), Vec::new());
+        Self { epoch, progress, parked, dead, parked_count: 0, clean: true, paused: None, origin: None }
+    }
 }
 
 /// One run of one server, from its start to its end.

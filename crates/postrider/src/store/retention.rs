@@ -27,6 +27,7 @@ pub struct Purge {
 
 /// Which delivered rows of a table with a state per row retention may delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum RetentionScope {
     /// Rows that a relay delivered while retention was configured. Adopted rows, and rows that another publisher
     /// delivered, stay.
@@ -49,6 +50,7 @@ pub struct InboxPurge {
 
 /// The result of [`Store::purge_inbox`](super::Store::purge_inbox).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct InboxPurged {
     /// Rows deleted.
     pub deleted: u64,

@@ -62,5 +62,6 @@ fn lies(view: &View<'_>, subscription: usize, row: &ParkedRow) -> bool {
                 && before.map(|(_, other): (&Position, _)| other).any(|o| o.key == row.key && blocks(o))
         }
         ParkedState::Retry | ParkedState::Held => false,
+        state => panic!("the check does not know the state {state:?}"),
     }
 }

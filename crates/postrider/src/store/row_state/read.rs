@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn read(rows: &[(usize, usize)], bytes_max: usize) -> Read {
-        let budget = Budget { events_max: 100, bytes_max };
+        let budget = Budget::new(100, bytes_max);
         let rows: Vec<(String, (usize, usize))> =
             rows.iter().enumerate().map(|(index, row)| (index.to_string(), *row)).collect();
         let columns = |(_, (key, headers))| Ok(columns(key, headers));

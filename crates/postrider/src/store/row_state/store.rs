@@ -138,7 +138,7 @@ impl<D: RowDialect> Shared<D> {
         connection.leases().check_server()?;
         let (mut refetch, epoch) = self.term.with_rows(|known| (Refetch::of(known, &positions), known.epoch));
         let ids = refetch.ids();
-        let budget = Budget { events_max: ids.len(), bytes_max };
+        let budget = Budget::new(ids.len(), bytes_max);
         let read = match ids.is_empty() {
             true => Read::default(),
             false => connection.read(&ids, budget, Which::Any).await?,
@@ -234,7 +234,7 @@ impl<C: RowConnection> refused::Recorder for Recording<'_, C> {
     }
 
     async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<UnchangedRows> {
-        let budget = Budget { events_max: ids.len(), bytes_max: refused::PAYLOADS_BYTES_MAX };
+        let budget = Budget::new(ids.len(), refused::PAYLOADS_BYTES_MAX);
         Ok(self.connection.read(&ids, budget, Which::Any).await?.unchanged(self.is_marked))
     }
 }

@@ -150,7 +150,7 @@ pub(crate) async fn acquired(source: &dyn AdoptSource, holder: &str) -> Result<L
 
 /// Everything that a store has, read and packed.
 pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<AdoptionBatch> {
-    let budget = Budget { events_max: 100, bytes_max: 1_000_000 };
+    let budget = Budget::new(100, 1_000_000);
     let Claimed::Page(page) = source.claimer_of(NAME, loaded).claim(budget).await? else { panic!("no page") };
     let mut done: Intervals = loaded.progress.done.clone();
     page.events.iter().for_each(|event| done.insert(event.position));

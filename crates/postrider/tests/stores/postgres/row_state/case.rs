@@ -111,10 +111,11 @@ impl Case {
                  VALUES ('Order', gen_random_uuid(), 'order.placed', 'orders', '{key}', '{payload}', {ATTEMPTS_MAX})
                  RETURNING id::text"
             ),
-            RowLayout::OutboxEvents | RowLayout::Custom => format!(
+            RowLayout::OutboxEvents => format!(
                 "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
                  VALUES ('Order', '{key}', 'order.placed', '{payload}') RETURNING id::text"
             ),
+            other => panic!("no rows of {other:?} here"),
         }
     }
 }

@@ -24,7 +24,7 @@ fn migrated() -> (TempDir, PathBuf) {
 }
 
 async fn claim(claimer: &mut Box<dyn Claimer>) -> Result<Page> {
-    match claimer.claim(Budget { events_max: 10_000, bytes_max: usize::MAX }).await? {
+    match claimer.claim(Budget::new(10_000, usize::MAX)).await? {
         Claimed::Page(page) => Ok(page),
         Claimed::HistoryChanged(why) => panic!("the history did not change: {why}"),
     }

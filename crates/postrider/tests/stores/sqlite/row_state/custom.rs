@@ -122,7 +122,7 @@ async fn a_waiting_row_in_an_unknown_state_is_neither_sent_nor_changed() -> Resu
     store.subscribe("mail", Start::Beginning).await?;
     let lease = lease(Duration::from_secs(600));
     let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
-    let budget = Budget { events_max: 10, bytes_max: 1_000_000 };
+    let budget = Budget::new(10, 1_000_000);
     let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
     let event = page.events[0].clone();
     let mut done = loaded.progress.done.clone();
