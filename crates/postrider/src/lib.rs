@@ -137,16 +137,20 @@ mod sqlite_error;
 
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};
-pub use event::{
-    Action, Aggregate, Event, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource, TypedEvent,
-};
+pub use event::{Action, Aggregate, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource};
+#[doc(inline)]
+pub use event::{Event, TypedEvent};
 pub use ident::Ident;
+#[doc(inline)]
 pub use inbox::Inbox;
 pub use limits::Limits;
 pub use position::Position;
 #[cfg(feature = "relay")]
+#[doc(inline)]
 pub use relay::{Relay, RelayHandle, Subscription};
-pub use write::{Outbox, Written};
+#[doc(inline)]
+pub use write::Outbox;
+pub use write::Written;
 
 /// Makes a type of the application an event; see [`TypedEvent`].
 #[cfg(feature = "derive")]

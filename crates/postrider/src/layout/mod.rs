@@ -26,9 +26,8 @@ pub(crate) use custom::{TimeColumns, length};
 pub use row_table::RowTable;
 #[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};
-pub use spec::Ability;
 #[doc(hidden)]
-pub use spec::{EventField, Inserts, LayoutSpec, RowInsert, Tables};
+pub use spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables};
 
 /// Defines [`RowLayout`] from the list of layouts, each with the descriptor in its module.
 macro_rules! row_layouts {
@@ -81,22 +80,26 @@ impl RowLayout {
     }
 
     /// Whether the layout has this ability.
+    #[doc(hidden)]
     pub fn has(self, ability: Ability) -> bool {
         self.spec().has(ability)
     }
 
     /// The shape of its tables on a database, the outbox first. Empty if the layout does not exist there.
+    #[doc(hidden)]
     pub const fn shapes_on(self, dialect: Dialect) -> &'static [Shape] {
         self.spec().tables.on(dialect)
     }
 
     /// The shape of its tables on PostgreSQL, the outbox first.
+    #[doc(hidden)]
     pub const fn shapes(self) -> &'static [Shape] {
         self.shapes_on(Dialect::Postgres)
     }
 }
 
 /// A database whose types and names differ from those of others.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// PostgreSQL.

@@ -89,12 +89,14 @@ pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
-pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
-pub use retention::{
-    InboxPurge, InboxPurged, Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope,
-};
+pub use relays::{DestinationDown, RelayOverview};
+#[doc(hidden)]
+pub use relays::{RelayReport, RelayRole};
+pub use retention::{InboxPurge, InboxPurged, Purge, Purged, RetentionHold, RetentionScope};
+#[doc(hidden)]
+pub use retention::{PurgeBound, PurgePlan};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-pub use row_state::{RowExtras, RowsMigrated};
+pub use row_state::{RowExtras, RowStateStore, RowsMigrated};
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub use schema::{Migrated, Migration, Schema};
 

@@ -56,7 +56,7 @@ pub use notify::PostgresNotifier;
 pub use pooler::Pooler;
 #[doc(hidden)]
 pub use pooler::{BEGIN_GUARDED, GUARD};
-pub use row_state::{PostgresRowStore, RowExtras, RowsMigrated};
+pub use row_state::PostgresRowStore;
 
 use self::history::Incarnation;
 use self::session::{Access, Sharing, read_transaction};

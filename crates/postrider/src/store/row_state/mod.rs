@@ -25,6 +25,7 @@ pub(crate) mod store;
 pub(crate) mod tables;
 mod takeover;
 
+pub use store::RowStateStore;
 pub use tables::{RowExtras, RowsMigrated};
 
 use crate::{Code, Error};

@@ -40,15 +40,13 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use row_state::SqliteRowStore;
 
-pub use super::{Migrated, Migration, Schema};
-
 use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::worker::{Worker, in_transaction};
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
-    InboxPurged, LeaseRequest, ListedEvent, Overview, Purge, Purged, RelayReport, Renewed, Settled,
-    Settlement, Start,
+    InboxPurged, LeaseRequest, ListedEvent, Migrated, Migration, Overview, Purge, Purged, RelayReport,
+    Renewed, Schema, Settled, Settlement, Start,
 };
 use crate::ledger::{Change, KnownRows, Progress};
 use crate::{Code, Error, Inbox, Outbox, Position, Result};

@@ -28,7 +28,7 @@ use super::session::read_transaction;
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
-pub use crate::store::row_state::{RowExtras, RowsMigrated};
+use crate::store::row_state::{RowExtras, RowsMigrated};
 use crate::store::{CountBy, EventCounts, EventFilter, ListedEvent, Migration, Schema};
 use crate::{Ident, Result};
 

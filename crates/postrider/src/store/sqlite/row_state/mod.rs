@@ -136,7 +136,7 @@ impl RowStateStore<SqliteRows> {
         open(path.as_ref(), table).map(|(connection, _)| connection)
     }
 
-    /// As [`Store::overview`], from a file that may be on a disk one can only read. Blocks the calling thread.
+    /// As [`Store::overview`](crate::store::Store::overview), from a file that may be on a disk one can only read. Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].

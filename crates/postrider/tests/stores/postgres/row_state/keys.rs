@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::relay::{Order, Policy, Relay, Subscription};
-use postrider::store::Start;
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::store::postgres::PostgresRowStore;
+use postrider::store::{RowExtras, Start};
 use postrider::{Code, Ident, Result};
 
 use super::case::{Case, on_every_layout};

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Barrier;
 
 use postrider::ledger::Progress;
-use postrider::store::sqlite::{Migrated, SqliteStore};
-use postrider::store::{Budget, Claimed, Claimer, Page, Start, Store};
+use postrider::store::sqlite::SqliteStore;
+use postrider::store::{Budget, Claimed, Claimer, Migrated, Page, Start, Store};
 use postrider::{Code, Event, Outbox, Position, Result};
 use rusqlite::Connection;
 use tempfile::TempDir;

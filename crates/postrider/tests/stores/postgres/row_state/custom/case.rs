@@ -3,7 +3,8 @@
 use postrider::Ident;
 use postrider::Result;
 use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::store::RowExtras;
+use postrider::store::postgres::PostgresRowStore;
 use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
 
 use crate::mapped::MappedDatabase;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
-use postrider::store::Purge;
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::store::postgres::PostgresRowStore;
+use postrider::store::{Purge, RowExtras};
 use postrider::{Code, Ident, Result};
 
 use crate::arrivals::{Arrivals, strings};

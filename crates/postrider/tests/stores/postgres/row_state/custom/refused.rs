@@ -1,7 +1,8 @@
 //! Tables that a map does not fit, each refused with the name of the column.
 
 use postrider::layout::{ColumnMap, MappedField, RowTable};
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::store::RowExtras;
+use postrider::store::postgres::PostgresRowStore;
 use postrider::{Code, Ident, Result};
 
 use super::case::Kind;
