@@ -56,7 +56,7 @@ impl RowTable {
     }
 
     /// The same table, with what was found in the live table added to its map.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn with_inspected_map(&self, inspect: impl FnOnce(ColumnMap) -> ColumnMap) -> Self {
         let map = self.map.as_ref().map(|map| Arc::new(inspect(ColumnMap::clone(map))));
         Self { map, ..self.clone() }
@@ -68,7 +68,7 @@ impl RowTable {
     }
 
     /// Whether the table cannot show deliveries, so that only Postrider's notes record them.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn only_notes_deliveries(&self) -> bool {
         self.columns().is_some_and(ColumnMap::only_notes_deliveries)
     }
@@ -82,6 +82,7 @@ impl RowTable {
     }
 
     /// Whether the table defines the order of rows with the same key. Known only after a store has inspected the table.
+    #[cfg(feature = "relay")]
     pub(crate) fn defines_order(&self) -> bool {
         self.map.as_ref().is_none_or(|map| map.defines_order())
     }

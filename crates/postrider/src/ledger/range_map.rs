@@ -49,6 +49,7 @@ impl<V> RangeMap<V> {
 #[cfg(feature = "_server")]
 impl<V> RangeMap<V> {
     /// The ranges with their values.
+    #[cfg(any(test, feature = "mysql"))]
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Position, Position, &V)> {
         self.ranges.iter().map(|(first, (last, value))| (*first, *last, value))
     }

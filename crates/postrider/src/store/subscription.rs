@@ -6,6 +6,7 @@ use crate::{Code, Error, Position, Result};
 
 /// A row of `subscriptions`.
 #[derive(Debug)]
+#[cfg_attr(not(feature = "_server"), allow(dead_code, reason = "some columns are read only on servers"))]
 pub(super) struct SubscriptionRow {
     pub(super) epoch: Epoch,
     pub(super) progress: Progress,

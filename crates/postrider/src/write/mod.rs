@@ -26,7 +26,7 @@
 #[allow(unused_macros, reason = "which of them is used depends on the features")]
 mod transaction_impls;
 
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(feature = "_writer")]
 #[allow(dead_code, reason = "what is used depends on the driver")]
 mod columns;
 #[cfg(any(feature = "diesel-mysql", feature = "diesel-postgres"))]
@@ -66,9 +66,9 @@ mod sqlx_sqlite;
 mod tokio_postgres;
 mod transaction;
 
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(feature = "_writer")]
 pub(crate) use columns::Value;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
 pub use transaction::{AsyncTransaction, Batch, BlockingTransaction, Transaction};

@@ -2,10 +2,7 @@
 //!
 //! State for which the table has no column is kept in Postrider's own tables. See adr/0033-column-maps.md.
 
-#![cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    allow(dead_code, reason = "only stores use column maps")
-)]
+#![cfg_attr(not(feature = "_store"), allow(dead_code, reason = "only stores use column maps"))]
 
 mod check;
 mod field;
@@ -20,8 +17,10 @@ mod sqlite;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use check::{TimeColumns, length};
+#[cfg(feature = "_store")]
+pub(crate) use check::TimeColumns;
+#[cfg(feature = "mysql")]
+pub(crate) use check::length;
 pub use field::Field;
 pub use name::{ColumnName, StateWord};
 

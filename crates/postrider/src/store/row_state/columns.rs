@@ -84,6 +84,7 @@ impl NotedRow {
     }
 }
 
+#[cfg(feature = "_server")]
 impl ScheduledRow {
     /// `id, key, attempts, next_attempt_at, created_at`
     pub(crate) fn read(row: &impl ResultRow) -> Result<Self> {

@@ -180,6 +180,7 @@ impl Read {
     }
 
     /// Ids of the rows whose payload is not read yet.
+    #[cfg(feature = "_server")]
     pub(crate) fn lacking_payload(&self) -> Vec<&str> {
         self.lacking_payload.iter().map(|index| &*self.rows[*index].state.id).collect()
     }
@@ -188,6 +189,7 @@ impl Read {
     ///
     /// # Errors
     /// [`Code::StoreBusy`] if a row was deleted meanwhile.
+    #[cfg(feature = "_server")]
     pub(crate) fn add_payloads(&mut self, mut payloads: HashMap<String, Bytes>) -> Result<()> {
         for index in &self.lacking_payload {
             let ReadRow { state, event } = &mut self.rows[*index];
