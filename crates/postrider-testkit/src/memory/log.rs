@@ -12,7 +12,7 @@ pub struct TransactionId(u64);
 
 /// The events and the transactions that write them.
 ///
-/// A position up to the sequence is visible, open, or dead: taken by a transaction that rolled back. So
+/// A position up to the sequence is visible, open, or empty: taken by a transaction that rolled back. So
 /// late commits and holes exist here as they do on PostgreSQL.
 #[derive(Debug, Clone, Default)]
 pub struct Log {
@@ -149,22 +149,22 @@ impl Log {
     }
 
     /// The parts of a range of positions that hold no event and never will.
-    pub fn dead_within(&self, start: Position, end: Position) -> Vec<(Position, Position)> {
+    pub fn empty_within(&self, start: Position, end: Position) -> Vec<(Position, Position)> {
         let (visible, open) = (self.visible.range(start..=end), self.open.range(start..=end));
         let taken: BTreeSet<Position> =
             visible.map(|(position, _)| *position).chain(open.map(|(position, _)| *position)).collect();
-        let (mut dead, mut next) = (Vec::new(), Some(start));
+        let (mut empty, mut next) = (Vec::new(), Some(start));
         for position in taken {
-            dead.extend(next.map(|first| (first, position.previous())));
+            empty.extend(next.map(|first| (first, position.previous())));
             next = position.checked_next();
         }
-        dead.extend(next.map(|first| (first, end.min(self.sequence))));
-        dead.retain(|(first, last)| first <= last);
-        dead
+        empty.extend(next.map(|first| (first, end.min(self.sequence))));
+        empty.retain(|(first, last)| first <= last);
+        empty
     }
 
     /// Whether the position was taken and its transaction rolled back.
-    pub fn is_dead(&self, position: Position) -> bool {
+    pub fn is_empty_at(&self, position: Position) -> bool {
         position <= self.sequence
             && !self.visible.contains_key(&position)
             && !self.open.contains_key(&position)
@@ -187,9 +187,9 @@ mod tests {
         assert_eq!(log.insert(late, event()), Some(Position::new(2)));
         assert!(log.commit(late));
         assert_eq!(log.visible().map(|(p, _)| p.get()).collect::<Vec<_>>(), [2]);
-        assert!(!log.is_dead(Position::new(1)));
+        assert!(!log.is_empty_at(Position::new(1)));
         log.rollback(early);
-        assert!(log.is_dead(Position::new(1)));
+        assert!(log.is_empty_at(Position::new(1)));
     }
 
     #[test]

@@ -11,9 +11,9 @@ use super::Log;
 /// Hands out every committed event once, in position order, however late it was committed.
 #[derive(Debug, Clone)]
 pub struct Reader {
-    /// Handed out, done before, or dead.
+    /// Handed out, done before, or empty.
     taken: Intervals,
-    /// The highest event seen. Holes are known below it only: a position above it that is dead today may
+    /// The highest event seen. Holes are known below it only: a position above it that is empty today may
     /// be taken again after a restore, and nothing would notice.
     highest: Option<Mark>,
 }
@@ -24,7 +24,7 @@ pub struct Reading {
     /// The events, ascending.
     pub events: Vec<(Position, Arc<Event>)>,
     /// Positions proven empty, both ends included.
-    pub dead: Vec<(Position, Position)>,
+    pub empty_positions: Vec<(Position, Position)>,
     /// Rows that no event can be made of, and why.
     pub damaged: Vec<(Position, String)>,
     /// Whether the budget ended the reading.
@@ -71,18 +71,25 @@ impl Reader {
             }
         }
         reading.damaged.iter().for_each(|(position, _)| self.taken.insert(*position));
-        reading.dead = self.bury(log);
+        reading.empty_positions = self.take_empty(log);
         reading
     }
 
     /// The same in the words of the store.
     pub fn claim(&mut self, log: &Log, budget: Budget) -> Claimed {
         match self.read(log, budget) {
-            Ok(Reading { events, dead, damaged, more }) => {
+            Ok(Reading { events, empty_positions, damaged, more }) => {
                 let stored = |(position, event): (Position, Arc<Event>)| StoredEvent { position, event };
                 let events = events.into_iter().map(stored).collect();
                 let (more_at_once, has_unread) = (more, more);
-                Claimed::Page(Page { events, dead, damaged, more_at_once, has_unread, ..Page::default() })
+                Claimed::Page(Page {
+                    events,
+                    empty_positions,
+                    damaged,
+                    more_at_once,
+                    has_unread,
+                    ..Page::default()
+                })
             }
             Err(reason) => Claimed::HistoryChanged(reason),
         }
@@ -102,14 +109,14 @@ impl Reader {
     }
 
     /// Takes every hole whose transaction rolled back out of the book.
-    fn bury(&mut self, log: &Log) -> Vec<(Position, Position)> {
+    fn take_empty(&mut self, log: &Log) -> Vec<(Position, Position)> {
         let Some(mark) = self.highest else { return Vec::new() };
         let gaps = self.taken.gaps(mark.position).into_iter();
-        let dead: Vec<_> = gaps.flat_map(|(start, end)| log.dead_within(start, end)).collect();
-        for (start, end) in &dead {
+        let empty: Vec<_> = gaps.flat_map(|(start, end)| log.empty_within(start, end)).collect();
+        for (start, end) in &empty {
             self.taken.insert_range(*start, *end);
         }
-        dead
+        empty
     }
 }
 
@@ -134,23 +141,23 @@ mod tests {
         log.insert(late, plain_event());
         log.write(plain_event());
         let reading = reader.read(&log, ALL).unwrap();
-        assert_eq!((positions(&reading), reading.dead.len()), (vec![2], 0));
+        assert_eq!((positions(&reading), reading.empty_positions.len()), (vec![2], 0));
         log.commit(late);
         assert_eq!(positions(&reader.read(&log, ALL).unwrap()), [1]);
         assert!(reader.read(&log, ALL).unwrap().events.is_empty());
     }
 
     #[test]
-    fn a_rolled_back_position_is_dead_once_a_later_event_was_seen() {
+    fn a_rolled_back_position_is_empty_once_a_later_event_was_seen() {
         let (mut log, mut reader) = (Log::default(), Reader::new(&Progress::default()));
         let gone = log.begin();
         log.insert(gone, plain_event());
         log.insert(gone, plain_event());
         log.rollback(gone);
-        assert!(reader.read(&log, ALL).unwrap().dead.is_empty());
+        assert!(reader.read(&log, ALL).unwrap().empty_positions.is_empty());
         log.write(plain_event());
-        assert_eq!(reader.read(&log, ALL).unwrap().dead, [(Position::new(1), Position::new(2))]);
-        assert!(reader.read(&log, ALL).unwrap().dead.is_empty());
+        assert_eq!(reader.read(&log, ALL).unwrap().empty_positions, [(Position::new(1), Position::new(2))]);
+        assert!(reader.read(&log, ALL).unwrap().empty_positions.is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::check::Promise;
 /// A mistake at a seam of the relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// The claimer reads `position > last` and takes every gap for dead.
+    /// The claimer reads `position > last` and declares every gap empty.
     ClaimPastHoles,
     /// The claimer shows rows of open transactions.
     ShowUncommitted,

@@ -50,13 +50,13 @@ impl Cursor {
         let end = log.sequence().max(self.last.next());
         let tail = log.range(self.last.next()..=end).take(budget.events_max);
         let events: Vec<_> = tail.map(|(position, event)| (position, event.clone())).collect();
-        let mut dead = Vec::new();
+        let mut empty_positions = Vec::new();
         for (position, _) in &events {
             if *position > self.last.next() {
-                dead.push((self.last.next(), position.previous()));
+                empty_positions.push((self.last.next(), position.previous()));
             }
             self.last = *position;
         }
-        Reading { more: events.len() == budget.events_max, events, dead, damaged: Vec::new() }
+        Reading { more: events.len() == budget.events_max, events, empty_positions, damaged: Vec::new() }
     }
 }

@@ -158,16 +158,16 @@ impl World {
     }
 
     fn claimed(&mut self, owner: Owner, reading: Result<Reading, String>) -> RoutedClaim {
-        let Reading { events, dead, damaged, more } = match reading {
+        let Reading { events, empty_positions, damaged, more } = match reading {
             Ok(reading) => reading,
             Err(reason) => return RoutedClaim::HistoryChanged(reason),
         };
-        let buried = dead.iter().map(|(start, end)| end.get() - start.get() + 1).sum::<i64>();
-        self.tally.add("hole proven dead", buried.unsigned_abs());
-        if !events.is_empty() || !dead.is_empty() {
+        let count = empty_positions.iter().map(|(start, end)| end.get() - start.get() + 1).sum::<i64>();
+        self.tally.add("hole proven empty", count.unsigned_abs());
+        if !events.is_empty() || !empty_positions.is_empty() {
             self.note(|_| {
                 let read: Vec<i64> = events.iter().map(|(position, _)| position.get()).collect();
-                format!("{owner} reads {read:?} dead {dead:?}")
+                format!("{owner} reads {read:?} empty {empty_positions:?}")
             });
         }
         let plan = &self.scenario.subscriptions[owner.seat.subscription];
@@ -175,7 +175,7 @@ impl World {
             .into_iter()
             .map(|(position, event)| route(plan, &self.facts, self.bug, position, event))
             .collect();
-        RoutedClaim::Page { events, dead, damaged, more_at_once: more, has_unread: more }
+        RoutedClaim::Page { events, empty_positions, damaged, more_at_once: more, has_unread: more }
     }
 
     fn fetched(&self, owner: Owner, positions: &[Position], bytes_max: usize) -> RoutedFetch {

@@ -26,7 +26,7 @@ const COVERAGE: &[&str] = &[
     "history: calm",
     "history: isolation",
     "history: storm",
-    "hole proven dead",
+    "hole proven empty",
     "late commit",
     "lease taken away",
     "message delivered",

@@ -62,7 +62,7 @@ struct UndeliveredReader {
     /// Rows that cannot be read as an event.
     damaged: Vec<(Position, String)>,
     /// Positions that never held an event.
-    dead: Vec<(Position, Position)>,
+    empty_positions: Vec<(Position, Position)>,
     is_at_end: bool,
     events_max: usize,
 }
@@ -170,7 +170,7 @@ impl<'s> AdoptionRun<'s> {
         }
         let Some(items) = self.read_batch().await? else { return Ok(None) };
         let mut done = self.done.clone();
-        for (first, last) in self.reader.dead.drain(..) {
+        for (first, last) in self.reader.empty_positions.drain(..) {
             done.insert_range(first, last);
         }
         let (mut unpark, mut highest) = (Vec::new(), self.highest);
@@ -289,7 +289,7 @@ impl UndeliveredReader {
             claimed: VecDeque::new(),
             ready: VecDeque::new(),
             damaged: Vec::new(),
-            dead: Vec::new(),
+            empty_positions: Vec::new(),
             is_at_end: false,
             events_max: events_max.max(1),
         }
@@ -329,11 +329,11 @@ impl UndeliveredReader {
             Claimed::Page(page) => page,
             Claimed::HistoryChanged(why) => return Err(Error::new(Code::HistoryChanged, why)),
         };
-        let Page { events, dead, damaged, more_at_once, taken, .. } = page;
+        let Page { events, empty_positions, damaged, more_at_once, taken, .. } = page;
         self.is_at_end = events.is_empty() && !more_at_once;
         self.claimed.extend(events);
         self.damaged.extend(damaged);
-        self.dead.extend(dead);
+        self.empty_positions.extend(empty_positions);
         Ok(taken)
     }
 

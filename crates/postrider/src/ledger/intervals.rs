@@ -71,7 +71,7 @@ impl Intervals {
         }
     }
 
-    /// The ranges of absent positions between the floor and `up_to`, ascending, both ends included.
+    /// The ranges of positions above the floor, up to `up_to`, that are not in the set: ascending, both ends included.
     pub fn gaps(&self, up_to: Position) -> Vec<(Position, Position)> {
         let mut gaps = Vec::new();
         // The highest possible position has no next one.

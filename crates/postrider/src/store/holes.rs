@@ -2,7 +2,7 @@
 //!
 //! A writer takes its position before it commits, so a later position may become visible first. A reader that continues
 //! after the highest position it has seen would lose the event of the slower writer. A claimer therefore asks in every
-//! scan for all holes and for the positions after them, and declares a hole dead only if no transaction is left that
+//! scan for all holes and for the positions after them, and declares a hole empty only if no transaction is left that
 //! could fill it. There are two proofs:
 //!
 //! - **Horizon.** After it noticed the hole, the claimer took a transaction id, the *stamp*. The writer got its id
@@ -31,7 +31,7 @@ const END: Position = Position::LAST;
 #[derive(Debug)]
 pub(super) struct Holes {
     patience: Patience,
-    /// Every position up to this one was handed out, was done, is dead, or is a hole.
+    /// Every position up to this one was handed out, was done, is empty, or is a hole.
     frontier: Position,
     /// The positions that were done when the state was loaded. Only those above the frontier matter.
     done: Intervals,
@@ -161,7 +161,7 @@ impl Holes {
         asked
     }
 
-    /// Applies a scan. Returns the positions that it proved dead.
+    /// Applies a scan. Returns the positions that it proved empty.
     #[cfg(test)]
     pub(super) fn apply(&mut self, scan: Scan<'_>, now: Duration) -> Vec<(Position, Position)> {
         self.apply_between(scan, now, now)
@@ -185,7 +185,7 @@ impl Holes {
         if let Some(writers) = &scan.writers {
             self.watch(writers, scan.taken, scan.held, asked_at);
         }
-        let dead = self.remove_dead(scan.horizon, scan.left.map_or(END, Position::previous));
+        let empty = self.remove_empty(scan.horizon, scan.left.map_or(END, Position::previous));
         let reached = match (scan.left, scan.asked.up_to, scan.found.last()) {
             (Some(left), ..) => left.previous(),
             // Above the last event, positions may not have been taken yet.
@@ -193,7 +193,7 @@ impl Holes {
             (None, up_to, _) => up_to,
         };
         self.advance(scan.found, reached, noticed_at);
-        dead
+        empty
     }
 
     /// The ranges above the frontier that are not done; the last one is the tail.
@@ -221,28 +221,28 @@ impl Holes {
         }
     }
 
-    /// Removes the holes that are proven dead and that the scan covered completely. Returns their positions.
-    fn remove_dead(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
+    /// Removes the holes that are proven empty and that the scan covered completely. Returns their positions.
+    fn remove_empty(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
         let watches = &self.watches;
         let proven = |first: Position, hole: &Hole| {
             let by_horizon = horizon.zip(hole.stamp).is_some_and(|(horizon, stamp)| horizon >= stamp);
             let by_writers = !hole.held && hole.watch.is_some_and(|watch| watches.is_over(watch, first));
             by_horizon || by_writers
         };
-        let mut dead: Vec<(Position, Position)> = Vec::new();
+        let mut empty: Vec<(Position, Position)> = Vec::new();
         self.holes.retain(|first, last, hole| {
             if last > seen_to || !proven(first, hole) {
                 return true;
             }
-            match dead.last_mut() {
+            match empty.last_mut() {
                 Some((_, end)) if end.next() == first => *end = last,
-                _ => dead.push((first, last)),
+                _ => empty.push((first, last)),
             }
             false
         });
         let watched: BTreeSet<u64> = self.holes.values().filter_map(|hole| hole.watch).collect();
         self.watches.retain(&watched);
-        dead
+        empty
     }
 
     /// Moves the frontier. Positions below it that are neither done nor found become holes.

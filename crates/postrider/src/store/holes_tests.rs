@@ -105,14 +105,14 @@ fn a_full_page_proves_nothing_about_later_positions() {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[2, 3], Facts { left: Some(7), ..Facts::default() }, SOON);
     assert_eq!(claimer.asks(100), [(1, 1), (4, 6), (7, MAX)]);
-    // The hole 4-6 was not read to its end, so this scan cannot declare it dead.
+    // The hole 4-6 was not read to its end, so this scan cannot declare it empty.
     let facts = Facts { left: Some(4), stamp: Some(9), horizon: Some(9), ..Facts::default() };
     assert_eq!(claimer.scan(&[], facts, SOON), [(1, 1)]);
     assert_eq!(claimer.asks(100), [(4, 6), (7, MAX)]);
 }
 
 #[test]
-fn a_hole_dies_when_the_horizon_passes_its_stamp() {
+fn a_hole_is_empty_when_the_horizon_passes_its_stamp() {
     let mut claimer = Claimer::from("0");
     assert_eq!(claimer.scan(&[3], Facts { horizon: Some(50), ..Facts::default() }, SOON), []);
     assert!(claimer.0.wants_stamp());
@@ -132,7 +132,7 @@ fn a_stamp_does_not_count_for_holes_of_the_same_scan() {
 }
 
 #[test]
-fn a_filled_hole_is_not_declared_dead_by_the_scan_that_fills_it() {
+fn a_filled_hole_is_not_declared_empty_by_the_scan_that_fills_it() {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[4], Facts::default(), SOON);
     let facts = Facts { stamp: Some(60), horizon: Some(70), ..Facts::default() };
@@ -140,7 +140,7 @@ fn a_filled_hole_is_not_declared_dead_by_the_scan_that_fills_it() {
 }
 
 #[test]
-fn an_old_hole_dies_when_every_writer_of_its_time_has_ended() {
+fn an_old_hole_is_empty_when_every_writer_of_its_time_has_ended() {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[3], Facts::default(), SOON);
     assert!(!claimer.0.wants_writers(SOON), "it is young");
@@ -209,7 +209,7 @@ fn a_hole_waits_for_a_busy_writer_next_to_an_idle_one() {
 }
 
 #[test]
-fn an_old_hole_dies_immediately_if_there_are_no_writers() {
+fn an_old_hole_is_empty_immediately_if_there_are_no_writers() {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[3], Facts::default(), SOON);
     assert_eq!(claimer.scan(&[], Facts { writers: Some(&[]), ..Facts::default() }, LATER), [(1, 2)]);
@@ -267,7 +267,7 @@ fn a_position_that_is_facts_late_counts_from_then_on() {
 }
 
 #[test]
-fn every_position_is_handed_out_or_declared_dead_once_in_any_order_of_commits() {
+fn every_position_is_handed_out_or_declared_empty_once_in_any_order_of_commits() {
     let mut seed = 11_u64;
     for _ in 0..300 {
         let mut random = |below: u64| {
@@ -277,7 +277,7 @@ fn every_position_is_handed_out_or_declared_dead_once_in_any_order_of_commits() 
         // When each position becomes visible; `None`: it is rolled back at time 20.
         let visible_at: Vec<Option<u64>> = (0..40).map(|_| (random(4) > 0).then(|| random(20))).collect();
         let mut claimer = Claimer(Holes::new(&Intervals::default(), Patience { holes_max: 100, ..PATIENCE }));
-        let (mut handed, mut dead) = (Vec::new(), Intervals::default());
+        let (mut handed, mut empty) = (Vec::new(), Intervals::default());
         for time in 0..30_u64 {
             let asked = claimer.asks(3);
             let waiting = (1..=40_i64).filter(|p| {
@@ -289,12 +289,12 @@ fn every_position_is_handed_out_or_declared_dead_once_in_any_order_of_commits() 
             let horizon = (time > 20).then_some(1);
             let facts = Facts { left, stamp: Some(1), horizon, ..Facts::default() };
             for (first, last) in claimer.scan_up_to(3, &found, facts, SOON) {
-                dead.insert_range(Position::new(first), Position::new(last));
+                empty.insert_range(Position::new(first), Position::new(last));
             }
             handed.extend(found);
         }
         let expected: Vec<i64> = (1..=40).filter(|p| visible_at[*p as usize - 1].is_some()).collect();
-        assert!(handed.iter().all(|p| !dead.contains(Position::new(*p))), "{visible_at:?}");
+        assert!(handed.iter().all(|p| !empty.contains(Position::new(*p))), "{visible_at:?}");
         handed.sort_unstable();
         assert_eq!(handed, expected);
     }

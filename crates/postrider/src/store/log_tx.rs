@@ -25,7 +25,7 @@ pub(super) trait LogTx: Send {
     }
 
     /// The positions of the events in one snapshot, all of them or up to the first event at or after `until`; and the
-    /// positions that can never get an event. Another position without an event is not in the set: its transaction may
+    /// empty positions. Another position without an event is not in the set: its transaction may
     /// still commit, and then its event is later than the snapshot.
     fn visible(&mut self, until: Option<Timestamp>) -> impl Future<Output = Result<Intervals>> + Send;
 

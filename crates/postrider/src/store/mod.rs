@@ -296,9 +296,9 @@ pub enum Claimed {
 pub struct Page {
     /// The events, by ascending position.
     pub events: Vec<StoredEvent>,
-    /// Ranges of positions that were proven never to get an event, both ends included. They may overlap positions that
+    /// Empty positions: no event will ever have one of them. Ranges, both ends included. They may overlap positions that
     /// are done.
-    pub dead: Vec<(Position, Position)>,
+    pub empty_positions: Vec<(Position, Position)>,
     /// Rows that cannot be read as events, and why. Each is returned once, like an event.
     pub damaged: Vec<(Position, String)>,
     /// There are more events: claim again immediately.
@@ -308,7 +308,7 @@ pub struct Page {
     pub has_unread: bool,
     /// The number of holes: ranges of positions without an event that may still get one. Every claim reads them again.
     pub holes: usize,
-    /// The limit of holes is reached: nothing new is read until some holes are filled or proven dead.
+    /// The limit of holes is reached: nothing new is read until some holes are filled or proven empty.
     pub holes_full: bool,
     /// Only for tables with a state per row: rows that another process changed after they were listed and before they
     /// were read.

@@ -79,7 +79,7 @@ impl Tail {
         let found = read.found();
         let (left, held) = (read.left, &*held);
         let scan = Scan { asked, found: &found, left, stamp, horizon, writers, taken, held };
-        let dead = self.holes.apply_between(scan, asked_at, self.clock.now().elapsed);
+        let empty_positions = self.holes.apply_between(scan, asked_at, self.clock.now().elapsed);
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {
             tracing::warn!(
@@ -89,7 +89,7 @@ impl Tail {
         }
         Page {
             events: read.events,
-            dead,
+            empty_positions,
             damaged: read.damaged,
             // At the limit of holes an immediate claim does not help, although not everything has been read.
             more_at_once: !to_the_end && (left.is_some() || !holes_full),

@@ -65,7 +65,7 @@ impl<D: Database> Alone<D> {
         Ok(())
     }
 
-    /// Claims until everything up to a position is delivered or dead.
+    /// Claims until everything up to a position is delivered or empty.
     async fn finish(&mut self, store: &dyn Store, last: i64, weather: &Weather) -> Result<()> {
         let mut claimer = store.claimer(&self.progress);
         while self.progress.done.floor().get() < last {
@@ -91,9 +91,9 @@ impl<D: Database> Alone<D> {
             self.log.deliver(sighting(event));
         }
         self.findings.holes_max = self.findings.holes_max.max(page.holes as u64);
-        for (first, last) in page.dead {
+        for (first, last) in page.empty_positions {
             self.progress.done.insert_range(first, last);
-            self.findings.buried += u64::from(weather.is_writing());
+            self.findings.declared_empty += u64::from(weather.is_writing());
         }
         Ok(page.has_unread)
     }

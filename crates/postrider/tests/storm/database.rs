@@ -15,7 +15,7 @@ pub(crate) trait Database: Send + Sync + Sized + 'static {
     fn connect(&self) -> impl Future<Output = Result<Self::Session>> + Send;
 
     /// How many times longer than usual the library's readers keep their memory: where it takes longer to prove that a
-    /// hole is dead, who forgets all of them sooner never proves anything.
+    /// hole is empty, who forgets all of them sooner never proves anything.
     fn patience(&self) -> u64 {
         1
     }
@@ -36,7 +36,7 @@ pub(crate) trait Database: Send + Sync + Sized + 'static {
     fn remove(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// By which proofs a store may take a hole for dead.
+/// By which proofs a store may take a hole for empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
     /// As everybody has it.

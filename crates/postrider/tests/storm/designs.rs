@@ -21,7 +21,7 @@ pub(crate) enum Design {
     AboveTheLast,
     /// Reads in the order of transaction ids, below the oldest one running.
     ByTransaction,
-    /// Takes a hole for dead when every transaction below the upper end of the snapshot that showed it is over.
+    /// Takes a hole for empty when every transaction below the upper end of the snapshot that showed it is over.
     StampedWithXmax,
     /// Reads the holes in one statement and the tail in the next.
     TwoStatements,
@@ -111,7 +111,7 @@ pub(crate) struct Book {
     last_transaction: i64,
     holes: BTreeMap<i64, Hole>,
     looks: u64,
-    buried: u64,
+    declared_empty: u64,
 }
 
 #[derive(Debug)]
@@ -167,7 +167,7 @@ impl Book {
             writers = Some(probe.writers().await?);
         }
         if !skips_holes {
-            self.bury(design, &look, writers.as_ref());
+            self.declare_empty(design, &look, writers.as_ref());
         }
         self.take_in(design, &look);
         Ok(look.found)
@@ -193,7 +193,7 @@ impl Book {
     }
 
     /// Removes the holes that are filled, and those that no writer can fill any more.
-    fn bury(&mut self, design: Design, look: &Look, writers: Option<&BTreeSet<String>>) {
+    fn declare_empty(&mut self, design: Design, look: &Look, writers: Option<&BTreeSet<String>>) {
         look.found.iter().for_each(|event| _ = self.holes.remove(&event.position));
         let before = self.holes.len();
         self.holes.retain(|_, hole| {
@@ -205,7 +205,7 @@ impl Book {
             open.retain(|writer| writers.contains(writer));
             !open.is_empty()
         });
-        self.buried += (before - self.holes.len()) as u64;
+        self.declared_empty += (before - self.holes.len()) as u64;
     }
 
     /// Notices new holes.
@@ -239,7 +239,7 @@ impl<D: Database> Designed<D> {
             self.look(&mut probe).await?;
         }
         while self.look(&mut probe).await? > 0 {}
-        Ok(Findings { buried: self.book.buried, ..Findings::default() })
+        Ok(Findings { declared_empty: self.book.declared_empty, ..Findings::default() })
     }
 
     async fn look(&mut self, probe: &mut D::Probe) -> Result<usize> {

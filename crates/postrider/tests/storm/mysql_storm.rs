@@ -186,7 +186,7 @@ async fn while_it_is_prepared(database: &Arc<MySql>) -> Result<Verdict> {
 const TRIES_MAX: usize = 20;
 
 /// The engine's list is a copy that is not refreshed while it is read more often than every 0.1 s. So it does not contain the
-/// slow writer that took the first position, and a reader that trusts it declares the hole dead.
+/// slow writer that took the first position, and a reader that trusts it declares the hole empty.
 async fn among_fast_polls(database: &Arc<MySql>) -> Result<Verdict> {
     let (mut probe, mut polls) = (database.probe().await?, database.probe().await?);
     let (mut slow, mut quick) = (database.connect().await?, database.connect().await?);

@@ -29,8 +29,8 @@ pub(crate) struct Findings {
     pub(crate) takeovers: u64,
     /// Duplicates it may have made at most.
     pub(crate) duplicates_max: u64,
-    /// Ranges of positions it took for dead while writers ran.
-    pub(crate) buried: u64,
+    /// Ranges of positions it took for empty while writers ran.
+    pub(crate) declared_empty: u64,
     /// Holes it had in mind at most.
     pub(crate) holes_max: u64,
 }

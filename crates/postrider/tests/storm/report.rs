@@ -67,7 +67,7 @@ impl AddAssign<Round> for Sum {
             findings.crashes += f.crashes;
             findings.takeovers += f.takeovers;
             findings.duplicates_max += f.duplicates_max;
-            findings.buried += f.buried;
+            findings.declared_empty += f.declared_empty;
             findings.holes_max = findings.holes_max.max(f.holes_max);
         }
     }
@@ -85,7 +85,7 @@ impl Sum {
         let all = |count: fn(&Findings) -> u64| {
             self.readers.iter().map(|(.., findings)| count(findings)).sum::<u64>()
         };
-        assert!(all(|findings| findings.buried) > 0, "no hole died while writers ran");
+        assert!(all(|findings| findings.declared_empty) > 0, "no hole was declared empty while writers ran");
         assert!(all(|findings| findings.crashes) > 0, "no reader crashed");
         assert!(all(|findings| findings.takeovers) > 0, "no relay took over from another");
         let happened = Deed::SPECIAL.into_iter().all(|deed| self.tally.of(deed) > 0);
@@ -107,7 +107,7 @@ impl fmt::Display for Sum {
             self.tally.of(Deed::Transaction)
         )?;
         for (name, verdict, findings) in &self.readers {
-            let Findings { crashes, takeovers, duplicates_max, buried, holes_max } = findings;
+            let Findings { crashes, takeovers, duplicates_max, declared_empty, holes_max } = findings;
             writeln!(f, "{name}")?;
             writeln!(f, "    {verdict} (at most {duplicates_max})")?;
             write!(f, "    {crashes} crashes")?;
@@ -116,7 +116,7 @@ impl fmt::Display for Sum {
             } else {
                 writeln!(
                     f,
-                    ", {buried} holes declared dead while writers ran, at most {holes_max} holes at once"
+                    ", {declared_empty} holes declared empty while writers ran, at most {holes_max} holes at once"
                 )?;
             }
         }

@@ -57,7 +57,11 @@ impl Hunt {
                 self.caught.push(Caught { design, seed: Some(seed), verdict: *verdict });
                 self.at_large.retain(|free| *free != design);
             } else {
-                println!("seed {seed}: {} survived: {verdict}, buried {}", design.text(), findings.buried);
+                println!(
+                    "seed {seed}: {} survived: {verdict}, declared_empty {}",
+                    design.text(),
+                    findings.declared_empty
+                );
             }
         }
         let (_, control, findings) = round.readers.last().unwrap();
@@ -65,8 +69,8 @@ impl Hunt {
             control.is_clean() && control.duplicates == 0,
             "seed {seed}: the control is caught: {control}"
         );
-        assert!(findings.buried > 0, "seed {seed}: no hole died");
-        println!("seed {seed}: control {control}, buried {}", findings.buried);
+        assert!(findings.declared_empty > 0, "seed {seed}: no hole was declared empty");
+        println!("seed {seed}: control {control}, declared_empty {}", findings.declared_empty);
         Ok(())
     }
 

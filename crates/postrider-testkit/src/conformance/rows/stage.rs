@@ -77,7 +77,7 @@ impl Owner {
         let mut events = Vec::new();
         for _ in 0..100 {
             let page = self.page(PLENTY).await?;
-            page.dead.iter().for_each(|(first, last)| self.done.insert_range(*first, *last));
+            page.empty_positions.iter().for_each(|(first, last)| self.done.insert_range(*first, *last));
             events.extend(page.events);
             if !page.has_unread {
                 return Ok(events);

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::Databases;
 use super::stage::{
-    PLENTY, dead_until, drain, events, failed, granted, page, positions, set_of, settlement, subscribed,
+    PLENTY, drain, empty_until, events, failed, granted, page, positions, set_of, settlement, subscribed,
 };
 
 /// Also when events come while it reads.
@@ -95,26 +95,26 @@ pub async fn after_a_load_exactly_the_remaining_events_are_read(databases: &Data
 }
 
 /// So that the floor can pass it.
-pub async fn a_wasted_position_is_reported_dead(databases: &Databases) -> Result<()> {
+pub async fn a_wasted_position_is_reported_empty(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(1)).await?;
     let wasted = under_test.waste_position().await?;
     under_test.write(events(1)).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
-    dead_until(&mut claimer, wasted).await?;
+    empty_until(&mut claimer, wasted).await?;
     Ok(())
 }
 
 /// Neither one that was read nor one that is done.
-pub async fn a_position_with_an_event_is_never_reported_dead(databases: &Databases) -> Result<()> {
+pub async fn a_position_with_an_event_is_never_reported_empty(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(2)).await?;
     let wasted = under_test.waste_position().await?;
     written.extend(under_test.write(events(2)).await?);
     let progress = Progress { done: set_of(&written[1..2]), ..Progress::default() };
-    let dead = dead_until(&mut store.claimer(&progress), wasted).await?;
-    let buried: Vec<_> = written.iter().filter(|position| dead.contains(**position)).collect();
-    assert!(buried.is_empty(), "{buried:?} hold events");
+    let empty = empty_until(&mut store.claimer(&progress), wasted).await?;
+    let wrong: Vec<_> = written.iter().filter(|position| empty.contains(**position)).collect();
+    assert!(wrong.is_empty(), "{wrong:?} hold events");
     Ok(())
 }
 
@@ -128,7 +128,7 @@ pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -
     let owner = granted(&store, "a").await?;
     assert_eq!(positions(&drain(&mut store.claimer(&owner.progress)).await?), written);
     let mut claimer = store.claimer(&owner.progress);
-    dead_until(&mut claimer, Position::LAST.previous()).await?;
+    empty_until(&mut claimer, Position::LAST.previous()).await?;
     assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
     store.overview(10).await?;
     store.settle(settlement(owner.epoch, Intervals::up_to(Position::LAST))).await?;
@@ -152,7 +152,7 @@ pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()
     Ok(())
 }
 
-/// It is neither skipped nor dead, and fetching it again reports it as missing.
+/// It is neither skipped nor declared empty, and fetching it again reports it as missing.
 pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_other(
     databases: &Databases,
 ) -> Result<()> {
@@ -165,7 +165,7 @@ pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_oth
     let [(position, why)] = &read.damaged[..] else { return Err(failed(format!("{read:?}"))) };
     assert_eq!(*position, written[1]);
     assert!(why.contains(&written[1].to_string()), "{why:?} names the position");
-    assert_eq!((read.dead, read.holes), (Vec::new(), 0));
+    assert_eq!((read.empty_positions, read.holes), (Vec::new(), 0));
     assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
     let fetched = store.fetch(written.clone(), usize::MAX).await?;
     assert_eq!(positions(&fetched.events), [written[0], written[2]]);

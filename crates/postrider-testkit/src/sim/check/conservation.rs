@@ -92,7 +92,7 @@ fn accounted(
     after: &Account,
 ) -> Result<(), String> {
     let Some(event) = view.database.log.get(position) else {
-        if view.database.log.is_dead(position) {
+        if view.database.log.is_empty_at(position) {
             return Ok(());
         }
         return Err(format!("s{subscription}: #{position} is done and its transaction is open"));

@@ -13,7 +13,7 @@ use crate::store::Budget;
 const EVENT_OVERHEAD_BYTES: usize = 512;
 
 /// With this many ranges above the floor, the progress row is large enough to report. Reading continues, because only
-/// reading fills the holes between ranges or proves them dead. The store's limit of holes and the read-ahead limit the
+/// reading fills the holes between ranges or proves them empty. The store's limit of holes and the read-ahead limit the
 /// number of ranges.
 const DONE_RANGES_MANY: usize = 10_000;
 

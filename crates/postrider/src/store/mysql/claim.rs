@@ -8,7 +8,7 @@
 //! 3. the history: whether the highest event seen still has its position. It is queried after the events, so that a
 //!    change before or between the two queries is detected before any event is handed out
 //!
-//! See [`holes`](crate::store::holes) for when a hole is declared dead, which means that no event can appear there.
+//! See [`holes`](crate::store::holes) for when a hole is declared empty, which means that no event will ever have the position.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use mysql_async::Row;
 use uuid::Uuid;
 
-use super::absent::Absent;
 use super::connect::MySqlConfig;
+use super::empty_positions::EmptyPositions;
 use super::history::{NEXT, before};
 use super::page::{self, small};
 use super::ranges::within;
@@ -62,7 +62,7 @@ pub(super) struct MySqlClaimer {
     /// The positions that were done at the start.
     done: Intervals,
     /// Those of them, and later ones, that are empty.
-    absent: Absent,
+    empty_positions: EmptyPositions,
 }
 
 /// Everything that one claim read from the database.
@@ -83,13 +83,16 @@ impl MySqlClaimer {
         subscription: &str,
         loaded: &Loaded,
     ) -> Self {
-        Self { absent: Absent::of(subscription, loaded.epoch), ..Self::new(config, server, &loaded.progress) }
+        Self {
+            empty_positions: EmptyPositions::of(subscription, loaded.epoch),
+            ..Self::new(config, server, &loaded.progress)
+        }
     }
 
     pub(super) fn new(config: MySqlConfig, server: Option<String>, progress: &Progress) -> Self {
         Self {
             done: progress.done.clone(),
-            absent: Absent::default(),
+            empty_positions: EmptyPositions::default(),
             tail: Tail::new(progress, config.options().patience),
             lister: Lister::default(),
             config,
@@ -110,7 +113,7 @@ impl MySqlClaimer {
             tracing::warn!(
                 age_ms = age.as_millis(),
                 "the server does not report which sessions write to the outbox: rolled-back positions stay \
-                 undecided for this long, and until every transaction that had written by then has ended"
+                 holes for this long, and until every transaction that had written by then has ended"
             );
             self.tail.holes.wait_at_least(age);
         }
@@ -129,7 +132,7 @@ impl MySqlClaimer {
             return Ok(Claimed::HistoryChanged(change));
         }
         let session = self.link.session()?;
-        self.absent.check(session, &self.done, now).await?;
+        self.empty_positions.check(session, &self.done, now).await?;
         page::complete(session, &mut read).await?;
         let (writers, taken, held) = match listed {
             Some(Listed { writers, taken, held }) => (Some(writers), taken, held),
@@ -137,8 +140,8 @@ impl MySqlClaimer {
         };
         let facts = ScanFacts { last, stamp: None, horizon: None, writers, taken, held };
         let mut page = self.tail.page(asked, now, read, facts);
-        page.dead = self.absent.add(page.dead);
-        page.damaged.extend(self.absent.take_late_rows());
+        page.empty_positions = self.empty_positions.add(page.empty_positions);
+        page.damaged.extend(self.empty_positions.take_late_rows());
         Ok(Claimed::Page(page))
     }
 

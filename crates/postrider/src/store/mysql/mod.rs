@@ -9,7 +9,7 @@
 //! Writers are not slowed down: the table has one index, no lock conflicts with theirs, and an open transaction delays
 //! only its own events. Times come from the database's clock.
 
-mod absent;
+mod empty_positions;
 mod address;
 mod admin;
 mod adopt;
@@ -150,7 +150,7 @@ impl MySqlStore {
     }
 
     /// The prepared transactions of the server, in the format of `XA COMMIT`. On MariaDB each of them may keep
-    /// positions of rolled-back transactions undecided, whatever it has written.
+    /// positions of rolled-back transactions as holes, whatever it has written.
     ///
     /// # Errors
     /// [`Code::PrivilegeMissing`](crate::Code::PrivilegeMissing) if the user has no right to list them.
@@ -181,7 +181,7 @@ impl MySqlStore {
     /// # Errors
     /// The database's error.
     pub async fn late_rows(config: &MySqlConfig) -> Result<Vec<(String, Vec<Position>)>> {
-        absent::late_rows(&mut config.connect_unchecked().await?).await
+        empty_positions::late_rows(&mut config.connect_unchecked().await?).await
     }
 
     /// The last position that the counter has assigned, whether or not its event was committed. Changes nothing.

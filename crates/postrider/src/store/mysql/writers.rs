@@ -79,7 +79,7 @@ impl Lister {
             tracing::warn!(
                 "the server does not report all metadata locks (performance_schema_metadata_lock_lost, \
                  performance_schema_thread_instances_lost, or the instrument was turned off): rolled-back \
-                 positions stay undecided"
+                 positions stay holes"
             );
         }
         listed

@@ -6,12 +6,12 @@
 //! 1. a transaction id for the holes noticed before (their stamp), and the list of writers for the old ones;
 //!    each in a separate transaction, so both are older than the snapshot that follows
 //! 2. `BEGIN` with one snapshot for the rest
-//! 3. the shape of the outbox table, if a hole may be declared dead
+//! 3. the shape of the outbox table, if a hole may be declared empty
 //! 4. the history: server, sequence, the highest event seen; and the snapshot's horizon
 //! 5. the events: holes and tail in one stream
 //! 6. `COMMIT`
 //!
-//! See [`holes`](crate::store::holes) for when a hole is declared dead, which means that no event can appear there.
+//! See [`holes`](crate::store::holes) for when a hole is declared empty, which means that no event will ever have the position.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -163,7 +163,7 @@ impl PostgresClaimer {
         let shape = statements.get(client, SHAPE, &[]).await?;
         let (wants_stamp, wants_writers) =
             (self.tail.holes.wants_stamp(), self.tail.holes.wants_writers(now));
-        // Only a hole that was noticed before can be declared dead now, and only if the table still assigns positions
+        // Only a hole that was noticed before can be declared empty now, and only if the table still assigns positions
         // as it should.
         let wants_shape = self.tail.holes.len() > 0;
         // Each future sends its statement when it is first polled, and `biased` polls them in this order.

@@ -16,7 +16,7 @@ use super::statement::{Params, Ready, RowsReceived, Statements};
 use crate::store::server_options::ServerOptions;
 use crate::{Code, Error, Result};
 
-/// The oldest supported server: it has `xid8` columns, and a lock view that can prove holes dead.
+/// The oldest supported server: it has `xid8` columns, and a lock view that can prove holes empty.
 const SERVER_VERSION_MIN: i32 = 140_000;
 
 /// How many times longer an answer within a transaction may take: an operator's command may read all of a large

@@ -34,10 +34,10 @@ pub(crate) fn hand_out(
         let row = found.remove(&id).filter(|_| !matches!(claim, Some(None)) || refusal.is_some());
         let Some(ReadRow { state, event }) = row else {
             // Another process was first. If the row has a position already, the relay waits for it and must learn that
-            // no event will follow.
+            // the position is empty.
             match known.position_of(&id).filter(|_| !known.is_excluded(&id)) {
                 Some(position) => {
-                    page.dead.push((position, position));
+                    page.empty_positions.push((position, position));
                     known.remove(position);
                 }
                 None => page.taken += 1,

@@ -101,11 +101,11 @@ case! {
         case.insert(&mut open, &[Event::new("open", "")]).await?;
         case.committed("kept").await?;
         let mut reader = Reader::of(&MySqlStore::connect(&relay).await?);
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK").await?;
         case.committed("kept").await?;
-        reader.until_dead(3).await?;
-        assert!(!reader.is_dead(1));
+        reader.until_empty(3).await?;
+        assert!(!reader.is_empty_at(1));
         case.on(&mut open, "COMMIT").await?;
         while reader.claim().await?.holes > 0 {}
         assert_eq!(reader.read, [2, 4, 1]);

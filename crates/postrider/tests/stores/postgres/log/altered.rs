@@ -81,7 +81,7 @@ async fn claimer(case: &Case) -> Result<Box<dyn Claimer>> {
 
 case! {
     /// A session that was given twenty positions at once uses the second long after others have used theirs.
-    async fn no_position_is_declared_dead_once_the_sequence_caches_positions(case) {
+    async fn no_position_is_declared_empty_once_the_sequence_caches_positions(case) {
         let mut claimer = claimer(&case).await?;
         let budget = Budget { events_max: 10, bytes_max: 1 << 20 };
         case.committed("before").await?;
@@ -91,7 +91,7 @@ case! {
         case.outbox().write(&ahead, postrider::Event::new("ahead.1", "")).await?;
         case.committed("other").await?;
         // The positions in between are seen as holes; in an unaltered outbox no writer could still fill them.
-        assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.dead.is_empty()));
+        assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.empty_positions.is_empty()));
         for _ in 0..3 {
             let refused = claimer.claim(budget).await.err().map(|error| error.code());
             assert_eq!(refused, Some(Code::SchemaAltered));

@@ -33,14 +33,14 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     }
     let Acquired::Granted(loaded) = store.acquire(lease(&name)).await? else { panic!("the lease is free") };
     let mut claimer = store.claimer_of(&name, &loaded);
-    // The hole is found, then watched, then declared dead: each with its own statements.
-    let (mut seen, mut dead) = (BTreeSet::new(), 0);
-    while dead == 0 {
+    // The hole is found, then watched, then declared empty: each with its own statements.
+    let (mut seen, mut empty) = (BTreeSet::new(), 0);
+    while empty == 0 {
         let Claimed::Page(page) = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await? else {
             panic!("the history did not change")
         };
         seen.extend(page.events.iter().map(|event| event.position));
-        dead += page.dead.len();
+        empty += page.empty_positions.len();
     }
     let last = *seen.last().unwrap();
     store.fetch(seen.into_iter().collect(), 1 << 20).await?;

@@ -34,11 +34,11 @@ fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
                     }
                     Effect::Claim(_) => {
                         looks += counted;
-                        let (events, dead, damaged) = (Vec::new(), Vec::new(), Vec::new());
+                        let (events, empty_positions, damaged) = (Vec::new(), Vec::new(), Vec::new());
                         let (more_at_once, has_unread) = (false, false);
                         Reply::Claimed(Ok(RoutedClaim::Page {
                             events,
-                            dead,
+                            empty_positions,
                             damaged,
                             more_at_once,
                             has_unread,

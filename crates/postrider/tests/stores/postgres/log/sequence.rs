@@ -97,7 +97,7 @@ case! {
 
 case! {
     /// What was rolled back leaves positions without a row above the last event seen.
-    async fn dead_positions_that_are_reused_halt_the_subscription(case) {
+    async fn empty_positions_that_are_reused_halt_the_subscription(case) {
         for _ in 0..3 {
             case.committed("old").await?;
         }

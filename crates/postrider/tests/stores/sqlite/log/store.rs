@@ -249,7 +249,7 @@ async fn concurrent_writers_lose_nothing_and_leave_no_hole() {
     let mut read = Vec::new();
     while read.len() < expected {
         let page = claim(&mut claimer).await.unwrap();
-        assert_eq!(page.dead, [], "a rolled back transaction leaves no hole");
+        assert_eq!(page.empty_positions, [], "a rolled back transaction leaves no hole");
         read.extend(page.events.into_iter().map(|stored| stored.position.get()));
     }
     assert!(read.iter().copied().eq(1..=i64::try_from(expected).unwrap()));

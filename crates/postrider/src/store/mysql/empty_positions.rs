@@ -5,8 +5,8 @@
 //! therefore tracks the newest of these positions, checks them regularly, and reports every row that it finds there,
 //! once (ADR 42).
 //!
-//! The positions are also recorded in the table `absent`, so that the next relay, and `doctor`, find a row that appears
-//! while no relay runs.
+//! The positions are also recorded in the table `empty_positions`, so that the next relay, and `doctor`, find a row that
+//! appears while no relay runs.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const ROWS_MAX: usize = 100;
 
 /// Positions that are done and have no event.
 #[derive(Debug, Default)]
-pub(super) struct Absent {
+pub(super) struct EmptyPositions {
     ranges: RangeSet,
     /// The subscription and epoch to record them for; `None` for a claimer without a lease, which records nothing.
     owner: Option<(String, Epoch)>,
@@ -43,7 +43,7 @@ pub(super) struct Absent {
     floor: Position,
     checked_at: Option<Duration>,
     recorded_at: Option<Duration>,
-    /// Proven dead and not recorded yet. They must not be settled before: a row that appears before the next relay
+    /// Proven empty and not recorded yet. They must not be settled before: a row that appears before the next relay
     /// starts would not be noticed.
     unrecorded: Vec<(Position, Position)>,
     /// Recorded and not returned by [`add`](Self::add) yet.
@@ -54,26 +54,26 @@ pub(super) struct Absent {
     reported: Vec<Position>,
     is_changed: bool,
     is_loaded: bool,
-    /// The user has no right to use the table `absent`.
+    /// The user has no right to use the table `empty_positions`.
     is_denied: bool,
 }
 
-impl Absent {
+impl EmptyPositions {
     /// For the state of a lease.
     pub(super) fn of(subscription: &str, epoch: Epoch) -> Self {
         Self { owner: Some((subscription.to_owned(), epoch)), ..Self::default() }
     }
 
-    /// Adds ranges that were proven never to get an event. Returns those that may be settled, because they are
+    /// Adds ranges that were proven empty. Returns those that may be settled, because they are
     /// recorded.
-    pub(super) fn add(&mut self, dead: Vec<(Position, Position)>) -> Vec<(Position, Position)> {
-        for (first, last) in &dead {
+    pub(super) fn add(&mut self, empty: Vec<(Position, Position)>) -> Vec<(Position, Position)> {
+        for (first, last) in &empty {
             self.insert(*first, *last);
         }
         if self.owner.is_none() {
-            return dead;
+            return empty;
         }
-        self.unrecorded.extend(dead);
+        self.unrecorded.extend(empty);
         std::mem::take(&mut self.recorded)
     }
 
@@ -128,7 +128,7 @@ impl Absent {
     async fn load(&mut self, session: &mut Session, done: &Intervals) -> Result<()> {
         self.floor = done.floor();
         if let Some((name, _)) = &self.owner {
-            let sql = "SELECT ranges FROM {schema}.absent WHERE subscription = ?";
+            let sql = "SELECT ranges FROM {schema}.empty_positions WHERE subscription = ?";
             let read = session.autocommit(Access::Reads, sql, params![name.as_str()]).await;
             let rows = self.allowed(read)?;
             if let Some(text) = rows.first().map(|row| get::<String>(row, 0)).transpose()? {
@@ -180,7 +180,7 @@ impl Absent {
         let is_needed = self.is_changed && !self.is_denied;
         let Some((name, epoch)) = self.owner.as_ref().filter(|_| is_needed) else { return Ok(()) };
         // Index: the primary keys (name) and (subscription).
-        let sql = "INSERT INTO {schema}.absent (subscription, ranges)
+        let sql = "INSERT INTO {schema}.empty_positions (subscription, ranges)
                    SELECT name, ? FROM {schema}.subscriptions WHERE name = ? AND epoch = ?
                    ON DUPLICATE KEY UPDATE ranges = VALUES(ranges), updated_at = UTC_TIMESTAMP(6)";
         let values = params![self.ranges.to_string(), name.as_str(), epoch.0];
@@ -190,14 +190,14 @@ impl Absent {
         Ok(())
     }
 
-    /// A role that was created before the table `absent` has no right to use it. The ranges are then kept only in
+    /// A role that was created before the table `empty_positions` has no right to use it. The ranges are then kept only in
     /// memory, and a warning is logged once.
     fn allowed<T: Default>(&mut self, answer: Result<T>) -> Result<T> {
         match answer {
             Err(error) if error.code() == Code::PrivilegeMissing => {
                 if !self.is_denied {
                     tracing::warn!(
-                        "the relay has no access to the table `absent`: run the script of `postrider migrate roles` again"
+                        "the relay has no access to the table `empty_positions`: run the script of `postrider migrate roles` again"
                     );
                 }
                 self.is_denied = true;
@@ -221,7 +221,7 @@ impl Absent {
 pub(super) async fn late_rows(session: &mut Session) -> Result<Vec<(String, Vec<Position>)>> {
     // No index: one row per subscription.
     let rows = session
-        .autocommit(Access::Reads, "SELECT subscription, ranges FROM {schema}.absent", Params::new())
+        .autocommit(Access::Reads, "SELECT subscription, ranges FROM {schema}.empty_positions", Params::new())
         .await?;
     let mut found = Vec::new();
     for row in rows {
@@ -283,40 +283,40 @@ fn parsed(text: &str) -> RangeSet {
 mod tests {
     use super::*;
 
-    fn absent(words: &str) -> Absent {
-        Absent { ranges: parsed(words), ..Absent::default() }
+    fn tracked(words: &str) -> EmptyPositions {
+        EmptyPositions { ranges: parsed(words), ..EmptyPositions::default() }
     }
 
     #[test]
     fn ranges_are_merged_split_and_recorded() {
-        let mut absent = absent("1-4 9 20-30");
-        let dead = vec![(Position::new(5), Position::new(8)), (Position::new(40), Position::LAST)];
-        assert_eq!(absent.add(dead.clone()), dead);
-        absent.add(vec![(Position::new(21), Position::new(22))]);
-        assert_eq!(absent.ranges.to_string(), "1-9 20-30 40-9223372036854775807");
-        absent.remove(Position::new(20));
-        absent.remove(Position::new(25));
-        absent.remove(Position::new(100));
-        absent.remove(Position::new(15));
-        assert_eq!(absent.ranges.to_string(), "1-9 21-24 26-30 40-99 101-9223372036854775807");
-        assert_eq!(parsed(&absent.ranges.to_string()), absent.ranges);
+        let mut tracked = tracked("1-4 9 20-30");
+        let empty = vec![(Position::new(5), Position::new(8)), (Position::new(40), Position::LAST)];
+        assert_eq!(tracked.add(empty.clone()), empty);
+        tracked.add(vec![(Position::new(21), Position::new(22))]);
+        assert_eq!(tracked.ranges.to_string(), "1-9 20-30 40-9223372036854775807");
+        tracked.remove(Position::new(20));
+        tracked.remove(Position::new(25));
+        tracked.remove(Position::new(100));
+        tracked.remove(Position::new(15));
+        assert_eq!(tracked.ranges.to_string(), "1-9 21-24 26-30 40-99 101-9223372036854775807");
+        assert_eq!(parsed(&tracked.ranges.to_string()), tracked.ranges);
         assert_eq!(parsed("x 3 5-4 -7").to_string(), "3");
     }
 
     #[test]
     fn only_positions_that_are_done_are_tracked() {
-        let mut absent = absent("");
-        absent.insert_done(&"4 8-12".parse().unwrap(), Position::new(3), Position::new(20));
-        assert_eq!(absent.ranges.to_string(), "3-4 8-12");
+        let mut tracked = tracked("");
+        tracked.insert_done(&"4 8-12".parse().unwrap(), Position::new(3), Position::new(20));
+        assert_eq!(tracked.ranges.to_string(), "3-4 8-12");
     }
 
     #[test]
     fn of_too_many_ranges_the_lowest_are_dropped_except_the_first() {
-        let mut absent = absent("1-5");
+        let mut tracked = tracked("1-5");
         for place in 0..RANGES_MAX as i64 {
-            absent.insert(Position::new(10 + 3 * place), Position::new(10 + 3 * place));
+            tracked.insert(Position::new(10 + 3 * place), Position::new(10 + 3 * place));
         }
-        assert_eq!(absent.ranges.len(), RANGES_MAX);
-        assert!(absent.ranges.contains(Position::new(1)) && !absent.ranges.contains(Position::new(10)));
+        assert_eq!(tracked.ranges.len(), RANGES_MAX);
+        assert!(tracked.ranges.contains(Position::new(1)) && !tracked.ranges.contains(Position::new(10)));
     }
 }
