@@ -6,8 +6,10 @@ use std::future::Future;
 #[cfg(feature = "_async")]
 use super::processed_events;
 use super::{InboxStep, InboxTable, mysql, postgres, sqlite};
+#[cfg(feature = "_async")]
+use crate::Result;
 use crate::write::Value;
-use crate::{Code, Error, Result};
+use crate::{Code, Error};
 
 /// What a connection is to. It decides which SQL is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

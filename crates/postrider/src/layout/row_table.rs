@@ -160,7 +160,7 @@ impl RowTable {
     /// The statement with its placeholders replaced: `{table}` and `{views}` (the database), quoted; `{name}`, for the
     /// names of indexes; `{check}`, the name of the layout's CHECK. The name of a CHECK is unique in its database, so a
     /// table with another name needs another one.
-    #[cfg(feature = "_mysql")]
+    #[cfg(feature = "_mysql_driver")]
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
         let (schema, name) = (self.schema.as_str(), self.name.as_str());
         let own_check = format!("chk_{name}_status");
@@ -175,7 +175,7 @@ impl RowTable {
     }
 
     /// The statement with its placeholders replaced: `{table}`, quoted, and `{name}`, for the names of indexes.
-    #[cfg(feature = "_sqlite")]
+    #[cfg(feature = "_sqlite_driver")]
     pub(crate) fn put_into_sqlite(&self, statement: &str) -> String {
         let mapped = self.map.as_ref().map(|map| map.put_into_sqlite(statement));
         let statement = mapped.as_deref().unwrap_or(statement);

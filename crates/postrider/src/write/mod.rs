@@ -40,15 +40,17 @@ mod host;
 mod mysql;
 #[cfg(feature = "mysql_async")]
 mod mysql_async;
+#[cfg(feature = "_mysql_driver")]
+mod mysql_driver;
 mod outbox;
 #[cfg(feature = "_postgres")]
 mod postgres;
 mod rows;
-#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
+#[cfg(feature = "_mysql_driver")]
 mod rows_mysql;
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
 mod rows_postgres;
-#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+#[cfg(feature = "_sqlite_driver")]
 mod rows_sqlite;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;

@@ -24,7 +24,12 @@ pub(super) fn unwritable(table: &RowTable) -> Error {
 }
 
 /// The payload as text.
-#[cfg(feature = "_writer")]
+#[cfg(any(
+    feature = "_mysql_driver",
+    feature = "_sqlite_driver",
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres"
+))]
 pub(super) fn text_of(event: &Event) -> Result<&str> {
     std::str::from_utf8(&event.payload)
         .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").with_source(e))

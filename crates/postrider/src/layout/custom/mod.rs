@@ -8,11 +8,11 @@ mod check;
 mod field;
 mod name;
 mod placeholders;
-#[cfg(feature = "_mysql")]
+#[cfg(feature = "_mysql_driver")]
 mod mysql;
 #[cfg(feature = "_postgres")]
 mod postgres;
-#[cfg(feature = "_sqlite")]
+#[cfg(feature = "_sqlite_driver")]
 mod sqlite;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::dialect::{BacklogRows, RowCounts, SubscriptionState};
-use super::load::{LockedSubscription, NotedRow, ScheduledRow};
+use super::load::{LockedSubscription, NotedRow};
 use super::refused::Refused;
 use super::session_rows::RowClaim;
 use crate::store::Epoch;
@@ -85,7 +85,7 @@ impl NotedRow {
 }
 
 #[cfg(feature = "_server")]
-impl ScheduledRow {
+impl super::load::ScheduledRow {
     /// `id, key, attempts, next_attempt_at, created_at`
     pub(crate) fn read(row: &impl ResultRow) -> Result<Self> {
         Ok(Self {

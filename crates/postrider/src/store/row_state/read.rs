@@ -1,6 +1,5 @@
 //! Turns rows that a statement returned into events, within a budget.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -190,7 +189,10 @@ impl Read {
     /// # Errors
     /// [`Code::StoreBusy`] if a row was deleted meanwhile.
     #[cfg(feature = "_server")]
-    pub(crate) fn add_payloads(&mut self, mut payloads: HashMap<String, Bytes>) -> Result<()> {
+    pub(crate) fn add_payloads(
+        &mut self,
+        mut payloads: std::collections::HashMap<String, Bytes>,
+    ) -> Result<()> {
         for index in &self.lacking_payload {
             let ReadRow { state, event } = &mut self.rows[*index];
             let gone = || Error::new(Code::StoreBusy, "a row was deleted while it was read");
