@@ -1,62 +1,62 @@
-//! What is going to happen, by time.
+//! The future events of a simulation, by time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::operation::OperationId;
 
-/// Something that happens in the world at its time.
+/// An event of the simulation. (An [`Event`](postrider::Event) is what the writers write.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Happening {
-    /// A writer goes on with its transaction.
+pub(crate) enum SimEvent {
+    /// A writer continues its transaction.
     Write(usize),
     /// The next fault.
     Fault,
-    /// Faults stop for good.
-    Heal,
-    /// A brain's timer.
-    Tick(Seat, u64),
-    /// Work reaches the database or the destination.
+    /// No faults occur from now on.
+    StopFaults,
+    /// A timer of a brain.
+    Tick(DriverId, u64),
+    /// A call reaches the database or the destination.
     Perform(OperationId),
-    /// The answer reaches the relay.
+    /// The reply reaches the relay.
     Deliver(OperationId),
-    /// The relay waited long enough for the sink.
+    /// The publish timeout of the relay has passed.
     TimeOut(OperationId),
     /// A relay that is down starts.
     Start(usize),
-    /// A frozen relay goes on.
+    /// A frozen relay continues.
     Thaw(usize),
-    /// A destination is up again.
+    /// The outage of a destination ends.
     EndOutage(usize),
     /// The operator ends a pause.
     Resume(usize),
-    /// The operator accepts a changed history, if there is one.
+    /// The operator accepts a changed history, if the subscription is halted.
     Accept(usize),
 }
 
-/// One brain in one life of one relay.
+/// One brain of one incarnation of a relay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Seat {
+pub(crate) struct DriverId {
     pub(crate) relay: usize,
-    /// Counts the starts of the process.
-    pub(crate) life: u32,
+    /// The number of starts of the process.
+    pub(crate) incarnation: u32,
     pub(crate) subscription: usize,
 }
 
-/// The future, in order; what is due at one moment happens in the order it was planned.
+/// Ordered by time. Events at the same time keep the order in which they were added.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
-    planned: BTreeMap<(Duration, u64), Happening>,
+pub(crate) struct EventQueue {
+    events: BTreeMap<(Duration, u64), SimEvent>,
     count: u64,
 }
 
-impl Agenda {
-    pub(crate) fn plan(&mut self, at: Duration, happening: Happening) {
+impl EventQueue {
+    pub(crate) fn push(&mut self, at: Duration, event: SimEvent) {
         self.count += 1;
-        self.planned.insert((at, self.count), happening);
+        self.events.insert((at, self.count), event);
     }
 
-    pub(crate) fn next(&mut self) -> Option<(Duration, Happening)> {
-        self.planned.pop_first().map(|((at, _), happening)| (at, happening))
+    pub(crate) fn pop(&mut self) -> Option<(Duration, SimEvent)> {
+        self.events.pop_first().map(|((at, _), event)| (at, event))
     }
 }

@@ -1,56 +1,56 @@
-//! The world: everything there is, and the loop that lets it happen.
+//! The state of a simulation, and its main loop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::agenda::{Agenda, Happening};
 use super::bug::Bug;
 use super::check::{Checks, View, unsettled};
-use super::facts::Facts;
+use super::event_queue::{EventQueue, SimEvent};
+use super::observation::{Observation, Owner};
 use super::operation::{Operation, OperationId};
-use super::random::{Random, Span};
 use super::relay::Relay;
+use super::rng::{Rng, Span};
 use super::scenario::{Kind, Scenario};
-use super::seen::{Owner, Seen};
 use super::tally::Tally;
 use super::trace::Trace;
 use super::writers::Writers;
+use super::written::WrittenEvents;
 use crate::memory::MemoryDatabase;
 use crate::sink::Destination;
 use postrider::store::Start;
 
-/// How long after the faults the world may take to become quiet.
-const QUIET_WITHIN: Duration = Duration::from_secs(600);
+/// The time after the last fault within which the relays must become idle.
+const IDLE_WITHIN: Duration = Duration::from_secs(600);
 
-/// More happenings than any correct history has: something loops.
-const HAPPENINGS_MAX: u64 = 400_000;
+/// No correct history has this many steps: something loops.
+const STEPS_MAX: u64 = 400_000;
 
-/// One history in the making.
-pub(crate) struct World {
+/// One simulation.
+pub(crate) struct Simulation {
     pub(crate) scenario: Scenario,
     pub(crate) bug: Option<Bug>,
-    pub(crate) random: Random,
+    pub(crate) rng: Rng,
     pub(crate) now: Duration,
-    pub(crate) agenda: Agenda,
+    pub(crate) queue: EventQueue,
     pub(crate) database: MemoryDatabase,
-    /// Counts the restores of the whole database: connections from before are dead.
+    /// The number of restores of the whole database. Connections opened before the last one are closed.
     pub(crate) connection: u64,
     pub(crate) backup: Option<MemoryDatabase>,
-    pub(crate) facts: Facts,
+    pub(crate) written_events: WrittenEvents,
     pub(crate) writers: Writers,
-    pub(crate) deadly_left: u32,
+    pub(crate) deadly_events_left: u32,
     pub(crate) relays: Vec<Relay>,
     pub(crate) destinations: Vec<Destination>,
     pub(crate) operations: BTreeMap<OperationId, Operation>,
     pub(crate) operation_count: OperationId,
     /// The next settle of the subscription takes longer than its lease.
-    pub(crate) stick_settle: Vec<bool>,
+    pub(crate) stall_settle: Vec<bool>,
     pub(crate) delivered: Vec<Vec<u32>>,
-    /// Who was given the lease last.
+    /// The last owner of each subscription.
     pub(crate) leaders: Vec<Option<Owner>>,
     /// Subscriptions whose leader reads nothing new because a limit is reached.
     pub(crate) full: Vec<bool>,
-    pub(crate) healing: bool,
+    pub(crate) faults_stopped: bool,
     pub(crate) checks: Checks,
     pub(crate) tally: Tally,
     pub(crate) trace: Trace,
@@ -58,97 +58,97 @@ pub(crate) struct World {
 
 /// What the checkers can read, without borrowing the checkers.
 macro_rules! view {
-    ($world:expr) => {
+    ($sim:expr) => {
         View {
-            now: $world.now,
-            scenario: &$world.scenario,
-            facts: &$world.facts,
-            database: &$world.database,
-            delivered: &$world.delivered,
-            full: &$world.full,
+            now: $sim.now,
+            scenario: &$sim.scenario,
+            written_events: &$sim.written_events,
+            database: &$sim.database,
+            delivered: &$sim.delivered,
+            full: &$sim.full,
         }
     };
 }
 
-impl World {
+impl Simulation {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, trace: Trace) -> Self {
-        // Neighbouring seeds must not make similar worlds.
-        let mut random = Random::new(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5eed);
-        let scenario = Scenario::new(&mut random);
+        // Neighbouring seeds must not give similar scenarios.
+        let mut rng = Rng::new(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5eed);
+        let scenario = Scenario::new(&mut rng);
         let subscriptions = scenario.subscriptions.len();
-        let mut world = Self {
+        let mut sim = Self {
             bug,
             now: Duration::ZERO,
-            agenda: Agenda::default(),
+            queue: EventQueue::default(),
             database: MemoryDatabase::default(),
             connection: 0,
             backup: None,
-            facts: Facts::default(),
+            written_events: WrittenEvents::default(),
             writers: Writers::new(scenario.writers),
-            deadly_left: 2,
+            deadly_events_left: 2,
             relays: (0..scenario.relays).map(Relay::new).collect(),
             destinations: Vec::new(),
             operations: BTreeMap::new(),
             operation_count: 0,
-            stick_settle: vec![false; subscriptions],
+            stall_settle: vec![false; subscriptions],
             delivered: vec![Vec::new(); subscriptions],
             leaders: vec![None; subscriptions],
             full: vec![false; subscriptions],
-            healing: false,
+            faults_stopped: false,
             checks: Checks::new(&scenario),
             tally: Tally::default(),
             trace,
-            random,
+            rng,
             scenario,
         };
-        world.set_out();
-        world
+        sim.schedule_start();
+        sim
     }
 
-    fn set_out(&mut self) {
-        self.note(|world| format!("{:#?}", world.scenario));
+    fn schedule_start(&mut self) {
+        self.note(|sim| format!("{:#?}", sim.scenario));
         for plan in &self.scenario.subscriptions {
             let prefix_safe = plan.prefix_safe && self.bug != Some(Bug::FalsePrefix);
             self.destinations.extend(plan.destinations.iter().map(|_| Destination::new(prefix_safe)));
             self.database.subscribe(&plan.name, Start::Beginning);
         }
         for relay in 0..self.relays.len() {
-            let at = self.random.time(Span::ms(0, 50));
-            self.agenda.plan(at, Happening::Start(relay));
+            let at = self.rng.time(Span::ms(0, 50));
+            self.queue.push(at, SimEvent::Start(relay));
         }
         for writer in 0..self.scenario.writers {
-            let at = self.random.time(self.scenario.write_gap);
-            self.agenda.plan(at, Happening::Write(writer));
+            let at = self.rng.time(self.scenario.write_gap);
+            self.queue.push(at, SimEvent::Write(writer));
         }
-        self.plan_fault();
-        self.agenda.plan(self.scenario.busy, Happening::Heal);
+        self.schedule_fault();
+        self.queue.push(self.scenario.busy, SimEvent::StopFaults);
     }
 
-    /// Lets everything happen until the world is quiet, or should have been.
+    /// Processes events until all relays are idle, or should be.
     pub(crate) fn run(&mut self) {
-        let end = self.scenario.busy + QUIET_WITHIN;
-        let mut happenings = 0;
-        while let Some((at, happening)) = self.agenda.next() {
-            happenings += 1;
-            if at > end || happenings > HAPPENINGS_MAX {
+        let end = self.scenario.busy + IDLE_WITHIN;
+        let mut steps = 0;
+        while let Some((at, event)) = self.queue.pop() {
+            steps += 1;
+            if at > end || steps > STEPS_MAX {
                 break;
             }
             self.now = at;
-            self.happen(happening);
-            // Being quiet can only begin with something that reached the database.
-            if self.healing && matches!(happening, Happening::Perform(_)) && self.is_quiet() {
+            self.process(event);
+            // Only a call to the database can make the last relay idle.
+            if self.faults_stopped && matches!(event, SimEvent::Perform(_)) && self.is_idle() {
                 break;
             }
         }
-        for seat in self.seats() {
-            self.note(|world| {
-                let mind = &world.relays[seat.relay].minds[seat.subscription];
-                format!("{seat:?} due {:?} {:?}", mind.brain.due(), mind.brain.snapshot())
+        for id in self.driver_ids() {
+            self.note(|sim| {
+                let driver = &sim.relays[id.relay].drivers[id.subscription];
+                format!("{id:?} due {:?} {:?}", driver.brain.due(), driver.brain.snapshot())
             });
         }
         let view = view!(self);
         self.checks.finish(&view);
-        self.tally.add("happening", happenings);
+        self.tally.add("event", steps);
         self.tally.add("simulated second", self.now.as_secs());
         match self.scenario.kind {
             Kind::Calm => self.tally.count("history: calm"),
@@ -157,36 +157,36 @@ impl World {
         }
     }
 
-    fn is_quiet(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let view = view!(self);
-        self.writers_rest()
+        self.writers_are_done()
             && view.subscriptions().all(|subscription| unsettled(&view, subscription).is_none())
     }
 
-    fn happen(&mut self, happening: Happening) {
-        match happening {
-            Happening::Write(writer) => self.write(writer),
-            Happening::Fault => self.fault(),
-            Happening::Heal => self.heal(),
-            Happening::Tick(seat, alarm) => self.tick(seat, alarm),
-            Happening::Perform(operation) => self.perform(operation),
-            Happening::Deliver(operation) => self.deliver(operation),
-            Happening::TimeOut(operation) => self.time_out(operation),
-            Happening::Start(relay) => self.start(relay),
-            Happening::Thaw(relay) => self.thaw(relay),
-            Happening::EndOutage(destination) => self.end_outage(destination),
-            Happening::Resume(subscription) => self.resume(subscription),
-            Happening::Accept(subscription) => self.accept(subscription),
+    fn process(&mut self, event: SimEvent) {
+        match event {
+            SimEvent::Write(writer) => self.write(writer),
+            SimEvent::Fault => self.inject_fault(),
+            SimEvent::StopFaults => self.stop_faults(),
+            SimEvent::Tick(id, alarm) => self.tick(id, alarm),
+            SimEvent::Perform(operation) => self.perform(operation),
+            SimEvent::Deliver(operation) => self.deliver(operation),
+            SimEvent::TimeOut(operation) => self.time_out(operation),
+            SimEvent::Start(relay) => self.start(relay),
+            SimEvent::Thaw(relay) => self.thaw(relay),
+            SimEvent::EndOutage(destination) => self.end_outage(destination),
+            SimEvent::Resume(subscription) => self.resume(subscription),
+            SimEvent::Accept(subscription) => self.accept(subscription),
         }
     }
 
-    /// Tells the checkers.
-    pub(crate) fn saw(&mut self, seen: &Seen<'_>) {
+    /// Passes an observation to the checkers.
+    pub(crate) fn observe(&mut self, observed: &Observation<'_>) {
         let known = self.checks.broken.len();
         let view = view!(self);
-        self.checks.observe(&view, seen);
+        self.checks.observe(&view, observed);
         if self.checks.broken.len() > known {
-            self.note(|world| format!("BROKEN {:?}", world.checks.broken));
+            self.note(|sim| format!("BROKEN {:?}", sim.checks.broken));
         }
     }
 
