@@ -4,6 +4,7 @@
 //! - [`audit`]: compares the delivered events with the committed ones
 //! - [`ManualClock`]: a clock that a test moves
 //! - [`CapturedLog`]: the log lines of a test
+//! - [`eventually`]: waits for a condition that gives no signal
 //! - [`memory`]: a database in memory with late commits, rollbacks and restores
 //! - [`sink`]: a destination that follows a script
 //! - [`proxy`]: a network that fails on demand
@@ -22,7 +23,9 @@ pub mod servers;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod sink;
+mod wait;
 
 pub use clock::ManualClock;
 pub use log::CapturedLog;
 pub use postrider_audit as audit;
+pub use wait::{Condition, eventually, eventually_blocking, within};

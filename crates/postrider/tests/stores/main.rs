@@ -32,7 +32,7 @@ mod seed_004;
 mod server_faults;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod taker;
+mod recording_sink;
 
 use postrider::{Code, Error};
 
