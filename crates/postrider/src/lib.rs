@@ -87,19 +87,6 @@
 //! The [`relay`] runs steps 2 to 6. What is promised, and where each promise ends, is in `GUARANTEES.md` of the
 //! repository; quick starts and reference are in its book, `docs/src`.
 
-// Code that databases and drivers share appears dead in a build without some of them. CI builds with all of
-// them and denies warnings, so code that is really dead is still found.
-#![cfg_attr(
-    not(all(
-        feature = "sqlite",
-        feature = "postgres",
-        feature = "mysql",
-        feature = "sea-orm",
-        feature = "sqlx-mysql"
-    )),
-    allow(dead_code, unused_imports)
-)]
-
 pub mod event;
 pub mod limits;
 pub mod write;
@@ -120,7 +107,7 @@ pub mod handler;
 pub mod ledger;
 #[cfg(feature = "relay")]
 pub mod relay;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub mod adopt;
 pub mod inbox;
 

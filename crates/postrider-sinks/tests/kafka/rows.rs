@@ -1,7 +1,6 @@
 //! Tables with a state per row in PostgreSQL, to Kafka: what a consumer sees of their columns.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use postrider::encode::Plain;
 use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
@@ -11,6 +10,7 @@ use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 use postrider::store::{RowExtras, Start};
 use postrider::{Error, Ident, Result};
 use postrider_sinks::kafka::KafkaConfig;
+use postrider_testkit::eventually;
 use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::{Client, NoTls};
@@ -47,9 +47,8 @@ async fn deliver(
     let sink = postrider_sinks::kafka::Kafka::open(&config)?;
     let subscription = Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
     let relay = Relay::builder().outbox(Arc::new(store), [subscription]).spawn().await?;
-    while relay.status()[0].state.acknowledged < records as u64 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let is_delivered = async || relay.status()[0].state.acknowledged >= records as u64;
+    eventually("all records are acknowledged", is_delivered).await;
     relay.shutdown().await?;
     Ok(topics.iter().map(|topic| committed(kafka, topic)).collect())
 }

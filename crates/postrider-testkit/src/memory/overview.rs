@@ -1,4 +1,4 @@
-//! Looking at the database from outside.
+//! The overview of all subscriptions.
 
 use postrider::ledger::{Intervals, Mark};
 use postrider::store::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
@@ -7,7 +7,7 @@ use postrider::{Now, Position, Timestamp};
 use super::{Lease, Log, MemoryDatabase, Subscription};
 
 impl MemoryDatabase {
-    /// How every subscription is doing; see `Store::overview`.
+    /// The state of every subscription; see `Store::overview`.
     pub fn overview(&self, backlog_max: u64, now: Now) -> Overview {
         let newest = self.log.visible().next_back();
         let subscriptions = self.subscriptions().map(|(name, subscription)| {
@@ -53,7 +53,7 @@ fn parked(log: &Log, subscription: &Subscription) -> ParkedOverview {
     parked
 }
 
-/// Leases run on the clock that knows no calendar.
+/// Leases use the monotonic clock.
 fn on_the_calendar(lease: &Lease, now: Now) -> LeaseOverview {
     let micros = |duration: std::time::Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     let expires_at = now.wall.as_micros() + micros(lease.until) - micros(now.elapsed);

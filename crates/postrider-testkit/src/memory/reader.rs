@@ -1,4 +1,4 @@
-//! Reading the log with a book of holes: what was handed out, what can still come, what never will.
+//! Reads the log and tracks holes: which events were handed out, which can still appear, and which positions are empty.
 
 use std::sync::Arc;
 
@@ -8,45 +8,45 @@ use postrider::{Event, Position, StoredEvent};
 
 use super::Log;
 
-/// Hands out every committed event once, in position order, however late it was committed.
+/// Hands out every committed event once, however late it was committed. Each read is in the order of positions.
 #[derive(Debug, Clone)]
 pub struct Reader {
     /// Handed out, done before, or empty.
     taken: Intervals,
-    /// The highest event seen. Holes are known below it only: a position above it that is empty today may
-    /// be taken again after a restore, and nothing would notice.
+    /// The highest event seen. Holes are only known below it: a position above it that is empty today may be taken
+    /// again after a restore, which could not be detected.
     highest: Option<Mark>,
 }
 
-/// What one read of the log found.
+/// The result of one read.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     /// The events, ascending.
     pub events: Vec<(Position, Arc<Event>)>,
     /// Positions proven empty, both ends included.
     pub empty_positions: Vec<(Position, Position)>,
-    /// Rows that no event can be made of, and why.
+    /// Rows that cannot be converted to an event, and why.
     pub damaged: Vec<(Position, String)>,
-    /// Whether the budget ended the reading.
+    /// Whether the read ended because of the budget.
     pub more: bool,
 }
 
 impl Reader {
-    /// Starts where the progress left off.
+    /// Starts at this progress.
     pub fn new(progress: &Progress) -> Self {
         Self { taken: progress.done.clone(), highest: progress.highest }
     }
 
-    /// Reads on.
+    /// Reads the next events.
     ///
     /// # Errors
-    /// The log is not the one this reader knew; the text says how it shows.
+    /// The log is not the one that this reader has read before; the text explains why.
     pub fn read(&mut self, log: &Log, budget: Budget) -> Result<Reading, String> {
         self.check_history(log)?;
         Ok(self.read_unchecked(log, budget))
     }
 
-    /// Reads on without asking whether the log is the one it knew, as a careless reader would.
+    /// The same without checking that the log is still the same, which is a bug that the simulator injects.
     pub fn read_unchecked(&mut self, log: &Log, budget: Budget) -> Reading {
         let mut reading = Reading::default();
         let mut bytes = 0;
@@ -75,7 +75,7 @@ impl Reader {
         reading
     }
 
-    /// The same in the words of the store.
+    /// The same as a result of the store.
     pub fn claim(&mut self, log: &Log, budget: Budget) -> Claimed {
         match self.read(log, budget) {
             Ok(Reading { events, empty_positions, damaged, more }) => {
@@ -103,7 +103,7 @@ impl Reader {
         }
     }
 
-    /// Takes every hole whose transaction rolled back out of the book.
+    /// Removes every hole whose transaction rolled back.
     fn take_empty(&mut self, log: &Log) -> Vec<(Position, Position)> {
         let Some(mark) = self.highest else { return Vec::new() };
         let gaps = self.taken.gaps(mark.position).into_iter();

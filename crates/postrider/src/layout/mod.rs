@@ -20,9 +20,11 @@ mod spec;
 
 #[doc(hidden)]
 pub use compare::{Difference, FoundColumn, FoundIndex, compare};
+#[cfg(feature = "_store")]
+pub(crate) use custom::TimeColumns;
+#[cfg(feature = "mysql")]
+pub(crate) use custom::length;
 pub use custom::{ColumnMap, ColumnName, MappedField, StateWord, States};
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use custom::{TimeColumns, length};
 pub use row_table::RowTable;
 #[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};

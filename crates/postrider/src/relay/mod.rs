@@ -6,6 +6,7 @@
 #[doc(hidden)]
 pub mod brain;
 mod builder;
+mod cleanup;
 mod fanout;
 mod effects;
 mod pace;
@@ -19,7 +20,6 @@ mod span;
 mod subscription;
 mod handle;
 mod health_log;
-mod inbox_cleanup;
 
 pub use crate::store::RetentionScope;
 pub use brain::SubscriptionState;

@@ -16,12 +16,13 @@
 //!
 //! This module uses neither a database nor a clock: callers pass in what a scan found, and when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::writer_watch::{WriterWatches, Writers};
 use crate::Position;
 use crate::ledger::Intervals;
+use crate::ledger::range_map::RangeMap;
 
 /// The highest possible position: the end of the tail.
 const END: Position = Position::LAST;
@@ -34,8 +35,8 @@ pub(super) struct Holes {
     frontier: Position,
     /// The positions that were done when the state was loaded. Only those above the frontier matter.
     done: Intervals,
-    /// The holes by their first position. Disjoint, none above the frontier.
-    holes: BTreeMap<Position, Hole>,
+    /// None is above the frontier.
+    holes: RangeMap<Hole>,
     watches: WriterWatches,
     /// When the writers were last listed.
     listed_at: Option<Duration>,
@@ -52,7 +53,6 @@ pub(super) struct Patience {
 
 #[derive(Debug, Clone, Copy)]
 struct Hole {
-    last: Position,
     noticed_at: Duration,
     /// A transaction id that was assigned after the hole was noticed.
     stamp: Option<u64>,
@@ -99,7 +99,7 @@ impl Holes {
             patience,
             frontier: done.floor(),
             done: done.clone(),
-            holes: BTreeMap::new(),
+            holes: RangeMap::default(),
             watches: WriterWatches::default(),
             listed_at: None,
         }
@@ -130,8 +130,8 @@ impl Holes {
     /// The holes that are old enough for a list of the writers.
     #[cfg(any(test, feature = "mysql"))]
     pub(super) fn old(&self, now: Duration) -> impl Iterator<Item = (Position, Position)> {
-        let old = self.holes.iter().filter(move |(_, hole)| self.patience.is_over(hole, now));
-        old.map(|(first, hole)| (*first, hole.last))
+        let old = self.holes.iter().filter(move |(.., hole)| self.patience.is_over(hole, now));
+        old.map(|(first, last, _)| (first, last))
     }
 
     /// From now on, the writers are listed only for holes of at least this age.
@@ -143,7 +143,7 @@ impl Holes {
     /// The positions to scan next: all holes, and unread positions for up to `events_max` events.
     pub(super) fn ranges(&self, events_max: usize) -> Ranges {
         let mut asked = Ranges { up_to: self.frontier, ..Ranges::default() };
-        self.holes.iter().for_each(|(first, hole)| asked.push(*first, hole.last));
+        self.holes.ranges().for_each(|(first, last)| asked.push(first, last));
         if self.is_full() {
             return asked;
         }
@@ -180,7 +180,7 @@ impl Holes {
         }
         let frontier = self.frontier;
         for position in scan.found.iter().take_while(|position| **position <= frontier) {
-            self.fill(*position);
+            self.holes.remove(*position);
         }
         if let Some(writers) = &scan.writers {
             self.watch(writers, scan.assigned_up_to, scan.held, asked_at);
@@ -203,22 +203,6 @@ impl Holes {
         gaps.map(move |(first, last)| (first.max(frontier.next()), last))
     }
 
-    /// Removes a position with an event from its hole.
-    fn fill(&mut self, position: Position) {
-        let Some((first, hole)) = self.holes.range(..=position).next_back() else { return };
-        let (first, hole) = (*first, *hole);
-        if position > hole.last {
-            return;
-        }
-        self.holes.remove(&first);
-        if first < position {
-            self.holes.insert(first, Hole { last: position.previous(), ..hole });
-        }
-        if position < hole.last {
-            self.holes.insert(position.next(), hole);
-        }
-    }
-
     /// Removes ended writers from the watches, and begins a watch for the old holes without one. The writer of such a
     /// hole is in this list or has ended, unless there is an uncommitted event in the hole.
     fn watch(&mut self, writers: &Writers, assigned_up_to: Position, held: &[Position], now: Duration) {
@@ -231,8 +215,9 @@ impl Holes {
         }
         self.holes.values_mut().for_each(|hole| hole.held = false);
         for position in held {
-            let hole = self.holes.range_mut(..=*position).next_back();
-            hole.into_iter().for_each(|(_, hole)| hole.held |= hole.last >= *position);
+            if let Some(hole) = self.holes.get_mut(*position) {
+                hole.held = true;
+            }
         }
     }
 
@@ -245,13 +230,13 @@ impl Holes {
             by_horizon || by_writers
         };
         let mut empty: Vec<(Position, Position)> = Vec::new();
-        self.holes.retain(|first, hole| {
-            if hole.last > seen_to || !proven(*first, hole) {
+        self.holes.retain(|first, last, hole| {
+            if last > seen_to || !proven(first, hole) {
                 return true;
             }
             match empty.last_mut() {
-                Some((_, last)) if last.next() == *first => *last = hole.last,
-                _ => empty.push((*first, hole.last)),
+                Some((_, end)) if end.next() == first => *end = last,
+                _ => empty.push((first, last)),
             }
             false
         });
@@ -273,7 +258,8 @@ impl Holes {
             holes.extend(next.map(|next| (next, last)));
         }
         for (first, last) in holes.into_iter().filter(|(first, last)| first <= last) {
-            self.holes.insert(first, Hole { last, noticed_at: now, stamp: None, watch: None, held: false });
+            let hole = Hole { noticed_at: now, stamp: None, watch: None, held: false };
+            self.holes.insert_disjoint(first, last, hole);
         }
         self.frontier = self.frontier.max(reached);
         if self.done.highest() <= self.frontier {

@@ -33,46 +33,46 @@
 // `Recovery::Retry`, nothing was changed, and the caller may repeat the call. After any other error the outcome may be
 // unknown, and the caller acquires the lease again, which loads the state.
 
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub mod admin;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod address;
 mod async_store;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod connection;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod event_row;
 mod failover;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod page_builder;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod history;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod holes;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod lease_tx;
 mod list;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod log_tx;
 mod overview;
 pub(crate) mod relays;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod row_state;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod schema;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod search;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod server_options;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod subscription;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod tail;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod takeover;
 mod event_counts;
 mod retention;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod writer_watch;
 
 #[cfg(feature = "mysql")]
@@ -95,9 +95,9 @@ pub use relays::{RelayReport, RelayRole};
 pub use retention::{InboxPurge, InboxPurged, Purge, Purged, RetentionHold, RetentionScope};
 #[doc(hidden)]
 pub use retention::{PurgeBound, PurgePlan};
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub use row_state::{RowExtras, RowStateStore, RowsMigrated};
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub use schema::{Migrated, Migration, Schema};
 
 use std::sync::Arc;

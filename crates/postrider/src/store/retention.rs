@@ -60,13 +60,13 @@ pub struct InboxPurged {
 
 impl InboxPurge {
     /// What the statement of a store is given: microseconds, and rows.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn limits(&self) -> (i64, i64) {
         (crate::inbox::micros(self.older_than), i64::try_from(self.rows_max).unwrap_or(i64::MAX))
     }
 
     /// The answer, after this number of rows was deleted from a table.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn deleted(&self, deleted: u64) -> InboxPurged {
         InboxPurged { deleted, more: deleted >= self.rows_max as u64 }
     }

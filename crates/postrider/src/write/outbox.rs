@@ -70,13 +70,13 @@ impl Outbox {
     }
 
     /// The table, if the outbox has another layout than the default one.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn row_table(&self) -> Option<&RowTable> {
         self.table.as_ref()
     }
 
     /// How many events one call accepts.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn events_per_call_max(&self) -> usize {
         self.limits.events_per_call_max
     }

@@ -55,6 +55,7 @@ pub trait BlockingTransaction: Transaction + Copy {
 }
 
 /// A borrow that can be lent for a shorter time: what every driver's transaction is passed as.
+#[cfg(feature = "_async")]
 pub(super) trait Reborrow {
     /// The shorter borrow.
     type Shorter<'s>
@@ -65,6 +66,7 @@ pub(super) trait Reborrow {
     fn reborrow(&mut self) -> Self::Shorter<'_>;
 }
 
+#[cfg(feature = "_async")]
 impl<C> Reborrow for &mut C {
     type Shorter<'s>
         = &'s mut C
@@ -76,6 +78,7 @@ impl<C> Reborrow for &mut C {
     }
 }
 
+#[cfg(feature = "_async")]
 impl<C> Reborrow for &C {
     type Shorter<'s>
         = &'s C

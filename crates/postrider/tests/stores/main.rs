@@ -4,7 +4,7 @@
 //! - `adopt`: taking over a table of another layout, on every database
 //! - `inbox`: exactly-once effects, on every database
 //! - `relay_cases`, `server_faults`: cases that are the same for every database
-#![cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#![cfg(feature = "_store")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -32,7 +32,7 @@ mod seed_004;
 mod server_faults;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod taker;
+mod recording_sink;
 
 use postrider::{Code, Error};
 

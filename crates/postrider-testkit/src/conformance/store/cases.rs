@@ -1,8 +1,8 @@
 //! The list of all cases.
 
-/// Makes one test of each case for a type that implements
-/// [`StoreUnderTest`](crate::conformance::store::StoreUnderTest). The crate that calls it needs `tokio` with
-/// `macros` and `rt`.
+/// Generates one test per case for a type that implements
+/// [`StoreUnderTest`](crate::conformance::store::StoreUnderTest). The calling crate needs `tokio` with `macros` and
+/// `rt`.
 #[macro_export]
 macro_rules! store_conformance {
     ($under_test:ty) => {

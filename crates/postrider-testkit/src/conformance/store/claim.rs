@@ -1,4 +1,4 @@
-//! Reading events: each once, in order, within the budget.
+//! Reading events: each one once, in order, within the budget.
 
 use postrider::ledger::{Intervals, Progress};
 use postrider::store::{Budget, Fetched};
@@ -10,7 +10,7 @@ use super::stage::{
     PLENTY, drain, empty_until, events, failed, granted, page, positions, set_of, settlement, subscribed,
 };
 
-/// Also when events come while it reads.
+/// Including events that are written while it reads.
 pub async fn every_event_is_read_once_and_in_order(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
@@ -23,7 +23,7 @@ pub async fn every_event_is_read_once_and_in_order(databases: &Databases) -> Res
     Ok(())
 }
 
-/// Five events are read in pages of two.
+/// Reads five events in pages of two.
 async fn two_events_per_page(databases: &Databases, events: Vec<Event>, budget: Budget) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events).await?;
@@ -36,18 +36,18 @@ async fn two_events_per_page(databases: &Databases, events: Vec<Event>, budget: 
     Ok(())
 }
 
-/// And reports whether more is waiting.
+/// The page reports whether there are more.
 pub async fn a_page_keeps_to_the_number_of_events(databases: &Databases) -> Result<()> {
     two_events_per_page(databases, events(5), Budget::new(2, PLENTY.bytes_max)).await
 }
 
-/// All columns are counted; what would go over is left for the next page.
+/// All columns count. An event that would exceed the budget is in the next page.
 pub async fn a_page_keeps_to_the_number_of_bytes(databases: &Databases) -> Result<()> {
     let events = (0..5).map(|_| Event::new("seven..", "123")).collect();
     two_events_per_page(databases, events, Budget::new(PLENTY.events_max, 20)).await
 }
 
-/// A budget never stops the outbox.
+/// A budget never blocks the outbox.
 pub async fn an_event_larger_than_the_budget_is_read_alone(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
@@ -74,7 +74,7 @@ pub async fn an_idle_outbox_gives_empty_pages(databases: &Databases) -> Result<(
     Ok(())
 }
 
-/// The gaps between done ranges first, then the tail; through small pages too.
+/// First the gaps between ranges that are done, then the tail; also in small pages.
 pub async fn after_a_load_exactly_the_remaining_events_are_read(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(9)).await?;
@@ -94,7 +94,7 @@ pub async fn after_a_load_exactly_the_remaining_events_are_read(databases: &Data
     Ok(())
 }
 
-/// So that the floor can pass it.
+/// Otherwise the floor could not pass it.
 pub async fn a_wasted_position_is_reported_empty(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(1)).await?;
@@ -105,7 +105,7 @@ pub async fn a_wasted_position_is_reported_empty(databases: &Databases) -> Resul
     Ok(())
 }
 
-/// Neither one that was read nor one that is done.
+/// Neither a position that was read nor one that is done.
 pub async fn a_position_with_an_event_is_never_reported_empty(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(2)).await?;
@@ -118,7 +118,7 @@ pub async fn a_position_with_an_event_is_never_reported_empty(databases: &Databa
     Ok(())
 }
 
-/// Nothing comes after it: no position is counted beyond it, and no more is read.
+/// It has no next position, and nothing more is read.
 pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
@@ -141,7 +141,7 @@ pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -
     Ok(())
 }
 
-/// Each subscription reads for itself.
+/// Each subscription has its own claimer.
 pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
@@ -152,7 +152,7 @@ pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()
     Ok(())
 }
 
-/// It is neither skipped nor declared empty, and fetching it again reports it as missing.
+/// It is neither skipped nor reported empty, and fetching it again reports it as missing.
 pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_other(
     databases: &Databases,
 ) -> Result<()> {
@@ -173,7 +173,7 @@ pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_oth
     Ok(())
 }
 
-/// So that the row that ends a page is never taken for the end of the outbox.
+/// Otherwise a damaged row at the end of a page would look like the end of the outbox.
 pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(7)).await?;
@@ -197,7 +197,7 @@ pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Resu
     Ok(())
 }
 
-/// So that wide columns do not fill the memory: headers, keys, actions and topics are held to the budget as payloads are.
+/// Headers, keys, actions and topics count like payloads, so that wide columns do not exhaust memory.
 pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let limits = Limits::default();
@@ -256,7 +256,7 @@ pub async fn an_event_beyond_the_limits_is_reported_and_stops_no_other(databases
     Ok(())
 }
 
-/// In the order asked; what is gone is named.
+/// In the requested order; missing events are listed.
 pub async fn fetch_reads_again_and_reports_missing_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(4)).await?;
@@ -269,7 +269,7 @@ pub async fn fetch_reads_again_and_reports_missing_events(databases: &Databases)
     Ok(())
 }
 
-/// At least one, however large; the others are neither there nor gone.
+/// At least one, however large. The others are neither returned nor listed as missing.
 pub async fn fetch_stops_at_its_byte_budget(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let payload = |bytes: usize| Event::new("sized", "x".repeat(bytes - "sized".len()));

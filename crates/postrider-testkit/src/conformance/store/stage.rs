@@ -1,4 +1,4 @@
-//! What the cases set up and check repeatedly.
+//! What the cases share: setup and checks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::{Database, Databases};
 /// The subscription of cases that need only one.
 pub(super) const NAME: &str = "mail";
 
-/// More than any case has.
+/// More events than any case has.
 pub(super) const PLENTY: Budget = Budget::new(1_000, 64 * 1024 * 1024);
 
-/// Claims after which a case gives up waiting; a store needs a few to prove a position empty.
+/// The number of claims after which a case fails. A store needs several to prove that a position is empty.
 const CLAIMS_MAX: usize = 200;
 
-/// An empty outbox with one subscription from its beginning.
+/// An empty outbox with one subscription from the beginning.
 pub(super) async fn subscribed(databases: &Databases) -> Result<(Box<dyn Database>, Arc<dyn Store>)> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
@@ -42,7 +42,7 @@ pub(super) fn lease(holder: &str) -> LeaseRequest {
     }
 }
 
-/// Takes the lease or fails the case.
+/// Takes the lease; fails the case if it is not granted.
 pub(super) async fn granted(store: &Arc<dyn Store>, holder: &str) -> Result<Loaded> {
     match store.acquire(lease(holder)).await? {
         Acquired::Granted(loaded) => Ok(*loaded),

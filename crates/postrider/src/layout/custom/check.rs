@@ -14,6 +14,7 @@ pub(crate) fn length(sql_type: &str) -> Option<usize> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeColumns {
     /// Columns of a time type.
+    #[cfg(any(test, feature = "_server"))]
     TimeTypes,
     /// Columns of a text type, too.
     TimeTypesAndTexts,

@@ -2,26 +2,25 @@
 //!
 //! State for which the table has no column is kept in Postrider's own tables. See adr/0033-column-maps.md.
 
-#![cfg_attr(
-    not(any(feature = "mysql", feature = "postgres", feature = "sqlite")),
-    allow(dead_code, reason = "only stores use column maps")
-)]
+#![cfg_attr(not(feature = "_store"), allow(dead_code, reason = "only stores use column maps"))]
 
 mod check;
 mod mapped_field;
 mod name;
 mod placeholders;
-#[cfg(feature = "_mysql")]
+#[cfg(feature = "_mysql_driver")]
 mod mysql;
 #[cfg(feature = "_postgres")]
 mod postgres;
-#[cfg(feature = "_sqlite")]
+#[cfg(feature = "_sqlite_driver")]
 mod sqlite;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
-pub(crate) use check::{TimeColumns, length};
+#[cfg(feature = "_store")]
+pub(crate) use check::TimeColumns;
+#[cfg(feature = "mysql")]
+pub(crate) use check::length;
 pub use mapped_field::MappedField;
 pub use name::{ColumnName, StateWord};
 

@@ -1,7 +1,6 @@
 //! Where the database is, and a connection to it with everything checked.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use mysql_async::{Conn, Opts, OptsBuilder};
@@ -12,10 +11,8 @@ use super::failure::connect_failed;
 use super::server::Server;
 use super::session::Session;
 use super::{migrate, row_state};
-use crate::layout::RowTable;
-use crate::store::AfterFailover;
-use crate::store::server_options::ServerOptions;
-use crate::{Code, Error, Ident, Result};
+use crate::store::server_options::{ServerOptions, server_setters};
+use crate::{Code, Error, Result};
 
 /// A server that has not finished the login within this time is considered dead; or within the time of
 /// [`LOGIN_ANSWERS`] answers, if that is shorter.
@@ -72,13 +69,6 @@ impl MySqlConfig {
         Ok(Self { address, options, insert_duration_max: INSERT_DURATION_MAX })
     }
 
-    /// The database with the outbox. Default: `postrider`.
-    #[must_use]
-    pub fn schema(mut self, schema: Ident) -> Self {
-        self.options.schema = schema;
-        self
-    }
-
     /// The database in the URL, which is the application's.
     pub fn database(&self) -> Option<String> {
         Opts::from(self.address.opts.clone()).db_name().map(str::to_owned)
@@ -91,35 +81,10 @@ impl MySqlConfig {
         self
     }
 
-    /// A PEM file with root certificates to trust instead of the system's. Read for every connection.
-    #[must_use]
-    pub fn tls_root(mut self, file: impl Into<PathBuf>) -> Self {
-        self.options.certificates.root = Some(file.into());
-        self
-    }
-
-    /// PEM files with the client's certificate (followed by its intermediate certificates) and its key. Read for every
-    /// connection.
-    #[must_use]
-    pub fn tls_client(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.options.certificates.client = Some(certificate.into());
-        self.options.certificates.client_key = Some(key.into());
-        self
-    }
-
     /// Whether traffic crosses a network unencrypted: the URL has `ssl-mode=disabled` and the server is another
     /// machine.
     pub fn is_exposed(&self) -> bool {
         self.address.is_exposed()
-    }
-
-    /// When the relay checks whether a transaction was rolled back. If the position of an event stays missing for this
-    /// long, the relay queries which open transactions may still commit it; the query reads the server's lock table.
-    /// Other events are delivered in the meantime, but progress and retention wait for the position. Default: 200 ms.
-    #[must_use]
-    pub fn check_rollbacks_after(mut self, age: Duration) -> Self {
-        self.options.patience.list_after = age;
-        self
     }
 
     /// The longest time that an INSERT of a writer may take between getting its position and writing the row. Default:
@@ -132,46 +97,8 @@ impl MySqlConfig {
         self
     }
 
-    /// The maximum number of holes that the relay tracks. A hole is a range of positions without an event that were
-    /// assigned to transactions which have not committed: they are open, or were rolled back and the relay does not know
-    /// it yet. At the limit the relay reads no new events, and logs `too many open transactions`. Default: 10,000.
-    #[must_use]
-    pub fn holes_max(mut self, holes_max: usize) -> Self {
-        self.options.patience.holes_max = holes_max.max(1);
-        self
-    }
-
-    /// What a failover of the server means for the subscriptions. Default: they halt.
-    #[must_use]
-    pub fn after_failover(mut self, choice: AfterFailover) -> Self {
-        self.options.after_failover = choice;
-        self
-    }
-
-    /// A server that has not answered within this time is considered dead, even if its network connection is alive,
-    /// and a new connection is opened. Default: 30 seconds. Must not be shorter than the 5 seconds for which a settle
-    /// may wait for a lock.
-    #[must_use]
-    pub fn answer_within(mut self, limit: Duration) -> Self {
-        self.options.answer_within = limit;
-        self
-    }
-
-    pub(crate) fn schema_name(&self) -> &Ident {
-        &self.options.schema
-    }
-
-    pub(super) fn options(&self) -> &ServerOptions {
-        &self.options
-    }
-
     pub(super) fn insert_duration(&self) -> Duration {
         self.insert_duration_max
-    }
-
-    /// The same server with a table with a state per row as its outbox.
-    pub(super) fn with_rows(&self, rows: RowTable) -> Self {
-        Self { options: self.options.with_rows(rows), ..self.clone() }
     }
 
     /// A connection for the caller, without any check of the server and its tables. Its session has the settings of the
@@ -247,6 +174,12 @@ impl MySqlConfig {
         })?;
         Ok(Session::new(conn, server, self.schema_name().clone(), self.options.answer_within))
     }
+}
+
+server_setters! {
+    MySqlConfig;
+    schema: "The database with the outbox. Default: `postrider`.";
+    check_rollbacks_after: "200 ms";
 }
 
 impl fmt::Debug for MySqlConfig {

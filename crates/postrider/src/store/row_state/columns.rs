@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::dialect::{BacklogRows, RowCounts, StoredSubscription};
-use super::load::{LockedSubscription, NotedRow, ScheduledRow};
+use super::load::{LockedSubscription, NotedRow};
 use super::refused::Refused;
 use super::term_rows::RowClaim;
 use crate::store::Epoch;
@@ -84,7 +84,8 @@ impl NotedRow {
     }
 }
 
-impl ScheduledRow {
+#[cfg(feature = "_server")]
+impl super::load::ScheduledRow {
     /// `id, key, attempts, next_attempt_at, created_at`
     pub(crate) fn read(row: &impl ResultRow) -> Result<Self> {
         Ok(Self {

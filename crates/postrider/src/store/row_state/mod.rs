@@ -6,7 +6,7 @@
 mod adopt;
 mod claimer;
 pub(crate) mod columns;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "_server")]
 pub(super) mod connections;
 pub(crate) mod custom_sql;
 pub(crate) mod dialect;

@@ -1,6 +1,5 @@
 //! Turns rows that a statement returned into events, within a budget.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -180,6 +179,7 @@ impl Read {
     }
 
     /// Ids of the rows whose payload is not read yet.
+    #[cfg(feature = "_server")]
     pub(crate) fn lacking_payload(&self) -> Vec<&str> {
         self.lacking_payload.iter().map(|index| &*self.rows[*index].state.id).collect()
     }
@@ -188,7 +188,11 @@ impl Read {
     ///
     /// # Errors
     /// [`Code::StoreBusy`] if a row was deleted meanwhile.
-    pub(crate) fn add_payloads(&mut self, mut payloads: HashMap<String, Bytes>) -> Result<()> {
+    #[cfg(feature = "_server")]
+    pub(crate) fn add_payloads(
+        &mut self,
+        mut payloads: std::collections::HashMap<String, Bytes>,
+    ) -> Result<()> {
         for index in &self.lacking_payload {
             let ReadRow { state, event } = &mut self.rows[*index];
             let gone = || Error::new(Code::StoreBusy, "a row was deleted while it was read");

@@ -8,7 +8,7 @@ use postrider::{Code, Error, Event, Outbox, Result};
 use crate::adopt::server::{MariaDb, MySql, Postgres};
 use crate::adopt::sqlite::Sqlite;
 use crate::adopt::stage::*;
-use crate::taker::{LONG, Taker};
+use crate::recording_sink::{LONG, RecordingSink};
 
 async fn refusal(source: &dyn AdoptSource, to: Outbox, adoption: Adoption) -> Error {
     adopt(source, to, adoption).await.expect_err("it is refused")
@@ -36,7 +36,7 @@ pub(crate) async fn nothing_moves_while_a_relay_runs(stage: &impl Stage) -> Resu
         (stage.rows().await?, stage.to_rows(), stage.to_log()),
         (stage.log().await?, stage.to_log(), stage.to_rows()),
     ] {
-        let sink = Taker::new(|_, _| None);
+        let sink = RecordingSink::new(|_, _| None);
         let relay = relay(store.clone(), &sink).await?;
         stage.write(&to, events(stage.layout(), 0..1)).await?;
         sink.wait_for(KEYS).await;

@@ -4,12 +4,13 @@ use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::mysql::MySqlRowStore;
 use postrider::{Ident, Result};
+use postrider_testkit::eventually;
 
 use super::case::RowCase;
 use crate::arrivals::{Arrivals, strings};
 use crate::mapped::{cap, watermill};
 use crate::mysql::log::case::{MariaDb, MySql, Which};
-use crate::relay_cases::{eventually, relay_to};
+use crate::relay_cases::relay_to;
 
 macro_rules! on_both {
     ($($test:ident)+) => { $(

@@ -6,12 +6,12 @@ use std::time::Duration;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Acquired, Budget, Claimed, Claimer, LeaseRequest, Start, Store};
 use postrider::{Code, Result};
+use postrider_testkit::eventually;
 
 use super::case::{Case, case, failed};
-use super::kept::Kept;
-use crate::server_faults::eventually;
+use super::event_types_sink::EventTypesSink;
 
-async fn relay(case: &Case, sink: &Kept) -> Result<Relay> {
+async fn relay(case: &Case, sink: &EventTypesSink) -> Result<Relay> {
     let policy = Policy::default().lease(Duration::from_secs(1));
     let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await
@@ -44,7 +44,7 @@ const CHANGES: [[&str; 3]; 5] = [
 
 case! {
     async fn a_running_relay_stops_at_an_altered_outbox_and_continues_once_it_is_repaired(case) {
-        let sink = Kept::new();
+        let sink = EventTypesSink::new();
         let relay = relay(&case, &sink).await?;
         for (number, [change, said, undone]) in CHANGES.into_iter().enumerate() {
             let event = format!("event.{number}");

@@ -8,6 +8,7 @@ use postrider::relay::brain::{Acquisition, Brain, Effect, Input, Reply, RoutedCl
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{Budget, Epoch, Loaded, Renewed, Store};
 use postrider::{Now, Result, Timestamp};
+use postrider_testkit::eventually;
 use postrider_testkit::servers::postgres;
 
 use super::case::{Case, case};
@@ -73,12 +74,11 @@ async fn transactions(case: &Case, database: &str, at_least: i64) -> Result<i64>
     let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
     let sql =
         format!("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = '{database}'");
-    for _ in 0..500 {
-        if case.one::<i64>(&others).await? == 0 && case.one::<i64>(&sql).await? >= at_least {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let what = format!("every session has left, after {at_least} transactions");
+    eventually(&what, async || {
+        Ok(case.one::<i64>(&others).await? == 0 && case.one::<i64>(&sql).await? >= at_least)
+    })
+    .await?;
     case.one(&sql).await
 }
 

@@ -4,11 +4,12 @@ use postrider::layout::{ColumnMap, MappedField, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::{Ident, Result};
+use postrider_testkit::eventually;
 
 use super::case::Case;
 use crate::arrivals::{Arrivals, strings};
 use crate::mapped::{columns, states};
-use crate::relay_cases::{eventually, relay_to};
+use crate::relay_cases::relay_to;
 
 const TABLE: &str = "
     CREATE TABLE \"Outbox Messages\" (\"Id\" INTEGER PRIMARY KEY AUTOINCREMENT, \"Meta\" TEXT, \"Body\" BLOB,

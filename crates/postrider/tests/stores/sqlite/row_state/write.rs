@@ -9,9 +9,9 @@ use postrider::{Code, Event, Outbox, Result, Written};
 use sqlx::Connection;
 
 use super::case::{Case, failed};
+use crate::recording_sink::RecordingSink;
 use crate::relay_cases::relay;
 use crate::row_database::{lease, read};
-use crate::taker::Taker;
 
 fn order(number: usize) -> Event {
     Event::new("order.placed", format!("{{\"n\": {number}}}")).with_aggregate("Order", "7")
@@ -87,7 +87,7 @@ async fn a_relay_does_not_start_while_another_publisher_works_unless_the_table_i
     // An abandoned claim is taken over after the configured time.
     case.run("UPDATE outbox_events SET last_attempt_at = datetime('now', '-1 hour')")?;
     case.table = case.table.foreign_claim_timeout(Some(Duration::from_secs(60)));
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let relay = relay(case.store()?, &sink).await?;
     sink.wait_for(1).await;
     relay.shutdown().await?;

@@ -6,11 +6,12 @@ use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::store::postgres::PostgresRowStore;
 use postrider::store::{Purge, RowExtras};
 use postrider::{Code, Ident, Result};
+use postrider_testkit::eventually;
 
 use crate::arrivals::{Arrivals, strings};
 use crate::mapped::{cap, columns, states, watermill};
 use crate::postgres::row_state::case::Case;
-use crate::relay_cases::{eventually, relay_to};
+use crate::relay_cases::relay_to;
 
 async fn case(ddl: &str, table: &str, map: ColumnMap) -> Result<Case> {
     let mut case = Case::without_tables(RowLayout::Custom).await?;

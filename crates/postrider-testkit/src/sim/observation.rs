@@ -1,53 +1,53 @@
-//! The events that the checkers observe, as they happen.
+//! What the checkers observe.
 
 use postrider::Position;
 use postrider::relay::brain::{Routed, SubscriptionState, Term};
 use postrider::sink::Outcome;
 use postrider::store::{Epoch, Settlement};
 
-use super::agenda::Seat;
+use super::event_queue::DriverId;
 
-/// One ownership of a subscription.
+/// One term of one driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Owner {
-    pub(crate) seat: Seat,
+    pub(crate) driver: DriverId,
     pub(crate) term: Term,
 }
 
-/// What the sink said of one message, and whether the destination was down when it said so.
+/// The sink's outcome for one message, and whether the destination was down at that moment.
 #[derive(Debug, Clone)]
 pub(crate) struct ReportedOutcome {
-    pub(crate) fact: usize,
+    pub(crate) written: usize,
     pub(crate) outcome: Outcome,
     pub(crate) outage: bool,
 }
 
-/// Something a checker may want to know.
+/// One thing that a checker may use.
 #[derive(Debug)]
-pub(crate) enum Seen<'a> {
-    /// The database gave the lease.
+pub(crate) enum Observation<'a> {
+    /// The database granted the lease.
     Granted { owner: Owner, epoch: Epoch, clean: bool },
-    /// Events reached a brain, from the log or from among the parked.
+    /// A brain received events, from the log or parked ones.
     Known { owner: Owner, events: &'a [Routed] },
-    /// A brain took a step.
+    /// A brain ran one step.
     Stepped { owner: Owner, snapshot: &'a SubscriptionState },
-    /// A brain wants a batch published.
+    /// A brain publishes a batch.
     Publishing { owner: Owner, messages: &'a [Routed] },
     /// A message became visible at its destination.
-    Written { owner: Owner, fact: usize },
-    /// The outcomes of a batch reached the brain.
+    Delivered { owner: Owner, written: usize },
+    /// A brain received the outcomes of a batch.
     Answered { owner: Owner, answers: &'a [ReportedOutcome] },
-    /// A brain put an event aside, in whatever state.
+    /// A brain parked an event, in any state.
     Parked { owner: Owner, position: Position },
-    /// The database said that a settlement took effect.
+    /// The database accepted a settlement.
     Settled { owner: Owner, settlement: &'a Settlement },
-    /// The database said that an owner's halt or pause took effect.
+    /// The database accepted an owner's halt or pause.
     Stopped { owner: Owner, epoch: Epoch },
-    /// A frozen relay goes on.
+    /// A frozen relay continues.
     Thawed,
-    /// The database went back to an older state; `whole`: subscriptions too.
+    /// The database was restored to an older state; `whole`: including the subscriptions.
     Restored { whole: bool },
-    /// The operator accepted the history; the subscription starts again.
+    /// The operator accepted the history, and the subscription starts again.
     Accepted { subscription: usize },
     /// A destination went down.
     OutageBegan { destination: usize },
@@ -58,9 +58,19 @@ pub(crate) fn positions(events: &[Routed]) -> Vec<i64> {
     events.iter().map(|event| event.position).map(Position::get).collect()
 }
 
+impl Owner {
+    pub(crate) fn relay(&self) -> usize {
+        self.driver.relay
+    }
+
+    pub(crate) fn subscription(&self) -> usize {
+        self.driver.subscription
+    }
+}
+
 impl std::fmt::Display for Owner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Seat { relay, life, subscription } = self.seat;
-        write!(f, "r{relay}.{life}/s{subscription}.{}", self.term.0)
+        let DriverId { relay, incarnation, subscription } = self.driver;
+        write!(f, "r{relay}.{incarnation}/s{subscription}.{}", self.term.0)
     }
 }

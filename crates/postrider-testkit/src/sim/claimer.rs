@@ -1,4 +1,4 @@
-//! The claimer of a term, with the mistakes a claimer can make.
+//! The claimer of a term, with the bugs that a claimer can have.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use postrider::store::Budget;
 use super::bug::Bug;
 use crate::memory::{Log, Reader, Reading};
 
-/// Reads the log for one term.
+/// Reads the log during one term.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct SimClaimer {
     reader: Reader,
     /// For [`Bug::ClaimPastHoles`].
     last: Position,
@@ -19,7 +19,7 @@ pub(crate) struct Cursor {
     shown: BTreeSet<Position>,
 }
 
-impl Cursor {
+impl SimClaimer {
     pub(crate) fn new(progress: &Progress) -> Self {
         Self { reader: Reader::new(progress), last: progress.done.highest(), shown: BTreeSet::new() }
     }
