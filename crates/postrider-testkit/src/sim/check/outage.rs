@@ -15,7 +15,7 @@ use super::{Check, Observation, Promise, View};
 ///
 /// - every failure while its destination was up;
 /// - a failure during an outage if the owner had no event of another key for that destination: a single message cannot
-/// be distinguished from its destination.
+///   be distinguished from its destination.
 ///
 /// `Down` never counts.
 #[derive(Debug)]
