@@ -7,7 +7,8 @@
 pub mod brain;
 mod builder;
 mod cleanup;
-mod fanout;
+mod copies;
+mod fan_out;
 mod effects;
 mod pace;
 mod policy;

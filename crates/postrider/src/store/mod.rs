@@ -55,6 +55,7 @@ mod lease_tx;
 mod list;
 #[cfg(feature = "_store")]
 mod log_tx;
+mod notifications;
 mod overview;
 mod page;
 pub(crate) mod relays;
@@ -93,6 +94,7 @@ pub use lease::Epoch;
 #[doc(hidden)]
 pub use lease::{Acquired, LeaseRequest, Loaded, Origin, Renewed};
 pub use list::{EventFilter, ListedEvent};
+pub use notifications::{FannedOut, Notifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 #[doc(hidden)]
 pub use page::{Budget, Claimed, Claimer, Fetched, Page};
@@ -225,6 +227,12 @@ pub trait Store: Send + Sync + 'static {
     /// if that is configured, and its column map may lack an order of rows.
     #[doc(hidden)]
     fn row_table(&self) -> Option<&RowTable> {
+        None
+    }
+
+    /// The fan-out to handlers, if this outbox has layout `eventlog`. Its subscriptions are served by the stores that it
+    /// returns, one per handler.
+    fn notifications(&self) -> Option<Arc<dyn Notifications>> {
         None
     }
 
