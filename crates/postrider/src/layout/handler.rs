@@ -26,16 +26,19 @@ impl Handler {
     }
 
     /// The types it takes, as patterns.
+    #[cfg(feature = "_store")]
     pub(crate) fn patterns(&self) -> Vec<String> {
         self.types.clone().unwrap_or_else(|| vec!["*".to_owned()])
     }
 
     /// The types it takes; `None` if it takes all or one of them is a pattern.
+    #[cfg(feature = "postgres")]
     pub(crate) fn exact_types(&self) -> Option<Vec<String>> {
         self.types.clone().filter(|types| types.iter().all(|name| !name.contains('*')))
     }
 
     /// Its name and its aliases.
+    #[cfg(feature = "postgres")]
     pub(crate) fn names(&self) -> Vec<String> {
         [&self.name].into_iter().chain(&self.aliases).cloned().collect()
     }

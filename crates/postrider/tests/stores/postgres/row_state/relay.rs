@@ -13,7 +13,6 @@ use super::case::{Case, on_every_layout};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{self, KEYS, relay, relay_tests, write};
 use crate::row_database::{STATE_PER_ROW, attempts};
-use crate::taker::Taker;
 
 async fn table(layout: RowLayout, is_shared: bool) -> Result<Option<Case>> {
     if !Case::is_available() {
