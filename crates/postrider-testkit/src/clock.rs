@@ -15,7 +15,7 @@ impl ManualClock {
         Self(Arc::new(Mutex::new(Now { elapsed: Duration::ZERO, wall })))
     }
 
-    /// Lets time pass on both clocks.
+    /// Advances both clocks.
     pub fn advance(&self, duration: Duration) {
         self.change(|now| {
             now.elapsed += duration;
@@ -23,7 +23,7 @@ impl ManualClock {
         });
     }
 
-    /// Sets the calendar, forwards or back; no time passes.
+    /// Sets the wall clock, forwards or back; no time passes.
     pub fn set_wall(&self, wall: Timestamp) {
         self.change(|now| now.wall = wall);
     }

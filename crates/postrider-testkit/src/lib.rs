@@ -1,14 +1,15 @@
-//! Fakes, checkers, conformance suites and the simulator for Postrider and its users.
+//! Fakes, checkers, conformance suites and the simulator, for Postrider and its users.
 //!
-//! - [`conformance`]: one suite per seam; every implementation passes the same one
-//! - [`audit`]: what was delivered against what was committed
-//! - [`ManualClock`]: time that moves when the test says so
+//! - [`conformance`]: one suite per interface, which every implementation passes
+//! - [`audit`]: compares the delivered events with the committed ones
+//! - [`ManualClock`]: a clock that a test moves
 //! - [`CapturedLog`]: the log lines of a test
+//! - [`eventually`]: waits for a condition that gives no signal
 //! - [`memory`]: a database in memory with late commits, rollbacks and restores
-//! - [`sink`]: a destination that does what its script says
+//! - [`sink`]: a destination that follows a script
 //! - [`proxy`]: a network that fails on demand
-//! - [`servers`]: private servers of the databases that are not a file
-//! - [`sim`]: whole histories of relays, writers and faults from one seed, and the checkers of the promises
+//! - [`servers`]: private database servers, brokers and endpoints
+//! - [`sim`]: the simulator, which runs relays, writers and faults from one seed and checks the promises
 
 mod clock;
 mod log;
@@ -22,7 +23,9 @@ pub mod servers;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod sink;
+mod wait;
 
 pub use clock::ManualClock;
 pub use log::CapturedLog;
 pub use postrider_audit as audit;
+pub use wait::{Condition, eventually, eventually_blocking, within};

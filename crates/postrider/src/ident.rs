@@ -35,11 +35,13 @@ impl Ident {
     }
 
     /// The statement with every `{schema}` replaced by this name.
+    #[cfg(any(test, feature = "_writer"))]
     pub(crate) fn put_into(&self, statement: &str) -> String {
         statement.replace("{schema}", &self.to_string())
     }
 
     /// The statement with every `{schema}` replaced by this name, in the quotes of MySQL.
+    #[cfg(any(test, feature = "_writer"))]
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
         statement.replace("{schema}", &format!("`{}`", self.0))
     }

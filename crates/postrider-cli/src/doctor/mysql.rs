@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromRow, Queryable};
-use postrider::store::Store;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Ident, Position};
 
@@ -88,7 +87,7 @@ async fn tables(config: &MySqlConfig, subject: &mut Subject<'_>) -> bool {
                 Ok(Some(_)) => subject.ok(Check::MySqlServer, "a primary that reports which sessions write"),
                 Ok(None) => {
                     let what = "a primary, but it does not report all metadata locks: rolled-back positions \
-                                stay undecided for longer";
+                                stay holes for longer";
                     subject.warn(Check::MySqlServer, what);
                 }
                 Err(error) => subject.warn(Check::MySqlServer, error.one_line()),

@@ -2,9 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
 
-use postrider::{Clock, SystemClock};
+use postrider_testkit::eventually_blocking;
 use rusqlite::Connection;
 use serde_json::Value;
 
@@ -91,18 +90,7 @@ impl Drop for Running {
     }
 }
 
-/// Between two questions: each may start a process, and what is waited for needs the processor, too.
-const ASK_AFTER: Duration = Duration::from_millis(20);
-
-/// Asks again until there is an answer; a test that waits too long fails.
-#[allow(clippy::disallowed_methods, reason = "another process gives no signal")]
-pub(crate) fn until<T>(mut answer: impl FnMut() -> Option<T>) -> T {
-    let clock = SystemClock::new();
-    loop {
-        if let Some(answer) = answer() {
-            return answer;
-        }
-        assert!(clock.now().elapsed < Duration::from_secs(60), "this takes too long");
-        std::thread::sleep(ASK_AFTER);
-    }
+/// Polls until there is a value.
+pub(crate) fn until<T>(poll: impl FnMut() -> Option<T>) -> T {
+    eventually_blocking("the test continues", poll)
 }

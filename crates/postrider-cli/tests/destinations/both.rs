@@ -1,12 +1,13 @@
 //! One outbox, two subscriptions: Kafka and a webhook, neither waits for the other.
 
 use postrider::Event;
+use postrider_testkit::eventually_blocking;
 use postrider_testkit::servers::endpoint::Endpoint;
 use postrider_testkit::servers::kafka::Isolation;
 
 use super::destination::{Destination, Topic};
 use super::relays::Relays;
-use super::shop::{Shop, until};
+use super::shop::Shop;
 
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TRACESTATE: &str = "shop=t61rcWkgMzE";
@@ -25,7 +26,9 @@ fn one_event_goes_to_kafka_and_to_a_webhook_and_neither_waits_for_the_other() {
     );
     let relays = Relays::start(&shop, &config, 1);
     let at = |subscription: &str, position: i64| {
-        until(&format!("{subscription} at {position}"), || shop.floor(subscription) >= position);
+        eventually_blocking(&format!("{subscription} at {position}"), || {
+            shop.floor(subscription) >= position
+        });
     };
     let placed = |payload: &str| Event::new("order.placed", payload.to_owned()).with_key("42");
 
@@ -43,13 +46,13 @@ fn one_event_goes_to_kafka_and_to_a_webhook_and_neither_waits_for_the_other() {
     at("to_hook", 2);
     assert_eq!(shop.floor("to_kafka"), 1);
     let leader = relays.leader();
-    until("the outage in the log", || {
+    eventually_blocking("the outage in the log", || {
         relays.times(&leader, "destination is down; failures do not count") == 1
     });
     topic.start();
     at("to_kafka", 2);
     // The client repeats what it meets several times a second; people read of the outage once, and of its end.
-    until("the end of the outage in the log", || {
+    eventually_blocking("the end of the outage in the log", || {
         relays.times(&leader, "the brokers are reachable again") == 1
     });
     assert_eq!(relays.times(&leader, "no broker is reachable"), 1);

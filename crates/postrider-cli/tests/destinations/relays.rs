@@ -5,7 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::shop::{Shop, until};
+use super::shop::Shop;
+use postrider_testkit::eventually_blocking;
 
 /// Several relays that share the subscriptions of one configuration.
 pub(crate) struct Relays<'a> {
@@ -43,7 +44,7 @@ impl Relay {
 
     /// Waits until its log says this.
     pub(crate) fn wait_until_it_says(&self, what: &str) {
-        until(&format!("{what:?} in {:?}", self.log), || self.times(what) > 0);
+        eventually_blocking(&format!("{what:?} in {:?}", self.log), || self.times(what) > 0);
     }
 
     /// How often its log says this.
@@ -96,7 +97,7 @@ impl<'a> Relays<'a> {
     /// The one that has the lease and lives.
     pub(crate) fn leader(&self) -> String {
         let mut leader = None;
-        until("a leader", || {
+        eventually_blocking("a leader", || {
             let holder = self.shop.text("SELECT holder FROM postrider.leases ORDER BY name LIMIT 1");
             // The name is followed by what makes it unique.
             let name = holder.map(|holder| holder.split('#').next().unwrap_or_default().to_owned());

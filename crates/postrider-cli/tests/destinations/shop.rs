@@ -6,10 +6,9 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
-use postrider::{Clock, Event, Outbox, SystemClock};
+use postrider::{Event, Outbox};
 use postrider_testkit::servers::postgres;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
@@ -191,14 +190,4 @@ async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
-}
-
-/// Looks every few milliseconds until something has come true; a test that waits for minutes fails.
-#[allow(clippy::disallowed_methods, reason = "another process gives no signal")]
-pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let clock = SystemClock::new();
-    while !condition() {
-        assert!(clock.now().elapsed < Duration::from_secs(180), "{what}: this takes too long");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }

@@ -1,11 +1,12 @@
 //! Many events from PostgreSQL to a destination while relays are killed with -9 and the destination is stopped, killed
 //! and paused. `SOAK_EVENTS` says how many; `xtask soak` makes it 100,000.
 
+use postrider_testkit::eventually_blocking;
 use postrider_testkit::servers::endpoint::Endpoint;
 
 use super::destination::{Destination, Topic};
 use super::relays::Relays;
-use super::shop::{Shop, until};
+use super::shop::Shop;
 
 const RELAYS: usize = 3;
 /// The bound on duplicates per takeover and per outage.
@@ -67,7 +68,7 @@ fn soak(name: &str, destination: &dyn Destination) {
         let (begin, blow) = (shop.last(), BLOWS[round % BLOWS.len()]);
         let writing = shop.write(events / rounds);
         // The relay is at work when it is hit, and the writers are, too.
-        until(&format!("round {round}"), || shop.floor(SUBSCRIPTION) > begin);
+        eventually_blocking(&format!("round {round}"), || shop.floor(SUBSCRIPTION) > begin);
         match blow {
             Blow::Leader => relays.kill_leader(),
             Blow::Relays => relays.kill_all(),
@@ -84,7 +85,9 @@ fn soak(name: &str, destination: &dyn Destination) {
                     relays.kill_leader();
                     leaders_killed += 1;
                 } else {
-                    until("an outage that is noticed", || relays.times(&leader, TAKEN_FOR_DOWN) > noticed);
+                    eventually_blocking("an outage that is noticed", || {
+                        relays.times(&leader, TAKEN_FOR_DOWN) > noticed
+                    });
                 }
                 if matches!(blow, Blow::Pause) {
                     destination.resume()
@@ -105,7 +108,7 @@ fn soak(name: &str, destination: &dyn Destination) {
     }
     let last = shop.last();
     let parked = || shop.number("SELECT count(*) FROM postrider.parked");
-    until("everything settled", || shop.floor(SUBSCRIPTION) >= last && parked() == 0);
+    eventually_blocking("everything settled", || shop.floor(SUBSCRIPTION) >= last && parked() == 0);
     relays.shut_down();
     let (takeovers, attempts) = (shop.takeovers(SUBSCRIPTION), shop.attempts());
     // Of those that took over and could not publish, because the destination was down, there is nothing to repeat.

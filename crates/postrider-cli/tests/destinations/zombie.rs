@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
+use postrider_testkit::eventually_blocking;
 use postrider_testkit::proxy::{Fault, Proxy};
 use postrider_testkit::servers::free_port;
 use postrider_testkit::servers::kafka::{Isolation, Kafka, Listener};
 
 use super::relays::Relay;
-use super::shop::{Shop, until};
+use super::shop::Shop;
 
 const TOPIC: &str = "stock";
 const LEASE: Duration = Duration::from_secs(4);
@@ -74,28 +75,28 @@ fn wake_a_zombie(transactional: bool) -> Option<Seen> {
 
     let first = start("first", kafka.brokers_of(Listener::Proxied));
     shop.write(400).finish();
-    until("the first leads", || floor() >= shop.last());
+    eventually_blocking("the first leads", || floor() >= shop.last());
     let second = start("second", kafka.brokers());
     second.wait_until_it_says("standby: ");
 
     let writing = shop.write(4_000);
     let settled = floor();
-    until("the first is at work", || floor() > settled);
+    eventually_blocking("the first is at work", || floor() > settled);
     proxy.set(Fault::Delay(HELD_BACK));
-    until("a batch is held back", || proxy.seen().delayed >= BATCH_BYTES_MIN);
+    eventually_blocking("a batch is held back", || proxy.seen().delayed >= BATCH_BYTES_MIN);
     first.signal("STOP");
     writing.finish();
     second.wait_until_it_says("leading");
     let taken_over = floor();
-    until("the second publishes", || floor() > taken_over);
+    eventually_blocking("the second publishes", || floor() > taken_over);
     let late = proxy.seen().to_server;
     proxy.set(Fault::None);
-    until("what was held back arrives", || proxy.seen().to_server > late);
+    eventually_blocking("what was held back arrives", || proxy.seen().to_server > late);
 
     // It resumes, continues with its batch, and learns that it no longer leads.
     first.signal("CONT");
     first.wait_until_it_says("no longer leading");
-    until("the second has settled all", || floor() >= shop.last());
+    eventually_blocking("the second has settled all", || floor() >= shop.last());
     second.shut_down();
     drop(first);
     Some(read(&kafka))

@@ -1,16 +1,16 @@
 //! Tables with a state per row in PostgreSQL, to Kafka: what a consumer sees of their columns.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use postrider::encode::Plain;
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::relay::{Relay, Subscription};
 use postrider::route::{Router, Rule};
-use postrider::store::Start;
-use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+use postrider::store::{RowExtras, Start};
 use postrider::{Error, Ident, Result};
 use postrider_sinks::kafka::KafkaConfig;
+use postrider_testkit::eventually;
 use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::{Client, NoTls};
@@ -47,9 +47,8 @@ async fn deliver(
     let sink = postrider_sinks::kafka::Kafka::open(&config)?;
     let subscription = Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
     let relay = Relay::builder().outbox(Arc::new(store), [subscription]).spawn().await?;
-    while relay.status()[0].state.acknowledged < records as u64 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let is_delivered = async || relay.status()[0].state.acknowledged >= records as u64;
+    eventually("all records are acknowledged", is_delivered).await;
     relay.shutdown().await?;
     Ok(topics.iter().map(|topic| committed(kafka, topic)).collect())
 }
@@ -110,7 +109,7 @@ async fn rows_of_debeziums_table_arrive_as_from_its_outbox_event_router() -> Res
          INSERT INTO outboxevent VALUES ('{ORDER}', '{kind}', '7', 'OrderCreated', '{{\"n\": 1}}')"
     );
     client.batch_execute(&rows).await.map_err(failed)?;
-    let map = ColumnMap::debezium().with(Field::Order, "seq")?;
+    let map = ColumnMap::debezium().with(MappedField::Order, "seq")?;
     let table = RowTable::custom(Ident::new("outboxevent")?, map)?.in_schema(Ident::new("kafka_debezium")?);
     let config = PostgresConfig::new(url)?.schema(Ident::new("kafka_debezium_ledger")?);
     PostgresRowStore::migrate(&config, &table, RowExtras::default()).await?;

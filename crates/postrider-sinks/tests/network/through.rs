@@ -9,6 +9,7 @@ use postrider::relay::{Policy, Relay, Subscription};
 use postrider::sink::Sink;
 use postrider::store::{Start, sqlite::SqliteStore};
 use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_testkit::eventually;
 use postrider_testkit::proxy::{Fault, Proxy, Side};
 
 use super::counted::Counted;
@@ -113,9 +114,5 @@ impl Shop {
 }
 
 async fn until(trouble: Trouble, mut condition: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < Duration::from_secs(120), "{trouble:?}: this takes too long");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually(&format!("{trouble:?} has its effect"), async || condition()).await;
 }

@@ -10,6 +10,7 @@ use postrider::Event;
 use postrider::store::sqlite::SqliteStore;
 use postrider::write::Outbox;
 use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_testkit::within;
 use rusqlite::{Connection, TransactionBehavior};
 use tempfile::TempDir;
 
@@ -104,19 +105,12 @@ impl Shop {
     }
 }
 
-/// Looks every few milliseconds whether something has come true, for at most a minute.
-#[allow(clippy::disallowed_methods, reason = "another process gives no signal")]
-pub(crate) fn wait_for(condition: impl Fn() -> bool) -> bool {
-    (0..6_000).any(|_| {
-        let met = condition();
-        if !met {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        met
-    })
+/// Polls a condition for at most a minute. Returns whether it holds.
+pub(crate) fn wait_for(condition: impl FnMut() -> bool) -> bool {
+    within(Duration::from_secs(60), condition).is_some()
 }
 
-/// Lets real time pass. Only for what gives no sign when it happens, or is to happen at any moment.
+/// Sleeps. Only for events that give no signal, or that should occur at any moment.
 #[allow(clippy::disallowed_methods, reason = "there is nothing to wait for")]
 pub(crate) fn let_pass(time: Duration) {
     std::thread::sleep(time);

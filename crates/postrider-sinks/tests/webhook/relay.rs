@@ -10,6 +10,7 @@ use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::sqlite::SqliteStore;
 use postrider::store::{Start, Store};
 use postrider::write::Outbox;
+use postrider_testkit::eventually;
 use tempfile::TempDir;
 
 use super::server::{Answer, Server};
@@ -58,12 +59,7 @@ impl Shop {
     }
 
     async fn wait_until_paused(&self) -> String {
-        loop {
-            if let Some(reason) = self.paused() {
-                return reason;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        eventually("the subscription is paused", async || self.paused()).await
     }
 
     fn parked(&self) -> i64 {
@@ -95,13 +91,10 @@ impl Endpoint {
 
     /// Waits until it has accepted this many.
     async fn taken(&self, count: usize) -> Vec<usize> {
-        loop {
-            let taken = self.taken.lock().unwrap().clone();
-            if taken.len() >= count {
-                return taken;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        eventually(&format!("{count} events are accepted"), async || {
+            Some(self.taken.lock().unwrap().clone()).filter(|taken| taken.len() >= count)
+        })
+        .await
     }
 }
 

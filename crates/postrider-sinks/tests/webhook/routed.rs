@@ -13,6 +13,7 @@ use postrider::write::Outbox;
 use postrider::{Code, Event, Result};
 use postrider_sinks::webhook::{Webhook, WebhookConfig};
 use postrider_testkit::conformance::sink::message;
+use postrider_testkit::eventually;
 use tempfile::TempDir;
 
 use super::server::{Answer, Server};
@@ -67,17 +68,15 @@ impl Shop {
 
     /// Reasons of the dead events, once there are this many.
     async fn dead(&self, count: usize) -> Vec<String> {
-        loop {
+        let query = "SELECT last_error FROM postrider_parked WHERE state = 'dead' ORDER BY position";
+        eventually(&format!("{count} events are dead"), async || {
             let connection = self.connect();
-            let query = "SELECT last_error FROM postrider_parked WHERE state = 'dead' ORDER BY position";
             let mut statement = connection.prepare(query).unwrap();
             let dead: rusqlite::Result<Vec<String>> =
                 statement.query_map([], |row| row.get(0)).unwrap().collect();
-            if let Some(dead) = dead.ok().filter(|dead| dead.len() >= count) {
-                return dead;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+            dead.ok().filter(|dead| dead.len() >= count)
+        })
+        .await
     }
 }
 

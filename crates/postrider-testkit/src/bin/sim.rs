@@ -1,10 +1,10 @@
-//! Plays simulated histories: `sim --seed 42` with a trace, `sim --seeds 0..10000` with a summary.
+//! Runs simulations: `sim --seed 42` with a trace, `sim --seeds 0..10000` with a summary.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
 
 use std::ops::Range;
 use std::process::ExitCode;
 
-use postrider_testkit::sim::{Tally, Trace, play};
+use postrider_testkit::sim::{Tally, Trace, run};
 
 const USAGE: &str = "usage: sim --seed N | --seeds FROM..TO";
 
@@ -33,13 +33,13 @@ fn parse(range: &str) -> Option<Range<u64>> {
     Some(from.parse().ok()?..to.parse().ok()?)
 }
 
-/// One history, line by line.
+/// Runs one seed and prints its trace.
 fn replay(seed: u64) -> ExitCode {
-    let history = play(seed, None, Trace::on());
+    let history = run(seed, None, Trace::on());
     print!("{}", history.trace);
-    match history.complaint() {
-        Some(complaint) => {
-            println!("{complaint}");
+    match history.failure() {
+        Some(failure) => {
+            println!("{failure}");
             ExitCode::FAILURE
         }
         None => {
@@ -49,34 +49,34 @@ fn replay(seed: u64) -> ExitCode {
     }
 }
 
-/// Many histories on two threads, each of them alone.
+/// Runs many seeds on two threads.
 fn sweep(seeds: Range<u64>) -> ExitCode {
     let (from, to) = (seeds.start, seeds.end);
     let half = |offset: u64| {
         std::thread::spawn(move || {
-            let (mut tally, mut complaints) = (Tally::default(), Vec::new());
+            let (mut tally, mut failures) = (Tally::default(), Vec::new());
             for seed in (from + offset..to).step_by(2) {
-                let history = play(seed, None, Trace::off());
+                let history = run(seed, None, Trace::off());
                 tally.merge(&history.tally);
-                complaints.extend(history.complaint().map(|complaint| (seed, complaint)));
+                failures.extend(history.failure().map(|failure| (seed, failure)));
                 if (seed - from) % 1000 < 2 {
-                    eprintln!("seed {seed} of {from}..{to}, {} failed", complaints.len());
+                    eprintln!("seed {seed} of {from}..{to}, {} failed", failures.len());
                 }
             }
-            (tally, complaints)
+            (tally, failures)
         })
     };
-    let (mut tally, mut complaints) = (Tally::default(), Vec::new());
+    let (mut tally, mut failures) = (Tally::default(), Vec::new());
     for thread in [half(0), half(1)] {
         let Ok((counted, failed)) = thread.join() else { return ExitCode::FAILURE };
         tally.merge(&counted);
-        complaints.extend(failed);
+        failures.extend(failed);
     }
     print!("{tally}");
-    complaints.sort_unstable();
-    for (_, complaint) in complaints.iter().take(40) {
-        println!("{complaint}");
+    failures.sort_unstable();
+    for (_, failure) in failures.iter().take(40) {
+        println!("{failure}");
     }
-    println!("{} of {} seeds kept every promise", (to - from) - complaints.len() as u64, to - from);
-    if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("{} of {} seeds kept every promise", (to - from) - failures.len() as u64, to - from);
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -1,4 +1,4 @@
-//! One suite per seam; every implementation passes the same one.
+//! One suite per interface. Every implementation passes the same suite.
 
 pub mod rows;
 pub mod sink;

@@ -1,4 +1,4 @@
-//! The whole database: events and subscriptions, and the verbs that touch both.
+//! The whole database: events, subscriptions, and the operations that use both.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use postrider::{Code, Error, Event, Position, Result};
 
 use super::{Log, Subscription};
 
-/// A database in memory. Cloning it is a backup of everything, [`Log::backup`] one of the events.
+/// A database in memory. A clone is a backup of the whole database; [`Log::backup`] is a backup of the events.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryDatabase {
     /// The events.
@@ -18,12 +18,12 @@ pub struct MemoryDatabase {
     subscriptions: BTreeMap<String, Subscription>,
 }
 
-/// Answer to [`MemoryDatabase::fetch`]. A position in neither list did not fit.
+/// The result of [`MemoryDatabase::fetch`]. A position in neither list did not fit into the budget.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// The events found.
     pub events: Vec<(Position, Arc<Event>)>,
-    /// Positions that hold no event any more.
+    /// Positions that no longer have an event.
     pub gone: Vec<Position>,
 }
 
@@ -67,7 +67,7 @@ impl MemoryDatabase {
         Ok(self.subscription_mut(&request.subscription)?.acquire(request, now))
     }
 
-    /// Prolongs the lease; see `Store::renew`.
+    /// Extends the lease; see `Store::renew`.
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`]
@@ -75,7 +75,7 @@ impl MemoryDatabase {
         Ok(self.subscription_mut(&request.subscription)?.renew(request, epoch, now))
     }
 
-    /// Gives the lease up; see `Store::release`.
+    /// Releases the lease; see `Store::release`.
     pub fn release(&mut self, name: &str, epoch: Epoch, clean: bool) {
         if let Some(subscription) = self.subscriptions.get_mut(name) {
             subscription.release(epoch, clean);
@@ -92,7 +92,7 @@ impl MemoryDatabase {
         Ok(subscription.settle(settlement, &self.log))
     }
 
-    /// Pauses with the owner's right; see `Store::pause_as_owner`.
+    /// Pauses the subscription as its owner; see `Store::pause_as_owner`.
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`]
@@ -100,7 +100,7 @@ impl MemoryDatabase {
         Ok(self.subscription_mut(name)?.pause_as_owner(epoch, reason))
     }
 
-    /// Stops with the owner's right; see `Store::halt`.
+    /// Halts the subscription as its owner; see `Store::halt`.
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`]
@@ -108,7 +108,7 @@ impl MemoryDatabase {
         Ok(self.subscription_mut(name)?.halt(epoch, reason))
     }
 
-    /// Reads events again by position, in the order asked; see `Store::fetch`.
+    /// Reads events again by position, in the requested order; see `Store::fetch`.
     pub fn fetch(&self, positions: &[Position], bytes_max: usize) -> Found {
         let (mut found, mut bytes) = (Found::default(), 0);
         for position in positions {
@@ -126,7 +126,7 @@ impl MemoryDatabase {
         found
     }
 
-    /// Goes on with the database as it is; see `Store::accept_history`.
+    /// Accepts the current state of the database; see `Store::accept_history`.
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`]
@@ -137,7 +137,7 @@ impl MemoryDatabase {
         Ok(())
     }
 
-    /// Becomes what the backup is. Open transactions are gone.
+    /// Restores the backup. Open transactions are aborted.
     pub fn restore(&mut self, backup: &Self) {
         self.log.restore(&backup.log);
         self.subscriptions.clone_from(&backup.subscriptions);
@@ -160,7 +160,8 @@ impl MemoryDatabase {
         Progress { done: Intervals::up_to(first.previous().max(Position::ZERO)), ..Progress::default() }
     }
 
-    /// What is open may still come. Everything else is visible or gone for good, and done.
+    /// Positions of open transactions may still get an event. All others are visible or permanently empty, and
+    /// therefore done.
     fn progress_now(&self) -> Progress {
         let (mut done, mut first) = (Intervals::default(), Position::new(1));
         for open in self.log.open() {

@@ -1,4 +1,4 @@
-//! The events table: a position is taken at the insert and seen by others at the commit.
+//! The table of events: a position is assigned at the INSERT and becomes visible at the commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use postrider::{Event, Limits, Position};
 
-/// Names an open transaction.
+/// Identifies an open transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TransactionId(u64);
 
 /// The events and the transactions that write them.
 ///
-/// A position up to the sequence is visible, open, or dead: taken by a transaction that rolled back. So
-/// late commits and holes exist here as they do on PostgreSQL.
+/// A position up to the sequence is visible, belongs to an open transaction, or is empty because its transaction rolled
+/// back. Late commits and holes therefore occur as on PostgreSQL.
 #[derive(Debug, Clone, Default)]
 pub struct Log {
     sequence: Position,
@@ -21,7 +21,7 @@ pub struct Log {
     open: BTreeMap<Position, TransactionId>,
     pending: BTreeMap<TransactionId, Vec<(Position, Arc<Event>)>>,
     transactions: u64,
-    /// Committed rows that no event can be made of.
+    /// Committed rows that cannot be converted to an event.
     damaged: BTreeSet<Position>,
 }
 
@@ -34,7 +34,7 @@ impl Log {
         id
     }
 
-    /// Takes the next position for an event. `None` when the transaction is gone, and its connection with it.
+    /// Assigns the next position to an event. `None` if the transaction no longer exists.
     pub fn insert(&mut self, transaction: TransactionId, event: Event) -> Option<Position> {
         let rows = self.pending.get_mut(&transaction)?;
         self.sequence = self.sequence.next();
@@ -43,7 +43,7 @@ impl Log {
         Some(self.sequence)
     }
 
-    /// Makes the transaction's events visible, all at once. Says whether there was such a transaction.
+    /// Commits: all events of the transaction become visible. Returns whether the transaction existed.
     pub fn commit(&mut self, transaction: TransactionId) -> bool {
         let rows = self.pending.remove(&transaction);
         let known = rows.is_some();
@@ -54,7 +54,7 @@ impl Log {
         known
     }
 
-    /// Ends the transaction; its positions stay empty for ever.
+    /// Rolls back: the positions of the transaction stay empty permanently.
     pub fn rollback(&mut self, transaction: TransactionId) {
         for (position, _) in self.pending.remove(&transaction).into_iter().flatten() {
             self.open.remove(&position);
@@ -66,17 +66,17 @@ impl Log {
         self.visible.remove(&position);
     }
 
-    /// Makes a committed row one that no event can be made of.
+    /// Damages a committed row, so that it cannot be converted to an event.
     pub fn damage(&mut self, position: Position) {
         self.damaged.insert(position);
     }
 
-    /// Whether no event can be made of the row at a position.
+    /// Whether the row at a position is damaged.
     pub fn is_damaged(&self, position: Position) -> bool {
         self.damaged.contains(&position)
     }
 
-    /// Makes the next event take the position after this one. What is passed over stays empty permanently.
+    /// Moves the sequence to this position. Skipped positions stay empty permanently.
     pub fn skip_to(&mut self, position: Position) {
         self.sequence = self.sequence.max(position);
     }
@@ -88,7 +88,7 @@ impl Log {
         }
     }
 
-    /// Whether a relay does not read the row at a position: no event can be made of it, or it is beyond the limits.
+    /// Whether a relay cannot read the row at a position: it is damaged, or exceeds the limits.
     pub fn is_unreadable(&self, position: Position) -> bool {
         let size =
             |event: &Arc<Event>| event.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
@@ -96,7 +96,7 @@ impl Log {
         self.is_damaged(position) || headers > Limits::READ_HEADERS_BYTES_MAX
     }
 
-    /// A transaction of one event.
+    /// Writes one event in its own transaction.
     pub fn write(&mut self, event: Event) -> Position {
         let transaction = self.begin();
         let position = self.insert(transaction, event);
@@ -104,21 +104,21 @@ impl Log {
         position.unwrap_or_default()
     }
 
-    /// The log as a backup holds it: what is committed, and nothing of open transactions.
+    /// A backup of the log: committed events, without open transactions.
     #[must_use]
     pub fn backup(&self) -> Self {
-        // The counter goes on, so that a transaction from before a restore is never taken for a new one.
+        // The counter continues, so that a transaction from before a restore is never mistaken for a new one.
         Self { open: BTreeMap::new(), pending: BTreeMap::new(), ..self.clone() }
     }
 
-    /// Takes the place of this log; transactions open here are gone.
+    /// Replaces this log with a backup. Open transactions are aborted.
     pub fn restore(&mut self, backup: &Self) {
         let transactions = self.transactions;
         *self = backup.backup();
         self.transactions = transactions;
     }
 
-    /// The last position taken.
+    /// The last assigned position.
     pub fn sequence(&self) -> Position {
         self.sequence
     }
@@ -138,33 +138,33 @@ impl Log {
         self.visible.iter().map(|(position, event)| (*position, event))
     }
 
-    /// Positions of transactions that have not ended, ascending.
+    /// Positions of open transactions, ascending.
     pub fn open(&self) -> impl Iterator<Item = Position> {
         self.open.keys().copied()
     }
 
-    /// Events of transactions that have not ended. Only a faulty reader reads them.
+    /// Events of open transactions, which a correct reader never reads.
     pub fn uncommitted(&self) -> impl Iterator<Item = (Position, &Arc<Event>)> {
         self.pending.values().flatten().map(|(position, event)| (*position, event))
     }
 
-    /// The parts of a range of positions that hold no event and never will.
-    pub fn dead_within(&self, start: Position, end: Position) -> Vec<(Position, Position)> {
+    /// The parts of a range that have no event and never will.
+    pub fn empty_within(&self, start: Position, end: Position) -> Vec<(Position, Position)> {
         let (visible, open) = (self.visible.range(start..=end), self.open.range(start..=end));
         let taken: BTreeSet<Position> =
             visible.map(|(position, _)| *position).chain(open.map(|(position, _)| *position)).collect();
-        let (mut dead, mut next) = (Vec::new(), Some(start));
+        let (mut empty, mut next) = (Vec::new(), Some(start));
         for position in taken {
-            dead.extend(next.map(|first| (first, position.previous())));
+            empty.extend(next.map(|first| (first, position.previous())));
             next = position.checked_next();
         }
-        dead.extend(next.map(|first| (first, end.min(self.sequence))));
-        dead.retain(|(first, last)| first <= last);
-        dead
+        empty.extend(next.map(|first| (first, end.min(self.sequence))));
+        empty.retain(|(first, last)| first <= last);
+        empty
     }
 
-    /// Whether the position was taken and its transaction rolled back.
-    pub fn is_dead(&self, position: Position) -> bool {
+    /// Whether the position was assigned and its transaction rolled back.
+    pub fn is_empty_at(&self, position: Position) -> bool {
         position <= self.sequence
             && !self.visible.contains_key(&position)
             && !self.open.contains_key(&position)
@@ -187,9 +187,9 @@ mod tests {
         assert_eq!(log.insert(late, event()), Some(Position::new(2)));
         assert!(log.commit(late));
         assert_eq!(log.visible().map(|(p, _)| p.get()).collect::<Vec<_>>(), [2]);
-        assert!(!log.is_dead(Position::new(1)));
+        assert!(!log.is_empty_at(Position::new(1)));
         log.rollback(early);
-        assert!(log.is_dead(Position::new(1)));
+        assert!(log.is_empty_at(Position::new(1)));
     }
 
     #[test]

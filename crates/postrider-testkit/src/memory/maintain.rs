@@ -1,4 +1,4 @@
-//! Deleting what is delivered.
+//! Deletes delivered events.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,9 @@
-//! A database in memory that misbehaves the way real ones do.
+//! A database in memory with the behaviour of real ones that is difficult for a relay: late commits, rollbacks and
+//! restores.
 //!
-//! [`MemoryDatabase`] is the synchronous core: a [`Log`] whose positions are taken at the insert and become
-//! visible at the commit, and one [`Subscription`] row each. It has no clock: the caller passes
-//! the time. [`MemoryStore`] puts the core behind the relay's `Store`.
+//! [`MemoryDatabase`] is the synchronous core: a [`Log`] whose positions are assigned at the INSERT and become visible
+//! at the commit, and one [`Subscription`] each. It has no clock: the caller passes the time. [`MemoryStore`]
+//! implements the relay's `Store` with it.
 
 mod database;
 mod log;

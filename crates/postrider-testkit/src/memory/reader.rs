@@ -1,4 +1,4 @@
-//! Reading the log with a book of holes: what was handed out, what can still come, what never will.
+//! Reads the log and tracks holes: which events were handed out, which can still appear, and which positions are empty.
 
 use std::sync::Arc;
 
@@ -8,45 +8,45 @@ use postrider::{Event, Position, StoredEvent};
 
 use super::Log;
 
-/// Hands out every committed event once, in position order, however late it was committed.
+/// Hands out every committed event once, however late it was committed. Each read is in the order of positions.
 #[derive(Debug, Clone)]
 pub struct Reader {
-    /// Handed out, done before, or dead.
+    /// Handed out, done before, or empty.
     taken: Intervals,
-    /// The highest event seen. Holes are known below it only: a position above it that is dead today may
-    /// be taken again after a restore, and nothing would notice.
+    /// The highest event seen. Holes are only known below it: a position above it that is empty today may be taken
+    /// again after a restore, which could not be detected.
     highest: Option<Mark>,
 }
 
-/// What one read of the log found.
+/// The result of one read.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
     /// The events, ascending.
     pub events: Vec<(Position, Arc<Event>)>,
     /// Positions proven empty, both ends included.
-    pub dead: Vec<(Position, Position)>,
-    /// Rows that no event can be made of, and why.
+    pub empty_positions: Vec<(Position, Position)>,
+    /// Rows that cannot be converted to an event, and why.
     pub damaged: Vec<(Position, String)>,
-    /// Whether the budget ended the reading.
+    /// Whether the read ended because of the budget.
     pub more: bool,
 }
 
 impl Reader {
-    /// Starts where the progress left off.
+    /// Starts at this progress.
     pub fn new(progress: &Progress) -> Self {
         Self { taken: progress.done.clone(), highest: progress.highest }
     }
 
-    /// Reads on.
+    /// Reads the next events.
     ///
     /// # Errors
-    /// The log is not the one this reader knew; the text says how it shows.
+    /// The log is not the one that this reader has read before; the text explains why.
     pub fn read(&mut self, log: &Log, budget: Budget) -> Result<Reading, String> {
         self.check_history(log)?;
         Ok(self.read_unchecked(log, budget))
     }
 
-    /// Reads on without asking whether the log is the one it knew, as a careless reader would.
+    /// The same without checking that the log is still the same, which is a bug that the simulator injects.
     pub fn read_unchecked(&mut self, log: &Log, budget: Budget) -> Reading {
         let mut reading = Reading::default();
         let mut bytes = 0;
@@ -71,18 +71,20 @@ impl Reader {
             }
         }
         reading.damaged.iter().for_each(|(position, _)| self.taken.insert(*position));
-        reading.dead = self.bury(log);
+        reading.empty_positions = self.take_empty(log);
         reading
     }
 
-    /// The same in the words of the store.
+    /// The same as a result of the store.
     pub fn claim(&mut self, log: &Log, budget: Budget) -> Claimed {
         match self.read(log, budget) {
-            Ok(Reading { events, dead, damaged, more }) => {
+            Ok(Reading { events, empty_positions, damaged, more }) => {
                 let stored = |(position, event): (Position, Arc<Event>)| StoredEvent { position, event };
                 let events = events.into_iter().map(stored).collect();
-                let (more_at_once, has_unread) = (more, more);
-                Claimed::Page(Page { events, dead, damaged, more_at_once, has_unread, ..Page::default() })
+                let mut page = Page::default();
+                (page.events, page.empty_positions, page.damaged) = (events, empty_positions, damaged);
+                (page.more_at_once, page.has_unread) = (more, more);
+                Claimed::Page(page)
             }
             Err(reason) => Claimed::HistoryChanged(reason),
         }
@@ -101,15 +103,15 @@ impl Reader {
         }
     }
 
-    /// Takes every hole whose transaction rolled back out of the book.
-    fn bury(&mut self, log: &Log) -> Vec<(Position, Position)> {
+    /// Removes every hole whose transaction rolled back.
+    fn take_empty(&mut self, log: &Log) -> Vec<(Position, Position)> {
         let Some(mark) = self.highest else { return Vec::new() };
         let gaps = self.taken.gaps(mark.position).into_iter();
-        let dead: Vec<_> = gaps.flat_map(|(start, end)| log.dead_within(start, end)).collect();
-        for (start, end) in &dead {
+        let empty: Vec<_> = gaps.flat_map(|(start, end)| log.empty_within(start, end)).collect();
+        for (start, end) in &empty {
             self.taken.insert_range(*start, *end);
         }
-        dead
+        empty
     }
 }
 
@@ -121,7 +123,7 @@ mod tests {
         Event::new("thing.happened", "{}")
     }
 
-    const ALL: Budget = Budget { events_max: 100, bytes_max: 1_000_000 };
+    const ALL: Budget = Budget::new(100, 1_000_000);
 
     fn positions(reading: &Reading) -> Vec<i64> {
         reading.events.iter().map(|(position, _)| position.get()).collect()
@@ -134,23 +136,23 @@ mod tests {
         log.insert(late, plain_event());
         log.write(plain_event());
         let reading = reader.read(&log, ALL).unwrap();
-        assert_eq!((positions(&reading), reading.dead.len()), (vec![2], 0));
+        assert_eq!((positions(&reading), reading.empty_positions.len()), (vec![2], 0));
         log.commit(late);
         assert_eq!(positions(&reader.read(&log, ALL).unwrap()), [1]);
         assert!(reader.read(&log, ALL).unwrap().events.is_empty());
     }
 
     #[test]
-    fn a_rolled_back_position_is_dead_once_a_later_event_was_seen() {
+    fn a_rolled_back_position_is_empty_once_a_later_event_was_seen() {
         let (mut log, mut reader) = (Log::default(), Reader::new(&Progress::default()));
         let gone = log.begin();
         log.insert(gone, plain_event());
         log.insert(gone, plain_event());
         log.rollback(gone);
-        assert!(reader.read(&log, ALL).unwrap().dead.is_empty());
+        assert!(reader.read(&log, ALL).unwrap().empty_positions.is_empty());
         log.write(plain_event());
-        assert_eq!(reader.read(&log, ALL).unwrap().dead, [(Position::new(1), Position::new(2))]);
-        assert!(reader.read(&log, ALL).unwrap().dead.is_empty());
+        assert_eq!(reader.read(&log, ALL).unwrap().empty_positions, [(Position::new(1), Position::new(2))]);
+        assert!(reader.read(&log, ALL).unwrap().empty_positions.is_empty());
     }
 
     #[test]
@@ -159,10 +161,10 @@ mod tests {
         for _ in 0..3 {
             log.write(plain_event());
         }
-        let two = Budget { events_max: 2, bytes_max: 1_000_000 };
+        let two = Budget::new(2, 1_000_000);
         let reading = reader.read(&log, two).unwrap();
         assert_eq!((positions(&reading), reading.more), (vec![1, 2], true));
-        let reading = reader.read(&log, Budget { events_max: 2, bytes_max: 0 }).unwrap();
+        let reading = reader.read(&log, Budget::new(2, 0)).unwrap();
         assert_eq!((positions(&reading), reading.more), (vec![3], false));
     }
 

@@ -1,4 +1,4 @@
-//! The relay's `Store` over a [`MemoryDatabase`].
+//! The relay's `Store` on a [`MemoryDatabase`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,12 +20,12 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty database whose leases run on this clock.
+    /// An empty database whose leases use this clock.
     pub fn new(clock: impl Clock) -> Self {
         Self { database: Arc::default(), clock: Arc::new(clock) }
     }
 
-    /// The database, to write to and to inspect. Hold it briefly: every verb of the store waits for it.
+    /// The database, to write to it and to inspect it. Release it soon: every operation of the store waits for it.
     pub fn database(&self) -> MutexGuard<'_, MemoryDatabase> {
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,8 +60,9 @@ impl AsyncStore for MemoryStore {
     async fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> Result<Fetched> {
         let Found { events, gone } = self.database().fetch(&positions, bytes_max);
         let stored = |(position, event)| StoredEvent { position, event };
-        let events = events.into_iter().map(stored).collect();
-        Ok(Fetched { events, gone, ..Fetched::default() })
+        let mut fetched = Fetched::default();
+        (fetched.events, fetched.gone) = (events.into_iter().map(stored).collect(), gone);
+        Ok(fetched)
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<Settled> {

@@ -1,4 +1,4 @@
-//! The rows of one subscription: progress, lease, parked events, the operator's switches.
+//! The rows of one subscription: progress, lease, parked events, pause and halt.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,42 +13,42 @@ use uuid::Uuid;
 
 use super::Log;
 
-/// Who owns a subscription and until when, by the database's clock.
+/// The holder of a lease and the time at which it expires, by the database's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The relay.
+    /// The relay that holds it.
     pub holder: String,
-    /// When it ends unless renewed.
+    /// The time at which it expires.
     pub until: Duration,
 }
 
-/// Everything the database holds about one subscription.
+/// The state of one subscription in the database.
 #[derive(Debug, Clone, Default)]
 pub struct Subscription {
-    /// How far it has come.
+    /// Which positions are done.
     pub progress: Progress,
-    /// Its last owner's right.
+    /// The epoch of the last owner.
     pub epoch: Epoch,
-    /// Its owner, expired or not.
+    /// The lease, expired or not.
     pub lease: Option<Lease>,
-    /// What is parked, by position.
+    /// The parked rows, by position.
     pub parked: BTreeMap<Position, ParkedRow>,
-    /// The parked rows as its owner knows them.
+    /// The parked rows, as the owner knows them.
     pub known: KnownRows,
-    /// Which events were parked: their positions may be given to others.
+    /// The ids of parked events: after a restore, their positions may belong to other events.
     pub parked_ids: BTreeMap<Position, Uuid>,
-    /// Its last owner did not leave in good order, or has not left.
+    /// Whether the last owner released the subscription cleanly.
     pub unclean: bool,
-    /// The operator's pause.
+    /// The reason of a pause.
     pub paused: Option<String>,
-    /// Waits for an operator.
+    /// The reason of a halt.
     pub halted: Option<String>,
-    /// What relays say of themselves, by their names.
+    /// The last reports of relays, by name.
     pub relays: BTreeMap<String, RelayOverview>,
 }
 
 impl Subscription {
-    /// Takes in what a relay says of itself.
+    /// Records the report of a relay.
     pub(super) fn report(&mut self, report: RelayReport, now: Timestamp) {
         let RelayReport { relay, role, duration, down, .. } = report;
         if role == RelayRole::Gone {
@@ -84,16 +84,13 @@ impl Subscription {
     fn load(&self, clean: bool) -> Loaded {
         let rows =
             |wanted: fn(&ParkedRow) -> bool| self.parked.values().filter(|r| wanted(r)).cloned().collect();
-        Loaded {
-            epoch: self.epoch,
-            progress: self.progress.clone(),
-            parked: rows(|row| !row.state.is_final()),
-            dead: rows(|row| row.state == ParkedState::Dead),
-            parked_count: self.parked.len() as u64,
-            clean,
-            paused: self.paused.clone(),
-            origin: None,
-        }
+        let mut loaded = Loaded::new(self.epoch, self.progress.clone());
+        loaded.parked = rows(|row| !row.state.is_final());
+        loaded.dead = rows(|row| row.state == ParkedState::Dead);
+        loaded.parked_count = self.parked.len() as u64;
+        loaded.clean = clean;
+        loaded.paused = self.paused.clone();
+        loaded
     }
 
     pub(super) fn renew(&mut self, request: &LeaseRequest, epoch: Epoch, now: Duration) -> Renewed {

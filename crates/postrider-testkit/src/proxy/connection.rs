@@ -13,18 +13,18 @@ use tokio::sync::watch;
 use super::listen::reset;
 use super::{Control, Fault, Side};
 
-/// Bytes passed on at a time.
+/// The size of the buffer.
 const CHUNK_BYTES: usize = 16 * 1024;
 
 /// How a connection ended.
 enum End {
-    /// One side said farewell.
+    /// One side closed it.
     Closed,
     /// A fault or a cut.
     Broken,
 }
 
-/// Carries one client's connection to its end.
+/// Forwards one client's connection until it ends.
 pub(super) async fn run(mut client: TcpStream, control: Arc<Control>) {
     let end = carry(&mut client, &control).await;
     if !matches!(end, Ok(End::Closed)) {
@@ -63,8 +63,8 @@ async fn carry(client: &mut TcpStream, control: &Control) -> Result<End> {
     end
 }
 
-/// Takes what a client sends until the network is another, and breaks the connection then: the server has not
-/// heard of it.
+/// Reads and drops what a client sends until the fault changes, then resets the connection: the server knows nothing
+/// about it.
 async fn swallow(
     client: &mut TcpStream,
     fault: &mut watch::Receiver<Fault>,
@@ -82,10 +82,10 @@ async fn swallow(
     }
 }
 
-/// Passes on what one side sends, as the network of the moment does.
+/// Forwards the data of one side, according to the current fault.
 async fn pass(from: Side, mut out: ReadHalf<'_>, mut to: WriteHalf<'_>, control: &Control) -> Result<End> {
     let mut chunk = vec![0; CHUNK_BYTES];
-    // The fault of the bytes before, and how many of them it let pass.
+    // The fault of the previous bytes, and how many of them it let pass.
     let (mut last, mut passed) = (Fault::None, 0);
     loop {
         let read = out.read(&mut chunk).await?;
@@ -114,7 +114,7 @@ async fn pass(from: Side, mut out: ReadHalf<'_>, mut to: WriteHalf<'_>, control:
                 }
             }
             Fault::Slow { bytes_per_second } => {
-                // A tenth of a second's worth at a time.
+                // The bytes of a tenth of a second.
                 let rate = bytes_per_second.max(1);
                 for slice in bytes.chunks(rate.div_ceil(10) as usize) {
                     tokio::time::sleep(Duration::from_secs(slice.len() as u64) / rate).await;

@@ -1,32 +1,32 @@
-//! What can be wrong with a network.
+//! The faults of a network.
 
 use std::time::Duration;
 
 /// One of the two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Who connected.
+    /// The side that opened the connection.
     Client,
-    /// Who was connected to.
+    /// The side that accepted it.
     Server,
 }
 
-/// What is wrong with the network.
+/// A fault of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// New connections are reset as soon as they are made; open ones go on.
+    /// New connections are reset immediately; open ones continue.
     Refuse,
-    /// Whatever passes comes this much later.
+    /// All data arrives this much later.
     Delay(Duration),
-    /// Connections are accepted, and everything on them is swallowed. The server is not connected to.
+    /// Connections are accepted, and all data is dropped. No connection to the server is opened.
     Blackhole,
-    /// What this side sends is swallowed; what the other sends passes.
+    /// Data of this side is dropped; data of the other side passes.
     Unheard(Side),
-    /// What the client sends passes; with the first bytes of the server's answer the connection is reset on
-    /// both sides, and the client sees none of them.
+    /// Data of the client passes. With the first bytes of the server's response, the connection is reset on both sides;
+    /// the client receives none of them.
     LoseAnswer,
     /// Each direction passes this many bytes per second.
     Slow {

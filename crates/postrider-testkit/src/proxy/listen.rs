@@ -1,4 +1,4 @@
-//! Accepting connections, and refusing them.
+//! Accepts and refuses connections.
 
 use std::io::Result;
 use std::net::SocketAddr;
@@ -28,7 +28,7 @@ pub(super) async fn start(control: Arc<Control>) -> Result<(SocketAddr, JoinHand
     Ok((address, listening))
 }
 
-/// Makes a connection end with a reset instead of a farewell when it is dropped.
+/// Closes a connection with a reset when it is dropped.
 pub(super) fn reset(stream: &TcpStream) {
     _ = stream.set_zero_linger();
 }

@@ -1,20 +1,20 @@
-//! A proxy on loopback that makes the network fail in a chosen way at a chosen moment.
+//! A proxy on loopback that injects network faults.
 //!
 //! ```text
 //! client ── Proxy ── server
 //! ```
 //!
-//! A fault applies to the connections that are open and to those that come. [`Proxy::set`] changes it at any
-//! time; [`Proxy::cut`] resets what is open, whatever the fault.
+//! A fault applies to open and to new connections. [`Proxy::set`] changes it at any time; [`Proxy::cut`] resets all
+//! open connections.
 //!
-//! | fault | a network where |
+//! | fault | effect |
 //! |---|---|
-//! | [`Fault::None`] | all is well |
+//! | [`Fault::None`] | none |
 //! | [`Fault::Refuse`] | new connections are refused; open ones stay open |
-//! | [`Fault::Delay`] | everything comes late |
-//! | [`Fault::Blackhole`] | connections are made, and nothing ever comes through |
-//! | [`Fault::Unheard`] | what one side sends does not come through; the other side's does |
-//! | [`Fault::LoseAnswer`] | the request comes through, and the connection breaks before the answer does |
+//! | [`Fault::Delay`] | all data arrives later |
+//! | [`Fault::Blackhole`] | connections are accepted, and all data is dropped |
+//! | [`Fault::Unheard`] | data of one side is dropped; data of the other side passes |
+//! | [`Fault::LoseAnswer`] | the request arrives, and the connection breaks before the response does |
 //! | [`Fault::Slow`] | only this many bytes per second pass |
 //! | [`Fault::CutAfter`] | the connection breaks after this many bytes |
 
@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A running proxy to one server at a time. Dropped, it resets its connections and listens no more.
+/// A running proxy to one server at a time. When it is dropped, it resets its connections and stops listening.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -44,35 +44,35 @@ pub struct Proxy {
 /// The state that the connections of a proxy share.
 #[derive(Debug)]
 struct Control {
-    /// Where connections that come are led.
+    /// The server for new connections.
     server_port: AtomicU16,
     fault: watch::Sender<Fault>,
-    /// Counts the cuts; a connection ends when the number is not the one it began with.
+    /// The number of cuts. A connection ends when the number changes.
     cuts: watch::Sender<u64>,
-    /// What has happened so far.
+    /// Statistics so far.
     seen: watch::Sender<Seen>,
 }
 
-/// What has passed through a proxy.
+/// Statistics of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Seen {
     /// Connections accepted.
     pub connections: u64,
-    /// Connections that a fault or a cut has ended.
+    /// Connections that were ended by a fault or a cut.
     pub broken: u64,
-    /// Bytes passed on from clients to the server.
+    /// Bytes forwarded from clients to the server.
     pub to_server: u64,
-    /// Bytes passed on from the server to clients.
+    /// Bytes forwarded from the server to clients.
     pub to_client: u64,
-    /// Bytes swallowed.
+    /// Bytes dropped.
     pub swallowed: u64,
-    /// Bytes of clients that a delay held back, whether they have passed by now or not.
+    /// Bytes of clients that were delayed, whether they were forwarded since or not.
     pub delayed: u64,
 }
 
 impl Proxy {
-    /// Listens on a free port of loopback for a server at this port of it.
+    /// Listens on a free loopback port, and forwards to a server at this loopback port.
     ///
     /// # Errors
     /// If there is no free port.
@@ -87,22 +87,22 @@ impl Proxy {
         Ok(Self { address, control, listening })
     }
 
-    /// Where clients connect to.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The port clients connect to.
+    /// The port for clients.
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// From now on the network is like this.
+    /// Sets the fault.
     pub fn set(&self, fault: Fault) {
         self.control.fault.send_replace(fault);
     }
 
-    /// Leads the connections that come to another server, as after a failover. Those that are open stay.
+    /// Forwards new connections to another server, as after a failover. Open connections stay.
     pub fn lead_to(&self, server_port: u16) {
         self.control.server_port.store(server_port, Ordering::Relaxed);
     }
@@ -112,12 +112,12 @@ impl Proxy {
         self.control.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// What has passed so far.
+    /// The statistics so far.
     pub fn seen(&self) -> Seen {
         *self.control.seen.borrow()
     }
 
-    /// Waits until enough has been seen.
+    /// Waits until the statistics fulfil a condition.
     pub async fn wait_for(&self, enough: impl FnMut(&Seen) -> bool) {
         // The sender lives as long as this proxy.
         _ = self.control.seen.subscribe().wait_for(enough).await;

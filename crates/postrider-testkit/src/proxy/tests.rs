@@ -6,10 +6,10 @@ use tokio::time::timeout;
 
 use super::{Fault, Proxy, Side};
 
-/// Long enough for anything that will happen.
+/// Longer than anything in these tests takes.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A server that sends back what it gets, in capitals.
+/// A server that echoes its input in capitals.
 async fn shouting() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,9 +1,9 @@
-//! Whom a server runs as. PostgreSQL, for one, refuses to run as root.
+//! The account that a server runs as. PostgreSQL, for example, refuses to run as root.
 
 use std::path::Path;
 use std::process::Command;
 
-/// An account without rights, if this process has more than it should give to a server.
+/// An unprivileged account, if this process runs as root.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account(Option<(u32, u32)>);
 
@@ -23,7 +23,8 @@ impl Account {
             .map_err(|e| format!("{} cannot be given away: {e}", path.display()))
     }
 
-    /// A program run by the account. It replaces the one that changes the account: the pid is its own.
+    /// The command that runs a program as the account. The program replaces the one that changes the account, so the
+    /// process id stays the same.
     pub(super) fn command(self, program: &Path) -> Command {
         let Some((user, group)) = self.0 else { return Command::new(program) };
         let mut command = Command::new("setpriv");
@@ -32,7 +33,7 @@ impl Account {
         command
     }
 
-    /// Runs a program of the account to its end.
+    /// Runs a program as the account, to its end.
     pub(super) fn run(self, program: &Path, arguments: &[&str]) -> Result<(), String> {
         let name = program.file_name().unwrap_or_default().display().to_string();
         let mut command = self.command(program);

@@ -1,9 +1,9 @@
-//! A certificate for a server on 127.0.0.1, and the authority that vouches for it.
+//! A certificate for a server on 127.0.0.1, and the certificate authority that signed it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Two lines of openssl: an authority, and what it vouches for.
+/// The two openssl commands: create the authority, and sign a certificate with it.
 const MAKE: &str = r#"
 set -e
 key="-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
@@ -12,7 +12,7 @@ openssl req -x509 $key -keyout server.key -out server.pem -subj "/CN=127.0.0.1" 
     -addext "subjectAltName=IP:127.0.0.1,DNS:localhost" -addext "basicConstraints=critical,CA:FALSE"
 "#;
 
-/// Where the parts are.
+/// The paths of the files.
 #[derive(Debug, Clone)]
 pub(super) struct Certificate {
     pub(super) authority: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Certificate {
 }
 
 impl Certificate {
-    /// Makes one in the folder.
+    /// Creates both in the folder.
     pub(super) fn make(folder: &Path) -> Result<Self, String> {
         let made = Command::new("sh").args(["-c", MAKE]).current_dir(folder).stdin(Stdio::null()).output();
         let made = made.map_err(|e| format!("sh cannot be run: {e}"))?;

@@ -1,10 +1,10 @@
-//! What every private database server can do, and the copy of its data that it can be restored from.
+//! The operations that every private database server supports, and copies of its data.
 
 use std::path::{Path, PathBuf};
 
 use super::place::duplicate;
 
-/// A private server under a test's control. Every call blocks until it is done.
+/// A private server that a test controls. Every call blocks until it is done.
 pub trait Controlled: Send + Sync {
     /// Its port on loopback.
     fn port(&self) -> u16;
@@ -15,13 +15,13 @@ pub trait Controlled: Send + Sync {
     /// The folder that is removed with it.
     fn folder(&self) -> &Path;
 
-    /// Stops it in good order, without waiting for clients.
+    /// Stops it cleanly, without waiting for clients.
     ///
     /// # Errors
     /// If the server process does not follow the command.
     fn stop(&self) -> Result<(), String>;
 
-    /// Ends it at once, as the death of the machine would.
+    /// Kills it at once, as a crash of the machine would.
     ///
     /// # Errors
     /// If the server process does not follow the command.
@@ -30,13 +30,13 @@ pub trait Controlled: Send + Sync {
     /// Starts it again on its data and its port.
     ///
     /// # Errors
-    /// What the server says.
+    /// The error of the server.
     fn start(&self) -> Result<(), String>;
 
-    /// Stops the server, keeps a copy of its data, and starts it again.
+    /// Stops the server, copies its data, and starts it again.
     ///
     /// # Errors
-    /// What the server or the copying says.
+    /// The error of the server or of copying.
     fn back_up(&self) -> Result<Copy, String> {
         self.stop()?;
         let copy = self.folder().join(format!("copy-{}", uuid::Uuid::now_v7().simple()));
@@ -45,11 +45,10 @@ pub trait Controlled: Send + Sync {
         Ok(Copy(copy))
     }
 
-    /// Stops the server and starts it with the data of the copy: what was committed since is gone. A MySQL keeps the
-    /// `server_uuid` it had.
+    /// Stops the server and starts it with the copied data: later commits are lost. MySQL keeps its `server_uuid`.
     ///
     /// # Errors
-    /// What the server or the copying says.
+    /// The error of the server or of copying.
     fn restore(&self, copy: &Copy) -> Result<(), String> {
         self.stop()?;
         std::fs::remove_dir_all(self.data()).map_err(|e| format!("the data cannot be removed: {e}"))?;
@@ -58,11 +57,11 @@ pub trait Controlled: Send + Sync {
     }
 }
 
-/// What a server held when it was stopped. Lives in the server's folder and is removed with it.
+/// The data of a server at the time it was stopped. It is in the server's folder, and is removed with it.
 #[derive(Debug)]
 pub struct Copy(pub(super) PathBuf);
 
-/// The calls of a server that has them as its own, and a place.
+/// Implements [`Controlled`] for a server with methods of the same names and a `place`.
 macro_rules! controlled {
     ($server:ty) => {
         impl $crate::servers::Controlled for $server {

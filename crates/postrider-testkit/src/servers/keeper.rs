@@ -1,4 +1,4 @@
-//! Keeps a server while the test process lives, and takes it away when that ends, however it ends.
+//! Runs a server while the test process runs, and removes it when that process ends in any way.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// Starts and signals the server on command, and answers each command when it is done. The commands end when the
-/// test process does; then the server is stopped, and its folder removed. The same happens when the keeper is ended.
+/// Starts and signals the server on command, and confirms each command. Its input ends when the test process does; then
+/// the server is stopped and its folder removed. The same happens when the keeper is terminated.
 const SCRIPT: &str = r#"
 trap '' INT
 trap : TERM HUP
@@ -32,29 +32,28 @@ if grep -qs " $folder/data " /proc/mounts; then umount "$folder/data"; fi
 rm -rf "$folder"
 "#;
 
-/// How long a server may be silent before it is ready, on a machine that does much else.
+/// The longest time without output before the server is ready, on a busy machine.
 const SILENCE_MAX: Duration = Duration::from_secs(180);
 
 /// After this time without output the keeper checks whether the server still runs, or is ready.
 const LOOK_AFTER: Duration = Duration::from_millis(20);
 
-/// What marks the lines of a log that explain an end.
+/// Marks of log lines that explain a failure.
 const FATAL: [&str; 2] = ["FATAL", "[ERROR]"];
 
-/// A server's process and its log.
+/// The process of a server, and its log.
 #[derive(Debug)]
 pub(super) struct Keeper {
     child: Child,
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     log: Receiver<String>,
-    /// The process of the server, while there is one.
+    /// The server process, while it runs.
     pub(super) pid: Option<u32>,
 }
 
 impl Keeper {
-    /// Is ready to start the server. What it writes is its log; `last` is the signal that ends
-    /// it when no test needs it any more.
+    /// Prepares the server. Its output is its log; `last` is the signal that stops it when no test needs it any more.
     pub(super) fn new(folder: &Path, server: &Command, last: &str) -> Result<Self, String> {
         let mut command = Command::new("sh");
         command
@@ -69,19 +68,20 @@ impl Keeper {
         let answers = BufReader::new(child.stdout.take().ok_or("the keeper has no output")?);
         let errors = BufReader::new(child.stderr.take().ok_or("the server has no log")?);
         let (lines, log) = channel();
-        // Reads to the end, even without a receiver: a full pipe would block the server.
+        // Reads to the end, even without a receiver: otherwise a full pipe would block the server.
         std::thread::spawn(move || {
             errors.lines().map_while(Result::ok).for_each(|line| _ = lines.send(line))
         });
         Ok(Self { child, orders, answers, log, pid: None })
     }
 
-    /// Starts the server and waits until its log says that it is ready.
+    /// Starts the server and waits until its log reports that it is ready.
     pub(super) fn start(&mut self, ready: &str) -> Result<(), String> {
         self.start_until(|line| line.is_some_and(|line| line.contains(ready)))
     }
 
-    /// Starts the server and waits until it is ready: asked at every line of its log, and when it is silent.
+    /// Starts the server and waits until it is ready, which is checked at every line of its log, and regularly without
+    /// one.
     pub(super) fn start_until(&mut self, is_ready: impl Fn(Option<&str>) -> bool) -> Result<(), String> {
         while self.log.try_recv().is_ok() {}
         self.order("start")?;
@@ -89,7 +89,7 @@ impl Keeper {
         while silence < SILENCE_MAX {
             match self.log.recv_timeout(LOOK_AFTER) {
                 Ok(line) if is_ready(Some(&line)) => return Ok(()),
-                // The last word of a server that ends is not always the one that explains.
+                // The last line of the log does not always explain the failure.
                 Ok(line) if !explains(&said) || explains(&line) => said = line,
                 Ok(_) => {}
                 Err(_) if self.has_ended() => {
@@ -103,7 +103,7 @@ impl Keeper {
         Err(format!("the server is silent and not ready: {said}"))
     }
 
-    /// Whether the server is no longer running. Its end was not collected yet, so its process id is not reused.
+    /// Whether the server is no longer running. Its exit status was not collected yet, so its process id is not reused.
     fn has_ended(&self) -> bool {
         let stat = self.pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
         stat.is_some_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" Z")))
@@ -114,7 +114,7 @@ impl Keeper {
         self.order(&format!("signal {signal}"))
     }
 
-    /// Suspends the server, and waits until every thread of it is stopped.
+    /// Suspends the server, and waits until all its threads are stopped.
     pub(super) fn pause(&mut self) -> Result<(), String> {
         self.signal("STOP")?;
         while !self.stands_still() {
@@ -133,7 +133,7 @@ impl Keeper {
         })
     }
 
-    /// Waits for the end of the server.
+    /// Waits until the server has ended.
     pub(super) fn wait(&mut self) -> Result<(), String> {
         self.order("wait")
     }
@@ -154,7 +154,7 @@ fn explains(line: &str) -> bool {
 }
 
 impl Drop for Keeper {
-    /// Waits until the server is gone and its folder removed.
+    /// Waits until the server has ended and its folder is removed.
     fn drop(&mut self) {
         self.orders = None;
         _ = self.child.wait();

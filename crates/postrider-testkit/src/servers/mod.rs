@@ -1,8 +1,7 @@
-//! Real servers for real promises: private, on loopback, gone with the process that asked for them.
+//! Real servers: private, on loopback, and removed when the test process ends.
 //!
-//! Tests only search for the programs; `xtask test` installs what is missing before they run. A server that
-//! cannot be had on a machine is named on a line `SKIPPED: name: reason`, and the tests that need it pass
-//! without it.
+//! Tests only search for the programs; `xtask test` installs missing ones before the tests run. If a server cannot be
+//! started on a machine, a line `SKIPPED: name: reason` is printed, and the tests that need it pass without it.
 
 mod account;
 mod certificate;

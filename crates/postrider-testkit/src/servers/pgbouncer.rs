@@ -1,4 +1,4 @@
-//! A private PgBouncer that lends server processes per transaction, in front of a PostgreSQL server.
+//! A private PgBouncer with transaction pooling, in front of a PostgreSQL server.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,16 +7,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use super::keeper::Keeper;
 use super::{free_port, postgres, skipped};
 
-/// What the pooler says when it can be used.
+/// The line of its log that reports that it is ready.
 const READY: &str = "process up";
 
-/// Attempts with other ports, in case another process takes the free one.
+/// Attempts with other ports, if another process takes the free port first.
 const STARTS_MAX: usize = 3;
 
-/// Cases connect as users of their own; the server processes of a finished case must not stay.
+/// Every case connects as its own user; the server connections of finished cases must be closed.
 const IDLE: &str = "server_idle_timeout = 3";
 
-/// A running pooler; ends with this value or the process.
+/// A running pooler. It is stopped when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct PgBouncer {
     url: String,
@@ -27,19 +27,19 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Starts one in front of the server at this address, with this many pooled connections. Its own address
-    /// leads to every database there, for every user the server knows.
+    /// Starts a pooler in front of the server at this address, with this many pooled connections. It serves every
+    /// database and every user of the server.
     ///
     /// # Errors
-    /// Why there is none, in a sentence.
+    /// Why it could not be started.
     pub fn start(server: &str, processes: usize) -> Result<Self, String> {
         Self::start_with(server, processes, "")
     }
 
-    /// The same with more lines of settings.
+    /// The same with more settings.
     ///
     /// # Errors
-    /// Why there is none, in a sentence.
+    /// Why it could not be started.
     pub fn start_with(server: &str, processes: usize, more: &str) -> Result<Self, String> {
         let settings = format!("default_pool_size = {processes}\n{more}\n");
         let program = program().ok_or("no pgbouncer in PATH or /usr/sbin")?;
@@ -53,7 +53,7 @@ impl PgBouncer {
         Err(reason)
     }
 
-    /// Leads to another server from now on, as after a failover. Clients stay connected.
+    /// Uses another server from now on, as after a failover. Clients stay connected.
     ///
     /// # Errors
     /// If the process does not follow the command.
@@ -62,14 +62,14 @@ impl PgBouncer {
         self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner).signal("HUP")
     }
 
-    /// Where clients connect.
+    /// The address for clients.
     pub fn url(&self) -> &str {
         &self.url
     }
 }
 
-/// The address of the pooler in front of [`postgres::url`], started at the first call; `None`, with a line that
-/// says why, if there is none.
+/// The address of the pooler in front of [`postgres::url`], started at the first call. If it cannot be started, prints
+/// why and returns `None`.
 pub fn url() -> Option<&'static str> {
     static POOLER: OnceLock<Result<PgBouncer, String>> = OnceLock::new();
     let server = postgres::url()?;
@@ -97,7 +97,7 @@ fn run(program: &Path, server: &str, more: &str) -> Result<PgBouncer, String> {
 
     let mut pooler = Command::new(program);
     if is_root()? {
-        // It refuses to run as root.
+        // PgBouncer refuses to run as root.
         pooler.args(["-u", "nobody"]);
     }
     pooler.arg(&settings);
@@ -107,7 +107,7 @@ fn run(program: &Path, server: &str, more: &str) -> Result<PgBouncer, String> {
     Ok(PgBouncer { url, listen, folder, settings: more.to_owned(), keeper: Mutex::new(keeper) })
 }
 
-/// The settings for a server, and where they are.
+/// Writes the settings for a server.
 fn write_settings(folder: &Path, server: &str, listen: u16, more: &str) -> Result<PathBuf, String> {
     let (user, host, port, _) = parts(server).ok_or("the server's address is not of the usual kind")?;
     let users = folder.join("users.txt");

@@ -1,4 +1,4 @@
-//! Where servers are kept, where each has its data, and where it listens.
+//! The folders of servers, and their ports.
 
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
@@ -7,17 +7,16 @@ use std::process::{Command, Stdio};
 
 use super::account::Account;
 
-/// Below what the system gives to outgoing connections: a server that is stopped for a while finds its port
-/// free again.
+/// Below the range of outgoing connections, so that the port of a stopped server stays free.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Ports tried.
+/// The number of ports that are tried.
 const PORT_TRIES_MAX: usize = 100;
 
-/// The folder of the servers that no package manager has; `xtask` fills it by the same rule.
+/// The folder of the servers that are not installed by the package manager; `xtask` downloads them there.
 ///
-/// `POSTRIDER_SERVERS_DIR`, else a folder in the user's cache. Root's cache cannot be read by the account a
-/// server runs as, so for root it is the machine's.
+/// `POSTRIDER_SERVERS_DIR`, or a folder in the user's cache. For root it is a folder of the machine, because the
+/// account that runs the servers cannot read root's cache.
 pub fn cache() -> PathBuf {
     if let Some(folder) = std::env::var_os("POSTRIDER_SERVERS_DIR") {
         return folder.into();
@@ -31,7 +30,7 @@ pub fn cache() -> PathBuf {
     cache.join("postrider-servers")
 }
 
-/// The folder of a server, with its data in it, and who owns it.
+/// The folder of a server with its data, and the account that owns it.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) folder: PathBuf,
@@ -51,7 +50,7 @@ impl Place {
         self.folder.join("data")
     }
 
-    /// Removes what no keeper owns yet.
+    /// Removes the folder, if no keeper owns it yet.
     pub(super) fn remove(&self) {
         _ = Command::new("umount").arg(self.data()).stderr(Stdio::null()).status();
         _ = std::fs::remove_dir_all(&self.folder);
@@ -72,7 +71,7 @@ impl Place {
     }
 }
 
-/// Copies what is in a folder, with its owners and rights, into one that may be there and empty.
+/// Copies the contents of a folder, with owners and permissions, into a new or empty one.
 pub(super) fn duplicate(from: &Path, to: &Path) -> Result<(), String> {
     let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).output();
     let copied = copied.map_err(|e| format!("cp cannot be run: {e}"))?;
@@ -85,7 +84,7 @@ pub(super) fn duplicate(from: &Path, to: &Path) -> Result<(), String> {
 /// A free port on loopback.
 ///
 /// # Errors
-/// If none of many is free.
+/// If none of many ports is free.
 pub fn free_port() -> Result<u16, String> {
     for _ in 0..PORT_TRIES_MAX {
         let random = uuid::Uuid::now_v7().as_u64_pair().1 % u64::from(PORTS.end - PORTS.start);
@@ -97,7 +96,7 @@ pub fn free_port() -> Result<u16, String> {
     Err("no free port".to_owned())
 }
 
-/// Says that something could not be tested here. The test runner counts these lines.
+/// Reports that something could not be tested on this machine. The test runner counts these lines.
 #[allow(clippy::print_stdout, reason = "the test runner counts these lines")]
 pub fn skipped(name: &str, reason: &str) {
     println!("SKIPPED: {name}: {reason}");

@@ -1,40 +1,40 @@
-//! Planted bugs: each breaks a seam so that one checker must notice.
+//! Injected bugs. Each breaks one interface of the relay, so that the checker of one promise must report it.
 
 use super::check::Promise;
 
-/// A mistake at a seam of the relay.
+/// A bug in one of the components that the relay works with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// The claimer reads `position > last` and takes every gap for dead.
+    /// The claimer reads `position > last` and declares every gap empty.
     ClaimPastHoles,
-    /// The claimer shows rows of open transactions.
+    /// The claimer returns rows of open transactions.
     ShowUncommitted,
-    /// The sink says it is prefix safe and lets the rest of a key overtake.
+    /// The sink claims to be prefix safe, but delivers later messages of a key after a failed one.
     FalsePrefix,
-    /// Settling answers "done" and forgets.
+    /// A settle reports success and records nothing.
     ForgetSettle,
-    /// The shell counts nothing against the window: batches are published twice.
+    /// The driver publishes every batch twice.
     PublishTwice,
     /// The store ignores the epoch.
     IgnoreEpoch,
-    /// Settling drops the rows to park.
+    /// A settle does not record the rows to park.
     DropParked,
-    /// All keys have one number.
+    /// All keys have the same number.
     OneKey,
-    /// The sink blames the message for an outage.
+    /// During an outage, the sink reports a failure of the message.
     BlameMessage,
-    /// Some answers to claims never come.
+    /// Some replies to claims never arrive.
     LoseReply,
     /// The claimer does not check the history.
     NoHistoryCheck,
-    /// The brain is given twice the window that the operator set.
+    /// The brain gets twice the window that the operator set.
     WideWindow,
-    /// The store reads whatever is there, whatever it was allowed to.
+    /// The store reads more than its budget allows.
     IgnoreBudget,
 }
 
 impl Bug {
-    /// All of them.
+    /// Every bug.
     pub const ALL: [Self; 13] = [
         Self::ClaimPastHoles,
         Self::ShowUncommitted,
@@ -51,7 +51,7 @@ impl Bug {
         Self::IgnoreBudget,
     ];
 
-    /// The promise it breaks, and so the checker that must notice.
+    /// The promise that the bug breaks; the checker of this promise must report it.
     pub const fn breaks(self) -> Promise {
         match self {
             Self::ClaimPastHoles => Promise::NoLoss,

@@ -1,30 +1,30 @@
-//! The simulator: whole histories of writers, relays, faults and destinations, each from one seed.
+//! The simulator: complete histories of writers, relays, faults and destinations, each from one seed.
 //!
-//! A world holds a memory database, model destinations, and relays that run the real brain.
-//! Whatever a brain wants done becomes two events in time: the work arrives, and its answer comes back.
-//! Between them, and before and after, anything may happen. When the busy phase is over all faults stop,
-//! and the world must become quiet. The checkers ([`Promise`]) watch from outside.
+//! A simulation consists of a database in memory, model destinations, and relays that run the real brain. Every call of
+//! a brain becomes two events in simulated time: the call arrives, and its reply arrives. Other events, including
+//! faults, occur before, between and after them. When the busy phase ends, all faults stop, and the relays must become
+//! idle. The checkers ([`Promise`]) observe the simulation from outside.
 //!
-//! One seed is one history, bit for bit: no real clock, no threads, no unordered maps.
+//! The same seed always gives the same history: the simulator uses no real clock, no threads and no unordered maps.
 
-mod agenda;
+mod event_queue;
 mod bug;
 mod check;
-mod cursor;
-mod facts;
+mod claimer;
+mod written;
 mod faults;
 mod operation;
-mod perform;
-mod random;
+mod database;
+mod rng;
 mod relay;
 mod report;
 mod scenario;
-mod seen;
-mod shell;
-mod ship;
+mod observation;
+mod driver;
+mod publish;
 mod tally;
 mod trace;
-mod world;
+mod simulation;
 mod writers;
 
 #[cfg(test)]
@@ -37,22 +37,22 @@ pub use check::Promise;
 pub use tally::Tally;
 pub use trace::Trace;
 
-/// What came of a seed.
+/// The result of one seed.
 #[derive(Debug)]
 pub struct History {
     /// The seed.
     pub seed: u64,
-    /// Promises that were broken, with the first complaint about each.
+    /// The broken promises, with the first failure of each.
     pub broken: BTreeMap<Promise, String>,
-    /// What the history exercised.
+    /// How often each situation occurred.
     pub tally: Tally,
-    /// One line per thing that happened, if asked for.
+    /// One line per event, if the trace is on.
     pub trace: String,
 }
 
 impl History {
-    /// The message for the developer who has to find the bug; `None` if all promises were kept.
-    pub fn complaint(&self) -> Option<String> {
+    /// The failure message with the command that replays the seed; `None` if all promises were kept.
+    pub fn failure(&self) -> Option<String> {
         if self.broken.is_empty() {
             return None;
         }
@@ -66,9 +66,9 @@ impl History {
     }
 }
 
-/// Plays the history of a seed.
-pub fn play(seed: u64, bug: Option<Bug>, trace: Trace) -> History {
-    let mut world = world::World::new(seed, bug, trace);
-    world.run();
-    History { seed, broken: world.checks.broken, tally: world.tally, trace: world.trace.into_text() }
+/// Runs the simulation of a seed.
+pub fn run(seed: u64, bug: Option<Bug>, trace: Trace) -> History {
+    let mut sim = simulation::Simulation::new(seed, bug, trace);
+    sim.run();
+    History { seed, broken: sim.checks.broken, tally: sim.tally, trace: sim.trace.into_text() }
 }

@@ -1,28 +1,28 @@
-//! Work handed out by a brain, on its way to the database or the sink and back.
+//! The calls of a brain, from the relay to the database or the sink and back.
 
 use postrider::relay::brain::{BatchId, Reply, Routed};
 use postrider::sink::Outcome;
 use postrider::store::{Budget, Epoch, Settlement};
 use postrider::{Code, Position};
 
-use super::seen::{Answer, Owner};
-use crate::sink::Passage;
+use super::observation::{Owner, ReportedOutcome};
+use crate::sink::BatchState;
 
-/// Names an operation.
+/// Identifies an operation.
 pub(crate) type OperationId = u64;
 
-/// One effect under way.
+/// One call in progress.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) owner: Owner,
     pub(crate) work: Work,
-    /// The connection it was sent on; a restored database knows it no more.
+    /// The connection that the call uses. A restore closes all connections.
     pub(crate) connection: u64,
-    /// The answer, on its way back.
+    /// The reply, once the call was executed.
     pub(crate) reply: Option<Reply>,
 }
 
-/// What is to be done.
+/// What the call does.
 #[derive(Debug)]
 pub(crate) enum Work {
     Acquire,
@@ -33,11 +33,11 @@ pub(crate) enum Work {
     Settle(Settlement),
     Halt(Epoch, String),
     Pause(Epoch, String),
-    Publish(Shipment),
+    Publish(PublishCall),
 }
 
 impl Work {
-    /// Which reply says that it failed; `None` for what is not answered by its failure.
+    /// The reply for a failure of the call.
     pub(crate) fn failed(&self, code: Code) -> Reply {
         match self {
             Self::Acquire => Reply::Acquired(Err(code)),
@@ -45,7 +45,7 @@ impl Work {
             Self::Claim(_) => Reply::Claimed(Err(code)),
             Self::Fetch(..) => Reply::Fetched(Err(code)),
             Self::Settle(_) => Reply::Settled(Err(code)),
-            Self::Publish(shipment) => Reply::Published(shipment.batch, Vec::new()),
+            Self::Publish(call) => Reply::Published(call.batch, Vec::new()),
             Self::Release { .. } | Self::Halt(..) => Reply::Released,
             Self::Pause(..) => Reply::Paused,
         }
@@ -66,38 +66,39 @@ impl Work {
     }
 }
 
-/// A batch on its way through the sink.
+/// The state of one publish call.
 #[derive(Debug)]
-pub(crate) struct Shipment {
+pub(crate) struct PublishCall {
     pub(crate) batch: BatchId,
     pub(crate) messages: Vec<Routed>,
-    pub(crate) passage: Passage,
-    pub(crate) answers: Vec<Answer>,
-    /// How many of them the relay got before the others.
+    pub(crate) state: BatchState,
+    pub(crate) answers: Vec<ReportedOutcome>,
+    /// The number of answers that the relay received before the call ended.
     pub(crate) early: usize,
-    /// The destination fell silent, and whether that was an outage.
+    /// Set if the destination no longer answers: whether that is because of an outage.
     pub(crate) silent: Option<bool>,
-    /// The relay has an answer: the sink's, or its own after the timeout.
+    /// The relay has all outcomes: from the sink, or because of its own timeout.
     pub(crate) answered: bool,
 }
 
-impl Shipment {
+impl PublishCall {
     pub(crate) fn new(batch: BatchId, messages: Vec<Routed>) -> Self {
-        let passage = Passage::default();
-        Self { batch, messages, passage, answers: Vec::new(), early: 0, silent: None, answered: false }
+        let state = BatchState::default();
+        Self { batch, messages, state, answers: Vec::new(), early: 0, silent: None, answered: false }
     }
 
     pub(crate) fn is_complete(&self) -> bool {
         self.answers.len() == self.messages.len()
     }
 
-    /// The answers that the relay does not have yet, by their place, and marks them as reported.
-    pub(crate) fn report_early(&mut self) -> Vec<(usize, Answer)> {
+    /// The answers that the relay has not received yet, by their index. Marks them as reported.
+    pub(crate) fn report_early(&mut self) -> Vec<(usize, ReportedOutcome)> {
         let first = std::mem::replace(&mut self.early, self.answers.len());
         self.answers.iter().cloned().enumerate().skip(first).collect()
     }
 
-    /// The outcomes of the batch. A sink that gets answers `one_by_one` reports which message failed last.
+    /// The outcomes of the batch. A sink that receives answers `one_by_one` knows which messages failed after the last
+    /// acknowledged one, and reports that.
     pub(crate) fn outcomes(&self, one_by_one: bool) -> Vec<Outcome> {
         let mut outcomes: Vec<Outcome> = self.answers.iter().map(|answer| answer.outcome.clone()).collect();
         if one_by_one {

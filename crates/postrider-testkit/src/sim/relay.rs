@@ -1,4 +1,4 @@
-//! A relay's process: its brains, its clocks, and whether it runs.
+//! The process of a relay: its drivers, its clocks, and whether it runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use postrider::Position;
 use postrider::relay::Order;
 use postrider::relay::brain::{Brain, DestinationId, Disposition, KeyId, Routed, Term};
 
-use super::agenda::Happening;
 use super::bug::Bug;
-use super::cursor::Cursor;
-use super::facts::Facts;
-use super::scenario::{SubscriptionPlan, Way};
+use super::claimer::SimClaimer;
+use super::event_queue::SimEvent;
+use super::scenario::{SubscriptionPlan, TopicRoute};
+use super::written::WrittenEvents;
 
-/// One process.
+/// One relay process.
 #[derive(Debug)]
 pub(crate) struct Relay {
-    /// Who it says it is to the lease.
+    /// The holder of its leases.
     pub(crate) name: String,
-    pub(crate) life: u32,
+    pub(crate) incarnation: u32,
     pub(crate) state: State,
     /// One per subscription.
-    pub(crate) minds: Vec<Mind>,
-    /// How far its calendar is off.
+    pub(crate) drivers: Vec<Driver>,
+    /// The error of its wall clock.
     pub(crate) wall_offset_us: i64,
-    /// Time its monotonic clock did not count, because the machine slept.
+    /// The time that its monotonic clock did not count, because the machine was suspended.
     pub(crate) lag: Duration,
     pub(crate) frozen_at: Duration,
-    /// What was to reach it while it was frozen.
-    pub(crate) waiting: Vec<Happening>,
+    /// The events that arrived while it was frozen.
+    pub(crate) waiting: Vec<SimEvent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +42,9 @@ impl Relay {
     pub(crate) fn new(number: usize) -> Self {
         Self {
             name: format!("r{number}"),
-            life: 0,
+            incarnation: 0,
             state: State::Down,
-            minds: Vec::new(),
+            drivers: Vec::new(),
             wall_offset_us: 0,
             lag: Duration::ZERO,
             frozen_at: Duration::ZERO,
@@ -53,45 +53,46 @@ impl Relay {
     }
 }
 
-/// A brain and what the shell keeps for it.
+/// A brain with its timer and its claimer.
 #[derive(Debug)]
-pub(crate) struct Mind {
+pub(crate) struct Driver {
     pub(crate) brain: Brain,
     pub(crate) term: Term,
-    pub(crate) cursor: Option<Cursor>,
+    pub(crate) cursor: Option<SimClaimer>,
     pub(crate) connection: u64,
-    /// Tells the last timer from older ones.
+    /// The number of the last timer. Earlier timers are ignored.
     pub(crate) alarm: u64,
     pub(crate) stopped: bool,
 }
 
-impl Mind {
+impl Driver {
     pub(crate) fn new(brain: Brain) -> Self {
         Self { brain, term: Term::default(), cursor: None, connection: 0, alarm: 0, stopped: false }
     }
 }
 
-/// Gives an event its number and its way, as the real shell does, but the same in every run.
+/// Assigns a key number and a destination to an event, as the relay's routing does. Independent of the process, so that
+/// a seed replays.
 pub(crate) fn route(
     plan: &SubscriptionPlan,
-    facts: &Facts,
+    written_events: &WrittenEvents,
     bug: Option<Bug>,
     position: Position,
     event: Arc<postrider::Event>,
 ) -> Routed {
-    let disposition = match plan.ways[facts.of(&event).topic] {
-        Way::To(number) => {
+    let disposition = match plan.routes[written_events.of(&event).topic] {
+        TopicRoute::To(number) => {
             let name = Arc::from(format!("d{number}"));
             Disposition::Deliver { id: DestinationId(number as u64), name, delivery: None }
         }
-        Way::Filtered => Disposition::Filtered,
-        Way::Unrouted => Disposition::Unrouted,
+        TopicRoute::Filtered => Disposition::Filtered,
+        TopicRoute::Unrouted => Disposition::Unrouted,
     };
     let key = key_number(plan, bug, event.ordering_key().as_deref(), position);
     Routed { position, key, disposition, attempts: 0, event }
 }
 
-/// The number of a key: FNV-1a of its text, or of the position where there is no order.
+/// The number of a key: FNV-1a of its text, or of the position if there is no key or no order.
 pub(crate) fn key_number(
     plan: &SubscriptionPlan,
     bug: Option<Bug>,

@@ -1,24 +1,24 @@
-//! The reports of the brains: traced, counted, and used where the checkers need them.
+//! The reports of the brains: traced, counted, and used where a checker needs them.
 
 use postrider::ledger::ParkedState;
 use postrider::relay::brain::{Report, TermEnd};
 
-use super::seen::{Owner, Seen};
-use super::world::World;
+use super::observation::{Observation, Owner};
+use super::simulation::Simulation;
 
-impl World {
+impl Simulation {
     /// Records a report of a brain.
     pub(crate) fn report(&mut self, owner: Owner, report: &Report) {
-        let seat = owner.seat;
-        self.note(|world| {
-            format!("{}/s{} reports {report:?}", world.relays[seat.relay].name, seat.subscription)
-        });
+        let id = owner.driver;
+        self.note(|sim| format!("{}/s{} reports {report:?}", sim.relays[id.relay].name, id.subscription));
         self.tally.count(name(report));
         match report {
             // A replaced owner may still report its old state.
-            Report::CapacityLimit(_) if self.leaders[seat.subscription] != Some(owner) => {}
-            Report::CapacityLimit(limit) => self.full[seat.subscription] = limit.is_some(),
-            Report::Parked { position, .. } => self.saw(&Seen::Parked { owner, position: *position }),
+            Report::CapacityLimit(_) if self.leaders[id.subscription] != Some(owner) => {}
+            Report::CapacityLimit(limit) => self.full[id.subscription] = limit.is_some(),
+            Report::Parked { position, .. } => {
+                self.observe(&Observation::Parked { owner, position: *position })
+            }
             _ => {}
         }
     }

@@ -1,9 +1,9 @@
-//! What a history exercised.
+//! Counts the situations that occurred in a history.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Counts by name. Adds up over seeds; the coverage test asks for each name.
+/// Counts by name, added up over seeds. The coverage test requires every name to occur.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<&'static str, u64>);
 
@@ -16,7 +16,7 @@ impl Tally {
         *self.0.entry(what).or_default() += times;
     }
 
-    /// How often something happened.
+    /// How often the situation occurred.
     pub fn of(&self, what: &str) -> u64 {
         self.0.get(what).copied().unwrap_or_default()
     }

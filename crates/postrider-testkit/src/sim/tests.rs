@@ -1,12 +1,12 @@
-//! The simulator's own tests: histories keep their promises, planted bugs are found, everything occurs.
+//! Tests of the simulator: all promises are kept, injected bugs are found, and every situation occurs.
 
-use super::{Bug, History, Tally, Trace, play};
+use super::{Bug, History, Tally, Trace, run};
 
-/// Plays seeds on two threads, each history alone, and hands the histories over in the order of seeds.
+/// Runs seeds on two threads. Returns the histories in the order of the seeds.
 fn sweep(seeds: u64, bug: Option<Bug>) -> Vec<History> {
     let half = |offset: u64| {
         std::thread::spawn(move || {
-            (offset..seeds).step_by(2).map(|seed| play(seed, bug, Trace::off())).collect::<Vec<_>>()
+            (offset..seeds).step_by(2).map(|seed| run(seed, bug, Trace::off())).collect::<Vec<_>>()
         })
     };
     let mut histories: Vec<History> =
@@ -15,7 +15,7 @@ fn sweep(seeds: u64, bug: Option<Bug>) -> Vec<History> {
     histories
 }
 
-/// Everything that has to occur somewhere, or the simulator does not test what it says.
+/// The situations that must occur in some history; otherwise the simulator does not test them.
 const COVERAGE: &[&str] = &[
     "answer lost",
     "crash",
@@ -26,13 +26,13 @@ const COVERAGE: &[&str] = &[
     "history: calm",
     "history: isolation",
     "history: storm",
-    "hole proven dead",
+    "hole proven empty",
     "late commit",
     "lease taken away",
     "message delivered",
-    "mishap at the sink",
+    "sink fault",
     "outage, failing",
-    "outage, said",
+    "outage, reported",
     "outage, silent",
     "outcome unknown, it happened",
     "outcome unknown, nothing happened",
@@ -66,7 +66,7 @@ const COVERAGE: &[&str] = &[
     "restore of everything",
     "restore of the events",
     "settle fenced",
-    "settle stuck",
+    "settle stalled",
     "slow call",
     "store busy",
     "store failed",
@@ -79,13 +79,13 @@ const COVERAGE: &[&str] = &[
 #[test]
 fn every_history_keeps_every_promise_and_every_fault_occurs() {
     let mut tally = Tally::default();
-    let mut complaints = Vec::new();
+    let mut failures = Vec::new();
     for history in sweep(10_000, None) {
         tally.merge(&history.tally);
-        complaints.extend(history.complaint());
+        failures.extend(history.failure());
     }
     let missing: Vec<&&str> = COVERAGE.iter().filter(|what| tally.of(what) == 0).collect();
-    assert!(complaints.is_empty(), "{} seeds failed\n{}", complaints.len(), complaints.join("\n"));
+    assert!(failures.is_empty(), "{} seeds failed\n{}", failures.len(), failures.join("\n"));
     assert!(missing.is_empty(), "never occurred: {missing:?}\n{tally}");
     assert_eq!(tally.of("report: unknown"), 0, "a report has no name in the tally");
 }
@@ -93,7 +93,7 @@ fn every_history_keeps_every_promise_and_every_fault_occurs() {
 #[test]
 fn one_seed_is_one_history() {
     for seed in 0..40 {
-        let (first, second) = (play(seed, None, Trace::on()), play(seed, None, Trace::on()));
+        let (first, second) = (run(seed, None, Trace::on()), run(seed, None, Trace::on()));
         assert_eq!(first.trace, second.trace, "seed {seed}");
         assert_eq!(first.tally, second.tally, "seed {seed}");
     }
@@ -102,18 +102,18 @@ fn one_seed_is_one_history() {
 #[test]
 fn a_broken_promise_names_its_seed_and_how_to_replay_it() {
     let broken =
-        sweep(50, Some(Bug::PublishTwice)).into_iter().find_map(|history| history.complaint()).unwrap();
+        sweep(50, Some(Bug::PublishTwice)).into_iter().find_map(|history| history.failure()).unwrap();
     assert!(broken.contains("replay: make sim SEED="), "{broken}");
 }
 
-/// A sink that breaks its word is noticed by the brain itself.
+/// The brain detects a sink that is not prefix safe although it claims to be.
 #[test]
 fn a_sink_that_is_not_prefix_safe_is_reported() {
     let histories = sweep(200, Some(Bug::FalsePrefix));
     assert!(histories.iter().any(|history| history.tally.of("report: order broken") > 0));
 }
 
-macro_rules! planted_bugs {
+macro_rules! injected_bugs {
     ($($name:ident: $bug:ident;)+) => {
         $(#[test]
         fn $name() {
@@ -121,31 +121,31 @@ macro_rules! planted_bugs {
         })+
 
         #[test]
-        fn every_planted_bug_has_a_test() {
+        fn every_injected_bug_has_a_test() {
             assert_eq!(Bug::ALL, [$(Bug::$bug),+]);
         }
     };
 }
 
-planted_bugs! {
+injected_bugs! {
     a_claimer_that_reads_past_holes_loses_events: ClaimPastHoles;
-    a_claimer_that_shows_uncommitted_rows_makes_phantoms: ShowUncommitted;
+    a_claimer_that_returns_uncommitted_rows_causes_phantoms: ShowUncommitted;
     a_sink_that_is_falsely_prefix_safe_breaks_the_order: FalsePrefix;
     a_settle_that_is_forgotten_breaks_conservation: ForgetSettle;
-    a_shell_that_publishes_twice_makes_duplicates: PublishTwice;
+    a_driver_that_publishes_twice_causes_duplicates: PublishTwice;
     a_store_that_ignores_the_epoch_does_not_fence: IgnoreEpoch;
     a_settle_that_drops_parked_rows_breaks_conservation: DropParked;
     one_number_for_all_keys_breaks_isolation: OneKey;
-    a_sink_that_blames_the_message_burns_attempts: BlameMessage;
-    an_answer_that_never_comes_breaks_liveness: LoseReply;
+    a_sink_that_blames_the_message_uses_up_attempts: BlameMessage;
+    a_reply_that_never_arrives_breaks_liveness: LoseReply;
     a_claimer_that_does_not_check_history_skips_events: NoHistoryCheck;
-    a_window_wider_than_promised_is_seen: WideWindow;
+    a_window_wider_than_promised_is_detected: WideWindow;
     a_store_that_ignores_its_budget_fills_the_memory: IgnoreBudget;
 }
 
 /// The checker of the promise that the bug breaks must report it within this many seeds.
 fn assert_found(bug: Bug) {
     let found =
-        (0..3_000).find(|seed| play(*seed, Some(bug), Trace::off()).broken.contains_key(&bug.breaks()));
+        (0..3_000).find(|seed| run(*seed, Some(bug), Trace::off()).broken.contains_key(&bug.breaks()));
     assert!(found.is_some(), "{bug:?} was not found by the checker of {:?}", bug.breaks());
 }

@@ -1,9 +1,9 @@
-//! One line per thing that happens, for people who replay a seed.
+//! One line per event, for developers who replay a seed.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The lines of a history, or nothing.
+/// The lines of a history, if the trace is on.
 #[derive(Debug, Default)]
 pub struct Trace(Option<String>);
 

@@ -1,4 +1,4 @@
-//! The model of a destination: a log of visible writes.
+//! The model of a destination: the list of visible messages.
 
 use std::collections::BTreeSet;
 
@@ -6,56 +6,56 @@ use postrider::Position;
 use postrider::sink::{Failure, Outcome, Receipt};
 use uuid::Uuid;
 
-use super::{Fate, Script};
+use super::{Response, Script};
 
-/// A message on offer, as far as the model cares.
+/// A message that is offered to the destination.
 #[derive(Debug, Clone, Copy)]
 pub struct Offer<'a> {
-    /// Which event.
+    /// The id of the event.
     pub event: Uuid,
     /// Its position in the outbox.
     pub position: Position,
-    /// What orders it.
+    /// Its ordering key.
     pub key: Option<&'a str>,
-    /// Who publishes it.
+    /// The process that publishes it.
     pub writer: u64,
 }
 
 /// A message that became visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Write {
-    /// Which event.
+    /// The id of the event.
     pub event: Uuid,
     /// Its position in the outbox.
     pub position: Position,
-    /// Who published it.
+    /// The process that published it.
     pub writer: u64,
 }
 
-/// What became of an offer.
+/// The result of an offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
-    /// This is the answer.
+pub enum Offered {
+    /// The outcome.
     Answer(Outcome),
-    /// There will be no answer for the rest of the batch.
-    Silence,
-    /// The process that made the offer is dead.
-    Death,
+    /// No answer for this message and the rest of the batch.
+    NoAnswer,
+    /// The process that offered the message dies.
+    ProcessDied,
 }
 
-/// One batch on its way: whether it ended early, and the keys that stopped if the destination is prefix safe.
+/// The state of one batch: whether it ended early, and the keys that stopped, if the destination is prefix safe.
 #[derive(Debug, Clone, Default)]
-pub struct Passage {
+pub struct BatchState {
     stopped: BTreeSet<String>,
     ended: bool,
 }
 
-/// A destination with its script and what it has taken.
+/// A destination with its script and its visible messages.
 #[derive(Debug, Clone, Default)]
 pub struct Destination {
-    /// Keeps later messages of a key out of a batch once one was not acknowledged.
+    /// After a message that was not acknowledged, refuses later messages of its key in the same batch.
     pub prefix_safe: bool,
-    /// What is to happen.
+    /// Decides the response to each message.
     pub script: Script,
     writes: Vec<Write>,
 }
@@ -66,36 +66,38 @@ impl Destination {
         Self { prefix_safe, ..Self::default() }
     }
 
-    /// Offers one message of a batch, in the batch's order.
-    pub fn offer(&mut self, passage: &mut Passage, offer: Offer<'_>) -> Taken {
+    /// Offers the next message of a batch.
+    pub fn offer(&mut self, batch: &mut BatchState, offer: Offer<'_>) -> Offered {
         let stops = self.prefix_safe && offer.key.is_some();
-        if passage.ended || stops && offer.key.is_some_and(|key| passage.stopped.contains(key)) {
-            return Taken::Answer(Outcome::Untried);
+        if batch.ended || stops && offer.key.is_some_and(|key| batch.stopped.contains(key)) {
+            return Offered::Answer(Outcome::Untried);
         }
-        let fate = self.script.fate(offer.event);
-        if stops && fate != Fate::Take {
-            passage.stopped.extend(offer.key.map(str::to_owned));
+        let response = self.script.response(offer.event);
+        if stops && response != Response::Accept {
+            batch.stopped.extend(offer.key.map(str::to_owned));
         }
-        passage.ended = fate == Fate::Stop;
-        if matches!(fate, Fate::Take | Fate::TakeSilently | Fate::TakeAndHang) {
+        batch.ended = response == Response::RetryAndStop;
+        if matches!(response, Response::Accept | Response::AcceptUnacknowledged | Response::AcceptAndHang) {
             let Offer { event, position, writer, .. } = offer;
             self.writes.push(Write { event, position, writer });
         }
-        match fate {
-            Fate::Take => Taken::Answer(Outcome::Acknowledged(self.receipt())),
-            Fate::Reject => Taken::Answer(Outcome::Rejected(Failure::new("refused"))),
-            Fate::Fail => Taken::Answer(Outcome::Failed(Failure::new("failed"))),
-            Fate::Retry | Fate::Stop => Taken::Answer(Outcome::Retryable(Failure::new("connection reset"))),
-            Fate::TakeSilently | Fate::DropSilently => {
-                Taken::Answer(Outcome::Ambiguous(Failure::new("no acknowledgement")))
+        match response {
+            Response::Accept => Offered::Answer(Outcome::Acknowledged(self.receipt())),
+            Response::Reject => Offered::Answer(Outcome::Rejected(Failure::new("refused"))),
+            Response::Fail => Offered::Answer(Outcome::Failed(Failure::new("failed"))),
+            Response::Retry | Response::RetryAndStop => {
+                Offered::Answer(Outcome::Retryable(Failure::new("connection reset")))
             }
-            Fate::Down => Taken::Answer(Outcome::Down(Failure::new("down"))),
-            Fate::Hang | Fate::TakeAndHang => Taken::Silence,
-            Fate::Kill => Taken::Death,
+            Response::AcceptUnacknowledged | Response::DropUnacknowledged => {
+                Offered::Answer(Outcome::Ambiguous(Failure::new("no acknowledgement")))
+            }
+            Response::Down => Offered::Answer(Outcome::Down(Failure::new("down"))),
+            Response::Hang | Response::AcceptAndHang => Offered::NoAnswer,
+            Response::Kill => Offered::ProcessDied,
         }
     }
 
-    /// Everything that became visible, in order.
+    /// All visible messages, in order.
     pub fn writes(&self) -> &[Write] {
         &self.writes
     }
@@ -116,16 +118,16 @@ mod tests {
     #[test]
     fn a_prefix_safe_destination_refuses_the_rest_of_a_key_after_a_failure() {
         let mut destination = Destination::new(true);
-        destination.script.mishap(Fate::TakeSilently);
-        let mut passage = Passage::default();
+        destination.script.fault_next(Response::AcceptUnacknowledged);
+        let mut batch = BatchState::default();
         assert!(matches!(
-            destination.offer(&mut passage, offer(1, "a")),
-            Taken::Answer(Outcome::Ambiguous(_))
+            destination.offer(&mut batch, offer(1, "a")),
+            Offered::Answer(Outcome::Ambiguous(_))
         ));
-        assert_eq!(destination.offer(&mut passage, offer(2, "a")), Taken::Answer(Outcome::Untried));
+        assert_eq!(destination.offer(&mut batch, offer(2, "a")), Offered::Answer(Outcome::Untried));
         assert!(matches!(
-            destination.offer(&mut passage, offer(3, "b")),
-            Taken::Answer(Outcome::Acknowledged(_))
+            destination.offer(&mut batch, offer(3, "b")),
+            Offered::Answer(Outcome::Acknowledged(_))
         ));
         let events: Vec<u128> = destination.writes().iter().map(|w| w.event.as_u128()).collect();
         assert_eq!(events, [1, 3]);
@@ -134,10 +136,10 @@ mod tests {
     #[test]
     fn a_destination_that_is_not_prefix_safe_accepts_the_rest_of_a_key_after_a_failure() {
         let mut destination = Destination::default();
-        destination.script.mishap(Fate::Retry);
-        let mut passage = Passage::default();
-        destination.offer(&mut passage, offer(1, "a"));
-        destination.offer(&mut passage, offer(2, "a"));
+        destination.script.fault_next(Response::Retry);
+        let mut batch = BatchState::default();
+        destination.offer(&mut batch, offer(1, "a"));
+        destination.offer(&mut batch, offer(2, "a"));
         assert_eq!(destination.writes().len(), 1);
     }
 }

@@ -1,12 +1,12 @@
-//! A destination that does what its script says.
+//! A destination that follows a script.
 //!
-//! [`Destination`] is the synchronous model: what is visible at the destination, and why a message was
-//! not taken. The simulator talks to it directly; [`ScriptedSink`] puts it behind the relay's `Sink`.
+//! [`Destination`] is the synchronous model: which messages are visible at the destination, and why others were not
+//! accepted. The simulator calls it directly; [`ScriptedSink`] implements the relay's `Sink` with it.
 
 mod destination;
 mod script;
 mod scripted;
 
-pub use destination::{Destination, Offer, Passage, Taken, Write};
-pub use script::{Fate, Outage, Poison, Script};
+pub use destination::{BatchState, Destination, Offer, Offered, Write};
+pub use script::{Outage, Poison, Response, Script};
 pub use scripted::ScriptedSink;

@@ -1,112 +1,112 @@
-//! What is to happen to messages: outages, poison and single mishaps.
+//! The responses of a destination: outages, poisoned events and single faults.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use uuid::Uuid;
 
-/// What happens to one message.
+/// The response to one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Response {
     /// Written and acknowledged.
-    Take,
-    /// Never acceptable: `Rejected`.
+    Accept,
+    /// Rejected permanently: `Rejected`.
     Reject,
-    /// Not this time, and it is the message's fault: `Failed`.
+    /// Failed because of the message: `Failed`.
     Fail,
     /// A failure without a known cause: `Retryable`.
     Retry,
     /// `Retryable`, and the rest of the batch is not tried.
-    Stop,
+    RetryAndStop,
     /// Written, but the acknowledgement is lost: `Ambiguous`.
-    TakeSilently,
+    AcceptUnacknowledged,
     /// Not written, and the outcome is unknown: `Ambiguous`.
-    DropSilently,
-    /// The destination says that it is down: `Down`.
+    DropUnacknowledged,
+    /// The destination reports that it is down: `Down`.
     Down,
-    /// No answer, ever. Not written.
+    /// Not written, and never answered.
     Hang,
-    /// Written, and then no answer, ever.
-    TakeAndHang,
+    /// Written, and never answered.
+    AcceptAndHang,
     /// The process that publishes it dies.
     Kill,
 }
 
-/// How a destination is down.
+/// How an outage appears to the sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outage {
-    /// It says so.
-    Said,
-    /// Calls fail as they might for any other reason.
+    /// The destination reports that it is down.
+    Reported,
+    /// Calls fail, as they do for other reasons.
     Failing,
     /// Calls are not answered.
     Silent,
-    /// It is down and blames the message: a sink that breaks its contract.
+    /// The destination blames the message, which breaks the contract of sinks.
     Blaming,
 }
 
 impl Outage {
-    const fn fate(self) -> Fate {
+    const fn response(self) -> Response {
         match self {
-            Self::Said => Fate::Down,
-            Self::Failing => Fate::Retry,
-            Self::Silent => Fate::Hang,
-            Self::Blaming => Fate::Fail,
+            Self::Reported => Response::Down,
+            Self::Failing => Response::Retry,
+            Self::Silent => Response::Hang,
+            Self::Blaming => Response::Fail,
         }
     }
 }
 
-/// What is wrong with an event.
+/// What is wrong with a poisoned event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Poison {
-    /// Rejected permanently, at once.
+    /// Rejected permanently at the first attempt.
     Rejected,
-    /// Fails whenever it is tried.
+    /// Fails at every attempt.
     Failing,
-    /// Fails this many times, then passes.
+    /// Fails at the first attempts, this many times, and is then accepted.
     FailingTimes(u32),
     /// Kills the process that publishes it.
     Deadly,
 }
 
-/// Decides the fate of messages: an outage first, then the message's own poison, then the next mishap.
+/// Decides the response to each message: first by the outage, then by the poison of the event, then by the next fault.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
-    /// The destination is down.
+    /// The outage, while the destination is down.
     pub outage: Option<Outage>,
     poison: BTreeMap<Uuid, Poison>,
-    mishaps: VecDeque<Fate>,
+    faults: VecDeque<Response>,
 }
 
 impl Script {
-    /// From now on something is wrong with this event.
+    /// Poisons an event.
     pub fn poison(&mut self, event: Uuid, poison: Poison) {
         self.poison.insert(event, poison);
     }
 
-    /// Happens to the next message that has no other fate, after the mishaps already waiting.
-    pub fn mishap(&mut self, fate: Fate) {
-        self.mishaps.push_back(fate);
+    /// Queues a fault for the next message that is neither poisoned nor affected by an outage.
+    pub fn fault_next(&mut self, response: Response) {
+        self.faults.push_back(response);
     }
 
-    /// Drops the mishaps that have not happened.
-    pub fn clear_mishaps(&mut self) {
-        self.mishaps.clear();
+    /// Removes the queued faults.
+    pub fn clear_faults(&mut self) {
+        self.faults.clear();
     }
 
-    pub(super) fn fate(&mut self, event: Uuid) -> Fate {
+    pub(super) fn response(&mut self, event: Uuid) -> Response {
         if let Some(outage) = self.outage {
-            return outage.fate();
+            return outage.response();
         }
         match self.poison.get_mut(&event) {
-            Some(Poison::Rejected) => return Fate::Reject,
-            Some(Poison::Failing) => return Fate::Fail,
-            Some(Poison::Deadly) => return Fate::Kill,
+            Some(Poison::Rejected) => return Response::Reject,
+            Some(Poison::Failing) => return Response::Fail,
+            Some(Poison::Deadly) => return Response::Kill,
             Some(Poison::FailingTimes(left)) if *left > 0 => {
                 *left -= 1;
-                return Fate::Fail;
+                return Response::Fail;
             }
             Some(Poison::FailingTimes(_)) | None => {}
         }
-        self.mishaps.pop_front().unwrap_or(Fate::Take)
+        self.faults.pop_front().unwrap_or(Response::Accept)
     }
 }

@@ -1,50 +1,50 @@
-//! The scripted destination behind the relay's `Sink`.
+//! The scripted destination as a `Sink` of the relay.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use postrider::BoxFuture;
 use postrider::sink::{Capabilities, Message, Outcome, Sink};
 
-use super::{Destination, Offer, Passage, Taken};
+use super::{BatchState, Destination, Offer, Offered};
 
 /// A sink for ordinary tests. Clones share one destination.
 ///
-/// A message that hangs is never answered, so the relay's publish timeout applies. A deadly message
-/// panics the task that publishes it.
+/// A message without an answer stays in flight until the relay's publish timeout. A deadly message panics the task that
+/// publishes it.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptedSink {
     destination: Arc<Mutex<Destination>>,
 }
 
 impl ScriptedSink {
-    /// A sink that takes everything, until its script says otherwise.
+    /// A sink that accepts every message until its script is changed.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A sink that keeps the rest of a key out of a batch after a failure.
+    /// A sink that is prefix safe.
     pub fn prefix_safe() -> Self {
         Self { destination: Arc::new(Mutex::new(Destination::new(true))) }
     }
 
-    /// The destination, to script and to inspect.
+    /// The destination, to change its script and to inspect its messages.
     pub fn destination(&self) -> MutexGuard<'_, Destination> {
         self.destination.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Outcomes of a batch; `None` when no answer will come.
+    /// The outcomes of a batch; `None` if there is no answer.
     fn take(&self, batch: &[Message]) -> Option<Vec<Outcome>> {
         let mut destination = self.destination();
-        let mut passage = Passage::default();
+        let mut state = BatchState::default();
         let mut outcomes = Vec::with_capacity(batch.len());
         for message in batch {
             let key = message.ordering_key();
             let (event, position) = (message.event.id, message.position);
             let offer = Offer { event, position, key: key.as_deref(), writer: 0 };
-            match destination.offer(&mut passage, offer) {
-                Taken::Answer(outcome) => outcomes.push(outcome),
-                Taken::Silence => return None,
-                Taken::Death => {
+            match destination.offer(&mut state, offer) {
+                Offered::Answer(outcome) => outcomes.push(outcome),
+                Offered::NoAnswer => return None,
+                Offered::ProcessDied => {
                     drop(destination);
                     #[allow(clippy::panic, reason = "the script asks for the death of the process")]
                     {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::convert::convert;
 use super::fit::Unfit;
-use super::{AdoptSource, Adoption, Batch, Counts, Moved, refuse};
+use super::{AdoptSource, Adoption, AdoptionBatch, Counts, Moved, refuse};
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, Mark, ParkedRow};
 use crate::store::{
@@ -62,7 +62,7 @@ struct UndeliveredReader {
     /// Rows that cannot be read as an event.
     damaged: Vec<(Position, String)>,
     /// Positions that never held an event.
-    dead: Vec<(Position, Position)>,
+    empty_positions: Vec<(Position, Position)>,
     is_at_end: bool,
     events_max: usize,
 }
@@ -170,7 +170,7 @@ impl<'s> AdoptionRun<'s> {
         }
         let Some(items) = self.read_batch().await? else { return Ok(None) };
         let mut done = self.done.clone();
-        for (first, last) in self.reader.dead.drain(..) {
+        for (first, last) in self.reader.empty_positions.drain(..) {
             done.insert_range(first, last);
         }
         let (mut unpark, mut highest) = (Vec::new(), self.highest);
@@ -183,7 +183,7 @@ impl<'s> AdoptionRun<'s> {
                 highest = Some(Mark { position: *position, id: event.id });
             }
         }
-        let batch = Batch {
+        let batch = AdoptionBatch {
             settlement: Settlement {
                 subscription: self.lease.subscription.clone(),
                 epoch: self.epoch,
@@ -289,7 +289,7 @@ impl UndeliveredReader {
             claimed: VecDeque::new(),
             ready: VecDeque::new(),
             damaged: Vec::new(),
-            dead: Vec::new(),
+            empty_positions: Vec::new(),
             is_at_end: false,
             events_max: events_max.max(1),
         }
@@ -324,16 +324,16 @@ impl UndeliveredReader {
     }
 
     async fn claim(&mut self) -> Result<usize> {
-        let budget = Budget { events_max: self.events_max, bytes_max: BATCH_BYTES_MAX };
+        let budget = Budget::new(self.events_max, BATCH_BYTES_MAX);
         let page = match self.claimer.claim(budget).await? {
             Claimed::Page(page) => page,
             Claimed::HistoryChanged(why) => return Err(Error::new(Code::HistoryChanged, why)),
         };
-        let Page { events, dead, damaged, more_at_once, taken, .. } = page;
+        let Page { events, empty_positions, damaged, more_at_once, taken, .. } = page;
         self.is_at_end = events.is_empty() && !more_at_once;
         self.claimed.extend(events);
         self.damaged.extend(damaged);
-        self.dead.extend(dead);
+        self.empty_positions.extend(empty_positions);
         Ok(taken)
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn headers_to_json(headers: &Headers) -> Result<Option<String>> {
 }
 
 /// Reads the column `headers`. A value that is not a string, which only other writers can write, becomes its JSON text.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub(crate) fn headers_from_json(text: &str) -> Result<Headers> {
     let object: BTreeMap<String, serde_json::Value> =
         serde_json::from_str(text).map_err(|e| damaged("its headers are not a JSON object", e))?;
@@ -55,7 +55,7 @@ pub(crate) fn action_to_json(action: &Action) -> Result<String> {
 }
 
 /// Reads the column `action`.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub(crate) fn action_from_json(text: &str) -> Result<Action> {
     let column: ActionColumn =
         serde_json::from_str(text).map_err(|e| damaged("its action is not valid", e))?;
@@ -72,7 +72,7 @@ fn refused(what: &str, cause: serde_json::Error) -> Error {
     Error::new(Code::PayloadSerialise, format!("{what} cannot be written as JSON")).with_source(cause)
 }
 
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 fn damaged(what: &str, cause: serde_json::Error) -> Error {
     Error::new(Code::RowDamaged, what).with_source(cause)
 }

@@ -1,7 +1,7 @@
 //! The event: an immutable fact that the application wrote.
 
 mod build;
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(feature = "_writer")]
 pub(crate) mod columns;
 mod headers;
 mod text_fields;

@@ -11,7 +11,7 @@ pub(crate) struct TextField {
     /// Its name in messages, which is also the name of its column.
     pub(crate) name: &'static str,
     get: fn(&Event) -> &Option<String>,
-    #[cfg_attr(not(any(feature = "sqlite", feature = "postgres", feature = "mysql")), allow(dead_code))]
+    #[cfg_attr(not(feature = "_store"), allow(dead_code))]
     get_mut: fn(&mut Event) -> &mut Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl TextField {
     }
 
     /// Sets the text of an event.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn set(&self, event: &mut Event, text: Option<String>) {
         *(self.get_mut)(event) = text;
     }

@@ -1,13 +1,19 @@
 //! The steps of an inbox, with any driver. Each driver implements [`Executor`] beside its writer.
 
+#[cfg(feature = "_async")]
 use std::future::Future;
 
-use super::{InboxStep, InboxTable, mysql, postgres, processed_events, sqlite};
+#[cfg(feature = "_async")]
+use super::processed_events;
+use super::{InboxStep, InboxTable, mysql, postgres, sqlite};
+#[cfg(feature = "_async")]
+use crate::Result;
 use crate::write::Value;
-use crate::{Code, Error, Result};
+use crate::{Code, Error};
 
 /// What a connection is to. It decides which SQL is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code, reason = "a build has the drivers of some of these databases")]
 pub(crate) enum Database {
     Postgres,
     /// MySQL and MariaDB.
@@ -16,6 +22,7 @@ pub(crate) enum Database {
 }
 
 /// The operations of a driver that the inbox needs.
+#[cfg(feature = "_async")]
 pub(crate) trait Executor: Send {
     /// The database of the connection.
     fn database(&self) -> Result<Database>;
@@ -39,6 +46,7 @@ pub(crate) trait Executor: Send {
 }
 
 /// Runs a step. Returns the number of rows that it inserted or deleted.
+#[cfg(feature = "_async")]
 pub(crate) async fn run<X: Executor>(tx: &mut X, step: &InboxStep) -> Result<u64> {
     let database = tx.database()?;
     let id = id_of(step);

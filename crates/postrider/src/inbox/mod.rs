@@ -69,20 +69,25 @@
 //! the event if it crashes in between; one that acknowledges after it receives the event again, and the inbox reports
 //! the duplicate.
 
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(feature = "_writer")]
 pub(crate) mod executor;
 mod handle;
 mod incoming;
+#[cfg(feature = "_writer")]
 pub(crate) mod mysql;
+#[cfg(feature = "_writer")]
 pub(crate) mod postgres;
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(feature = "_async")]
 pub(crate) mod processed_events;
+#[cfg(feature = "_writer")]
 pub(crate) mod sqlite;
 mod step;
 
 pub use handle::Inbox;
 pub use incoming::Incoming;
+#[cfg(feature = "_store")]
 pub(crate) use step::micros;
+#[doc(hidden)]
 pub use step::{InboxStep, InboxTable};
 
 /// Whether an event is new to a consumer group: the answer of [`Inbox::receive`].

@@ -29,6 +29,7 @@ pub enum InboxTable {
 
 impl InboxTable {
     /// The schema it is in.
+    #[cfg(feature = "_async")]
     pub(super) fn schema(&self) -> &Ident {
         match self {
             Self::Postrider(schema) | Self::ProcessedEvents(schema) => schema,

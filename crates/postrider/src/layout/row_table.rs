@@ -62,7 +62,7 @@ impl RowTable {
     }
 
     /// The same table, with what was found in the live table added to its map.
-    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn with_inspected_map(&self, inspect: impl FnOnce(ColumnMap) -> ColumnMap) -> Self {
         let map = self.map.as_ref().map(|map| Arc::new(inspect(ColumnMap::clone(map))));
         Self { map, ..self.clone() }
@@ -74,7 +74,7 @@ impl RowTable {
     }
 
     /// Whether the table cannot show deliveries, so that only Postrider's notes record them.
-    #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_store")]
     pub(crate) fn only_notes_deliveries(&self) -> bool {
         self.columns().is_some_and(ColumnMap::only_notes_deliveries)
     }
@@ -88,6 +88,7 @@ impl RowTable {
     }
 
     /// Whether the table defines the order of rows with the same key. Known only after a store has inspected the table.
+    #[cfg(feature = "relay")]
     pub(crate) fn defines_order(&self) -> bool {
         self.map.as_ref().is_none_or(|map| map.defines_order())
     }
@@ -188,7 +189,7 @@ impl RowTable {
     /// The statement with its placeholders replaced: `{table}` and `{views}` (the database), quoted; `{name}`, for the
     /// names of indexes; `{check}`, the name of the layout's CHECK. The name of a CHECK is unique in its database, so a
     /// table with another name needs another one.
-    #[cfg(feature = "_mysql")]
+    #[cfg(feature = "_mysql_driver")]
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
         let (schema, name) = (self.schema.as_str(), self.name.as_str());
         let own_check = format!("chk_{name}_status");
@@ -204,7 +205,7 @@ impl RowTable {
     }
 
     /// The statement with its placeholders replaced: `{table}`, quoted, and `{name}`, for the names of indexes.
-    #[cfg(feature = "_sqlite")]
+    #[cfg(feature = "_sqlite_driver")]
     pub(crate) fn put_into_sqlite(&self, statement: &str) -> String {
         let mapped = self.map.as_ref().map(|map| map.put_into_sqlite(statement));
         let statement = mapped.as_deref().unwrap_or(statement);

@@ -1,9 +1,9 @@
 //! A set of positions as a floor and the ranges above it.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use super::range_map::{RangeSet, parse_range};
 use crate::Position;
 
 /// Which positions are done: all up to the floor, and some ranges above it.
@@ -15,14 +15,14 @@ use crate::Position;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Intervals {
     floor: Position,
-    /// Start to end, both included; disjoint, not adjacent, all above `floor + 1`.
-    ranges: BTreeMap<Position, Position>,
+    /// All above `floor + 1`.
+    ranges: RangeSet,
 }
 
 impl Intervals {
     /// Everything up to `floor`, nothing above.
     pub fn up_to(floor: Position) -> Self {
-        Self { floor, ranges: BTreeMap::new() }
+        Self { floor, ranges: RangeSet::default() }
     }
 
     /// All positions up to this one are in the set.
@@ -32,7 +32,7 @@ impl Intervals {
 
     /// The ranges above the floor, ascending, both ends included.
     pub fn ranges(&self) -> impl DoubleEndedIterator<Item = (Position, Position)> + '_ {
-        self.ranges.iter().map(|(start, end)| (*start, *end))
+        self.ranges.ranges()
     }
 
     /// The number of ranges above the floor.
@@ -42,13 +42,12 @@ impl Intervals {
 
     /// The highest position in the set.
     pub fn highest(&self) -> Position {
-        self.ranges.last_key_value().map_or(self.floor, |(_, end)| *end)
+        self.ranges.highest().unwrap_or(self.floor)
     }
 
     /// Whether the position is in the set.
     pub fn contains(&self, position: Position) -> bool {
-        position <= self.floor
-            || self.ranges.range(..=position).next_back().is_some_and(|(_, end)| position <= *end)
+        position <= self.floor || self.ranges.contains(position)
     }
 
     /// Adds one position.
@@ -61,28 +60,18 @@ impl Intervals {
         if end <= self.floor || start > end {
             return;
         }
-        if start <= self.floor.next() {
-            self.floor = end;
-            self.swallow();
+        if start > self.floor.next() {
+            self.ranges.insert(start, end);
             return;
         }
-        let (mut start, mut end) = (start, end);
-        // A neighbour to the left that touches or overlaps is extended, those to the right are absorbed.
-        if let Some((left_start, left_end)) = self.ranges.range(..=start).next_back()
-            && left_end.next() >= start
-        {
-            start = *left_start;
-            end = end.max(*left_end);
+        self.floor = end;
+        // The floor rises over every range that it now touches.
+        while let Some(end) = self.ranges.pop_first_up_to(self.floor.next()) {
+            self.floor = self.floor.max(end);
         }
-        while let Some((right_start, right_end)) = self.ranges.range(start..=end.next()).next() {
-            let (right_start, right_end) = (*right_start, *right_end);
-            end = end.max(right_end);
-            self.ranges.remove(&right_start);
-        }
-        self.ranges.insert(start, end);
     }
 
-    /// The ranges of absent positions between the floor and `up_to`, ascending, both ends included.
+    /// The ranges of positions above the floor, up to `up_to`, that are not in the set: ascending, both ends included.
     pub fn gaps(&self, up_to: Position) -> Vec<(Position, Position)> {
         let mut gaps = Vec::new();
         // The highest possible position has no next one.
@@ -96,28 +85,12 @@ impl Intervals {
         gaps.extend(next.map(|first| (first, up_to)));
         gaps
     }
-
-    /// Raises the floor over every range it now touches.
-    fn swallow(&mut self) {
-        while let Some(first) = self.ranges.first_entry()
-            && *first.key() <= self.floor.next()
-        {
-            self.floor = self.floor.max(first.remove());
-        }
-    }
 }
 
 impl fmt::Display for Intervals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.floor)?;
-        for (start, end) in self.ranges() {
-            if start == end {
-                write!(f, " {start}")?;
-            } else {
-                write!(f, " {start}-{end}")?;
-            }
-        }
-        Ok(())
+        let space = if self.ranges.len() == 0 { "" } else { " " };
+        write!(f, "{}{space}{}", self.floor, self.ranges)
     }
 }
 
@@ -138,15 +111,12 @@ impl FromStr for Intervals {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = || ParseIntervalsError(text.chars().take(80).collect());
-        let number = |t: &str| t.parse().map(Position::new).map_err(|_| wrong());
         let mut parts = text.split(' ');
-        let mut set = Self::up_to(number(parts.next().ok_or_else(wrong)?)?);
+        let floor = parts.next().and_then(|floor| floor.parse().ok()).ok_or_else(wrong)?;
+        let mut set = Self::up_to(Position::new(floor));
         for part in parts {
-            let (start, end) = part.split_once('-').unwrap_or((part, part));
-            let (start, end) = (number(start)?, number(end)?);
-            if start <= set.highest() || start > end {
-                return Err(wrong());
-            }
+            let (start, end) =
+                parse_range(part).filter(|(start, _)| *start > set.highest()).ok_or_else(wrong)?;
             set.insert_range(start, end);
         }
         Ok(set)

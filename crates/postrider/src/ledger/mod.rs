@@ -5,6 +5,7 @@ mod intervals;
 mod known;
 mod parked;
 mod progress;
+pub(crate) mod range_map;
 
 pub use intervals::{Intervals, ParseIntervalsError};
 pub use known::{ANY, Change, KnownRows, seal};

@@ -8,13 +8,12 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use super::cleanup::{Cleaner, EventDeletion, InboxDeletion};
 use super::driver::{Driver, DriverHandle, forward_wakes};
 use super::fan_out::FanOutTask;
 use super::handle::{RelayHandle, ServedSubscription};
 use super::health_log::{HealthLog, Operation};
-use super::inbox_cleanup::InboxCleaner;
 use super::pace::Pace;
-use super::retention::Cleaner;
 use super::{Order, Relay, Retention, Subscription};
 use crate::store::{Backlog, IntoStore, Store};
 use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
@@ -177,9 +176,12 @@ impl RelayBuilder {
                 tasks.spawn(forward_wakes(wakes, handles.clone(), stopped.clone()));
             }
             let pace = Pace(handles);
-            let inbox = InboxCleaner::new(store.clone(), clock.clone(), pace.clone(), &retention);
-            tasks.spawn(inbox.run(stopped.clone()));
-            if let Some(cleaner) = Cleaner::new(store, clock.clone(), pace, &retention) {
+            let inbox = InboxDeletion(retention.inbox_purge());
+            let interval = retention.interval;
+            let cleaner = Cleaner::new(store.clone(), clock.clone(), pace.clone(), interval, inbox);
+            tasks.spawn(cleaner.run(stopped.clone()));
+            if let Some(events) = EventDeletion::new(&retention) {
+                let cleaner = Cleaner::new(store, clock.clone(), pace, interval, events);
                 tasks.spawn(cleaner.run(stopped.clone()));
             }
         }

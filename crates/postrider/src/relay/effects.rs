@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Policy;
-use super::brain::{Effect, Reply, RoutedFetch, Term};
+use super::brain::{Acquisition, Effect, Reply, RoutedFetch, Term};
 use super::health_log::{HealthLog, Operation};
 use super::publish::Publisher;
 use super::routing::Routing;
@@ -16,6 +16,7 @@ use crate::store::{Acquired, Claimer, LeaseRequest, Settled, Store};
 use crate::{BoxFuture, Code, Error};
 
 /// What the effects of one subscription need.
+#[derive(Clone)]
 pub(super) struct Effects {
     pub(super) subscription: String,
     pub(super) holder: String,
@@ -50,35 +51,12 @@ impl Effects {
         let done = move |reply| CallResult { term, reply, claimer: None };
         Some(match effect {
             Effect::Acquire => {
-                let (lease, policy, sink) = (self.lease(), self.policy.clone(), self.publisher.sink.clone());
-                // Another relay may have held the lease in between, and its deliveries are unknown here.
-                self.publisher.copies.clear();
+                let effects = self.clone();
                 Box::pin(async move {
-                    let mut acquired = store.acquire(lease).await;
-                    let mut claimer = None;
-                    if let Ok(Acquired::Granted(loaded)) = &mut acquired {
-                        // The loaded state is final: the last owner can no longer settle. After this call it can no
-                        // longer publish either, if the sink supports fencing. The timeout leaves time for a renewal.
-                        let taken_over = take_over(&*sink, policy.lease).await;
-                        if taken_over.is_err() {
-                            // The lease was granted: an earlier error of the database is over.
-                            _ = health.record(Operation::Acquire, Ok(()));
-                        }
-                        if let Err(code) = health.record(Operation::TakeOver, taken_over) {
-                            return done(Reply::Acquired(Err(code)));
-                        }
-                        claimer = Some(store.claimer_of(&subscription, loaded));
-                        if let Err(error) = routing.rekey(&*store, loaded, &policy).await {
-                            acquired = Err(error);
-                        }
-                    }
-                    let stands_by = matches!(acquired, Ok(Acquired::Held { .. } | Acquired::Halted(_)));
-                    let acquired =
-                        health.record(Operation::Acquire, acquired).map(|a| routing.acquisition(a));
-                    if stands_by {
-                        // An earlier error of a renewal no longer concerns this relay.
-                        _ = health.record(Operation::Renew, Ok(()));
-                    }
+                    let (acquired, claimer) = effects.acquire().await.map_or_else(
+                        |code| (Err(code), None),
+                        |(acquisition, claimer)| (Ok(acquisition), claimer),
+                    );
                     CallResult { term, reply: Reply::Acquired(acquired), claimer }
                 })
             }
@@ -155,6 +133,34 @@ impl Effects {
             }),
             Effect::Report(_) | Effect::Stop => return None,
         })
+    }
+
+    /// Tries to become the owner of the subscription. If the lease is granted, fences the previous owner at the
+    /// destination, and returns the claimer that reads from where the previous owner stopped.
+    async fn acquire(&self) -> Result<(Acquisition, Option<Box<dyn Claimer>>), Code> {
+        // Another relay may have held the lease in between, and its deliveries are unknown here.
+        self.publisher.copies.clear();
+        let mut loaded = match self.store.acquire(self.lease()).await {
+            Ok(Acquired::Granted(loaded)) => loaded,
+            not_granted => {
+                let standby = self.health.record(Operation::Acquire, not_granted)?;
+                // An earlier error of a renewal no longer concerns this relay.
+                _ = self.health.record(Operation::Renew, Ok(()));
+                return Ok((self.routing.acquisition(standby), None));
+            }
+        };
+        // The loaded state is final: the previous owner can no longer settle. After this call it can no longer publish
+        // either, if the sink supports fencing.
+        let taken_over = take_over(&*self.publisher.sink, self.policy.lease).await;
+        if taken_over.is_err() {
+            // The lease was granted: an earlier error of the database is over.
+            _ = self.health.record(Operation::Acquire, Ok(()));
+        }
+        self.health.record(Operation::TakeOver, taken_over)?;
+        let claimer = self.store.claimer_of(&self.subscription, &loaded);
+        let rekeyed = self.routing.rekey(&*self.store, &mut loaded, &self.policy).await;
+        self.health.record(Operation::Acquire, rekeyed)?;
+        Ok((self.routing.acquisition(Acquired::Granted(loaded)), Some(claimer)))
     }
 
     fn lease(&self) -> LeaseRequest {

@@ -6,6 +6,7 @@
 #[doc(hidden)]
 pub mod brain;
 mod builder;
+mod cleanup;
 mod copies;
 mod fan_out;
 mod effects;
@@ -20,7 +21,6 @@ mod span;
 mod subscription;
 mod handle;
 mod health_log;
-mod inbox_cleanup;
 
 pub use crate::store::RetentionScope;
 pub use brain::SubscriptionState;

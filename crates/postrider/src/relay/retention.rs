@@ -1,14 +1,10 @@
-//! How long delivered events stay, and the task that deletes them.
+//! How long delivered events stay, and how fast they are deleted.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
-use super::pace::Pace;
-use crate::layout::{Ability, ColumnMap, Field, RowTable};
-use crate::store::{InboxPurge, Purge, Purged, RetentionHold, RetentionScope, Store};
-use crate::{Clock, Code, Error, Position, Result};
+use crate::layout::{Ability, ColumnMap, MappedField, RowTable};
+use crate::store::{InboxPurge, RetentionScope};
+use crate::{Code, Error, Result};
 
 /// How long delivered events stay in an outbox, and how fast they are deleted.
 ///
@@ -159,7 +155,7 @@ impl Retention {
     /// can contain the time of delivery.
     fn counts_from(&self, table: &RowTable) -> &'static str {
         let lacks_delivery_time = match (table.layout(), table.columns()) {
-            (_, Some(map)) => map.column(Field::DeliveredAt).is_none() && !map.only_notes_deliveries(),
+            (_, Some(map)) => map.column(MappedField::DeliveredAt).is_none() && !map.only_notes_deliveries(),
             (layout, None) => !layout.has(Ability::DeliveryTime),
         };
         if self.scope == RetentionScope::All && lacks_delivery_time { "creation" } else { "delivery" }
@@ -231,147 +227,6 @@ fn duration_text(time: Duration) -> String {
         Some((unit, name)) => format!("{}{name}", seconds / unit),
         None if seconds > 0 => format!("{seconds}s"),
         None => format!("{}ms", time.as_millis()),
-    }
-}
-
-/// Number of sweeps after which the next one starts at the first event again, for events that were still needed before.
-const SWEEPS_BEFORE_RESTART: u32 = 60;
-
-/// Number of deletions after which they are logged even if there are more to delete.
-const LOG_AFTER_DELETED: u64 = 100_000;
-
-/// Deletes delivered events of one outbox. Errors are logged and do not end it.
-pub(super) struct Cleaner {
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
-    pace: Pace,
-    /// The request for a batch.
-    purge: Purge,
-    interval: Duration,
-    /// Events deleted since the last log line.
-    deleted: u64,
-    /// Events up to this position were checked.
-    after: Position,
-    sweeps: u32,
-    /// The error that was logged last, so that it is logged once.
-    logged_error: Option<Code>,
-    /// The subscription that was logged last as blocking the retention, so that it is logged once.
-    blocked_by: Option<String>,
-}
-
-impl Cleaner {
-    /// `None` if everything is kept forever.
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        clock: Arc<dyn Clock>,
-        pace: Pace,
-        retention: &Retention,
-    ) -> Option<Self> {
-        Some(Self {
-            store,
-            clock,
-            pace,
-            purge: Purge {
-                scope: retention.scope,
-                at_expiry: retention.at_expiry,
-                ..Purge::new(retention.keep?, retention.batch_events_max.max(1))
-            },
-            interval: retention.interval,
-            deleted: 0,
-            after: Position::ZERO,
-            sweeps: 0,
-            logged_error: None,
-            blocked_by: None,
-        })
-    }
-
-    /// Runs until it is stopped. A batch in progress is then committed or rolled back as a whole.
-    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
-        tokio::select! {
-            biased;
-            _ = stop.changed() => {}
-            () = self.clean() => {}
-        }
-        self.log_deleted();
-    }
-
-    async fn clean(&mut self) {
-        let mut wait = self.interval;
-        loop {
-            tokio::time::sleep(wait).await;
-            wait = if self.pace.leads() { self.batch().await } else { self.pace.at_least(self.interval) };
-        }
-    }
-
-    /// Deletes one batch. Returns how long to wait before the next.
-    async fn batch(&mut self) -> Duration {
-        let begun = self.clock.now().elapsed;
-        let purge = Purge { after: self.after, ..self.purge };
-        let purged = match self.store.purge(purge).await {
-            Ok(purged) => purged,
-            Err(error) => {
-                self.log_deleted();
-                self.log_error(&error);
-                return self.interval;
-            }
-        };
-        let took = self.clock.now().elapsed.saturating_sub(begun);
-        let Purged { deleted, reached, more, held } = purged;
-        self.logged_error = None;
-        self.after = reached;
-        self.log_blocked(held);
-        self.deleted += deleted;
-        if !more || self.deleted >= LOG_AFTER_DELETED {
-            self.log_deleted();
-        }
-        if more {
-            return self.pace.after_batch(took);
-        }
-        self.sweeps += 1;
-        if self.sweeps >= SWEEPS_BEFORE_RESTART {
-            (self.sweeps, self.after) = (0, Position::ZERO);
-        }
-        self.interval
-    }
-
-    /// Logs how many events were deleted since the last log line, if any.
-    fn log_deleted(&mut self) {
-        let deleted = std::mem::take(&mut self.deleted);
-        if deleted > 0 {
-            tracing::info!(
-                deleted,
-                subscription = self.pace.names(),
-                "deleted delivered events older than the retention"
-            );
-        }
-    }
-
-    fn log_error(&mut self, error: &Error) {
-        let code = error.code();
-        if code == Code::StoreBusy {
-            tracing::debug!("retention is waiting: {}", error.one_line());
-        } else if self.logged_error != Some(code) {
-            let (what, hint) = (error.one_line(), error.hint());
-            tracing::warn!(%code, hint, "delivered events are not deleted: {what}");
-            self.logged_error = Some(code);
-        }
-    }
-
-    fn log_blocked(&mut self, held: Option<RetentionHold>) {
-        let name = held.as_ref().map(|held| held.subscription.clone());
-        if name == self.blocked_by {
-            return;
-        }
-        match held {
-            Some(RetentionHold { subscription, floor, oldest }) => tracing::warn!(
-                subscription,
-                floor = floor.get(),
-                %oldest,
-                "retention is blocked: this subscription still needs old events"
-            ),
-            None => tracing::info!("retention is no longer blocked"),
-        }
-        self.blocked_by = name;
     }
 }
 

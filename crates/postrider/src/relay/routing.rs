@@ -58,7 +58,7 @@ impl Routing {
             Claimed::Page(page) => RoutedClaim::Page {
                 damaged: page.damaged,
                 events: page.events.into_iter().map(|event| self.route(event)).collect(),
-                dead: page.dead,
+                empty_positions: page.empty_positions,
                 more_at_once: page.more_at_once,
                 has_unread: page.has_unread,
             },

@@ -46,6 +46,10 @@ pub(super) fn roots_missing() -> Error {
 }
 
 /// The meaning of a TLS parameter.
+#[cfg_attr(
+    not(feature = "postgres"),
+    allow(dead_code, reason = "only PostgreSQL has a parameter for the default")
+)]
 pub(super) enum TlsParameter {
     Mode,
     Root,

@@ -336,6 +336,7 @@ impl<S: ServerSession> Link<S> {
     }
 
     /// The connection.
+    #[cfg(feature = "mysql")]
     pub(super) fn session(&mut self) -> Result<&mut S> {
         match self {
             Self::Open(session) => Ok(session),

@@ -19,6 +19,7 @@ pub enum CountBy {
 
 /// The events that an outbox still contains, counted.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct EventCounts {
     /// Largest backlog first; hours newest first.
     pub groups: Vec<CountGroup>,
@@ -28,6 +29,7 @@ pub struct EventCounts {
 
 /// The events of one subscription in one group.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct CountGroup {
     /// The subscription; `None` if there is none yet.
     pub subscription: Option<String>,
@@ -70,7 +72,7 @@ pub struct Distribution {
     pub max: f64,
 }
 
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 impl CountBy {
     /// A database's statement for the events of a layout. `hour` is the hour of `f.created_at` in microseconds.
     pub(crate) fn put_into(self, statement: &str, hour: &str, events: &str) -> String {
@@ -97,7 +99,7 @@ impl CountBy {
 
 /// The SELECT of the events of the default layout. `state` is the database's SELECT of events with their state,
 /// `no_time` its NULL for a time.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub(crate) fn log_events(state: &str, no_time: &str) -> String {
     format!(
         "SELECT subscription, type AS event_type, producer, time AS created_at, {no_time} AS delivered_at, state,
@@ -106,7 +108,7 @@ pub(crate) fn log_events(state: &str, no_time: &str) -> String {
     )
 }
 
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 impl EventCounts {
     /// From groups that were queried with a limit of `groups_max + 1`, to know whether there are more.
     pub(crate) fn of(mut groups: Vec<CountGroup>, groups_max: usize) -> Self {
@@ -116,7 +118,7 @@ impl EventCounts {
     }
 }
 
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 impl CountGroup {
     /// One row of the counts: subscription, type, producer, hour; total, pending, failed, done, due; average and maximum of
     /// attempts; average, p50, p95 and maximum of the lag, and of the latency.

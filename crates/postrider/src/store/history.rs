@@ -69,7 +69,7 @@ impl Seen {
 
 /// The operator's choice to continue at the floor. Only offered if events and progress were restored together: only
 /// then does the floor belong to this history.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(super) fn floor_offer(floor: Position) -> String {
     format!(
         "`--from floor` continues after position {floor}: it may repeat events and skips none. A later \

@@ -2,7 +2,7 @@
 //!
 //! A writer takes its position before it commits, so a later position may become visible first. A reader that continues
 //! after the highest position it has seen would lose the event of the slower writer. A claimer therefore asks in every
-//! scan for all holes and for the positions after them, and declares a hole dead only if no transaction is left that
+//! scan for all holes and for the positions after them, and declares a hole empty only if no transaction is left that
 //! could fill it. There are two proofs:
 //!
 //! - **Horizon.** After it noticed the hole, the claimer took a transaction id, the *stamp*. The writer got its id
@@ -16,12 +16,13 @@
 //!
 //! This module uses neither a database nor a clock: callers pass in what a scan found, and when.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::writer_watch::{WriterWatches, Writers};
 use crate::Position;
 use crate::ledger::Intervals;
+use crate::ledger::range_map::RangeMap;
 
 /// The highest possible position: the end of the tail.
 const END: Position = Position::LAST;
@@ -30,12 +31,12 @@ const END: Position = Position::LAST;
 #[derive(Debug)]
 pub(super) struct Holes {
     patience: Patience,
-    /// Every position up to this one was handed out, was done, is dead, or is a hole.
+    /// Every position up to this one was handed out, was done, is empty, or is a hole.
     frontier: Position,
     /// The positions that were done when the state was loaded. Only those above the frontier matter.
     done: Intervals,
-    /// The holes by their first position. Disjoint, none above the frontier.
-    holes: BTreeMap<Position, Hole>,
+    /// None is above the frontier.
+    holes: RangeMap<Hole>,
     watches: WriterWatches,
     /// When the writers were last listed.
     listed_at: Option<Duration>,
@@ -52,7 +53,6 @@ pub(super) struct Patience {
 
 #[derive(Debug, Clone, Copy)]
 struct Hole {
-    last: Position,
     noticed_at: Duration,
     /// A transaction id that was assigned after the hole was noticed.
     stamp: Option<u64>,
@@ -86,8 +86,8 @@ pub(super) struct Scan<'a> {
     pub(super) horizon: Option<u64>,
     /// The writers, listed after the previous scan and before the snapshot of this one.
     pub(super) writers: Option<Writers>,
-    /// The highest position taken, read after the list of writers.
-    pub(super) taken: Position,
+    /// The highest position assigned, read after the list of writers: higher ones were assigned later.
+    pub(super) assigned_up_to: Position,
     /// Positions in holes with an uncommitted event, if they were queried after the list.
     pub(super) held: &'a [Position],
 }
@@ -99,7 +99,7 @@ impl Holes {
             patience,
             frontier: done.floor(),
             done: done.clone(),
-            holes: BTreeMap::new(),
+            holes: RangeMap::default(),
             watches: WriterWatches::default(),
             listed_at: None,
         }
@@ -130,8 +130,8 @@ impl Holes {
     /// The holes that are old enough for a list of the writers.
     #[cfg(any(test, feature = "mysql"))]
     pub(super) fn old(&self, now: Duration) -> impl Iterator<Item = (Position, Position)> {
-        let old = self.holes.iter().filter(move |(_, hole)| self.patience.is_over(hole, now));
-        old.map(|(first, hole)| (*first, hole.last))
+        let old = self.holes.iter().filter(move |(.., hole)| self.patience.is_over(hole, now));
+        old.map(|(first, last, _)| (first, last))
     }
 
     /// From now on, the writers are listed only for holes of at least this age.
@@ -143,7 +143,7 @@ impl Holes {
     /// The positions to scan next: all holes, and unread positions for up to `events_max` events.
     pub(super) fn ranges(&self, events_max: usize) -> Ranges {
         let mut asked = Ranges { up_to: self.frontier, ..Ranges::default() };
-        self.holes.iter().for_each(|(first, hole)| asked.push(*first, hole.last));
+        self.holes.ranges().for_each(|(first, last)| asked.push(first, last));
         if self.is_full() {
             return asked;
         }
@@ -161,7 +161,7 @@ impl Holes {
         asked
     }
 
-    /// Applies a scan. Returns the positions that it proved dead.
+    /// Applies a scan. Returns the positions that it proved empty.
     #[cfg(test)]
     pub(super) fn apply(&mut self, scan: Scan<'_>, now: Duration) -> Vec<(Position, Position)> {
         self.apply_between(scan, now, now)
@@ -180,12 +180,12 @@ impl Holes {
         }
         let frontier = self.frontier;
         for position in scan.found.iter().take_while(|position| **position <= frontier) {
-            self.fill(*position);
+            self.holes.remove(*position);
         }
         if let Some(writers) = &scan.writers {
-            self.watch(writers, scan.taken, scan.held, asked_at);
+            self.watch(writers, scan.assigned_up_to, scan.held, asked_at);
         }
-        let dead = self.remove_dead(scan.horizon, scan.left.map_or(END, Position::previous));
+        let empty = self.remove_empty(scan.horizon, scan.left.map_or(END, Position::previous));
         let reached = match (scan.left, scan.asked.up_to, scan.found.last()) {
             (Some(left), ..) => left.previous(),
             // Above the last event, positions may not have been taken yet.
@@ -193,7 +193,7 @@ impl Holes {
             (None, up_to, _) => up_to,
         };
         self.advance(scan.found, reached, noticed_at);
-        dead
+        empty
     }
 
     /// The ranges above the frontier that are not done; the last one is the tail.
@@ -203,27 +203,11 @@ impl Holes {
         gaps.map(move |(first, last)| (first.max(frontier.next()), last))
     }
 
-    /// Removes a position with an event from its hole.
-    fn fill(&mut self, position: Position) {
-        let Some((first, hole)) = self.holes.range(..=position).next_back() else { return };
-        let (first, hole) = (*first, *hole);
-        if position > hole.last {
-            return;
-        }
-        self.holes.remove(&first);
-        if first < position {
-            self.holes.insert(first, Hole { last: position.previous(), ..hole });
-        }
-        if position < hole.last {
-            self.holes.insert(position.next(), hole);
-        }
-    }
-
     /// Removes ended writers from the watches, and begins a watch for the old holes without one. The writer of such a
     /// hole is in this list or has ended, unless there is an uncommitted event in the hole.
-    fn watch(&mut self, writers: &Writers, taken: Position, held: &[Position], now: Duration) {
+    fn watch(&mut self, writers: &Writers, assigned_up_to: Position, held: &[Position], now: Duration) {
         self.listed_at = Some(now);
-        self.watches.list(writers, taken);
+        self.watches.list(writers, assigned_up_to);
         let (patience, mut begun) = (self.patience, None);
         let unwatched = |hole: &&mut Hole| hole.watch.is_none() && patience.is_over(hole, now);
         for hole in self.holes.values_mut().filter(unwatched) {
@@ -231,33 +215,34 @@ impl Holes {
         }
         self.holes.values_mut().for_each(|hole| hole.held = false);
         for position in held {
-            let hole = self.holes.range_mut(..=*position).next_back();
-            hole.into_iter().for_each(|(_, hole)| hole.held |= hole.last >= *position);
+            if let Some(hole) = self.holes.get_mut(*position) {
+                hole.held = true;
+            }
         }
     }
 
-    /// Removes the holes that are proven dead and that the scan covered completely. Returns their positions.
-    fn remove_dead(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
+    /// Removes the holes that are proven empty and that the scan covered completely. Returns their positions.
+    fn remove_empty(&mut self, horizon: Option<u64>, seen_to: Position) -> Vec<(Position, Position)> {
         let watches = &self.watches;
         let proven = |first: Position, hole: &Hole| {
             let by_horizon = horizon.zip(hole.stamp).is_some_and(|(horizon, stamp)| horizon >= stamp);
             let by_writers = !hole.held && hole.watch.is_some_and(|watch| watches.is_over(watch, first));
             by_horizon || by_writers
         };
-        let mut dead: Vec<(Position, Position)> = Vec::new();
-        self.holes.retain(|first, hole| {
-            if hole.last > seen_to || !proven(*first, hole) {
+        let mut empty: Vec<(Position, Position)> = Vec::new();
+        self.holes.retain(|first, last, hole| {
+            if last > seen_to || !proven(first, hole) {
                 return true;
             }
-            match dead.last_mut() {
-                Some((_, last)) if last.next() == *first => *last = hole.last,
-                _ => dead.push((*first, hole.last)),
+            match empty.last_mut() {
+                Some((_, end)) if end.next() == first => *end = last,
+                _ => empty.push((first, last)),
             }
             false
         });
         let watched: BTreeSet<u64> = self.holes.values().filter_map(|hole| hole.watch).collect();
         self.watches.retain(&watched);
-        dead
+        empty
     }
 
     /// Moves the frontier. Positions below it that are neither done nor found become holes.
@@ -273,7 +258,8 @@ impl Holes {
             holes.extend(next.map(|next| (next, last)));
         }
         for (first, last) in holes.into_iter().filter(|(first, last)| first <= last) {
-            self.holes.insert(first, Hole { last, noticed_at: now, stamp: None, watch: None, held: false });
+            let hole = Hole { noticed_at: now, stamp: None, watch: None, held: false };
+            self.holes.insert_disjoint(first, last, hole);
         }
         self.frontier = self.frontier.max(reached);
         if self.done.highest() <= self.frontier {

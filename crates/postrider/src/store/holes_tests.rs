@@ -17,7 +17,7 @@ struct Facts {
     horizon: Option<u64>,
     /// A name, or a name and an idle token: "a" and "a:noon".
     writers: Option<&'static [&'static str]>,
-    taken: i64,
+    assigned_up_to: i64,
     held: &'static [i64],
 }
 
@@ -51,7 +51,7 @@ impl Claimer {
             stamp: facts.stamp,
             horizon: facts.horizon,
             writers: facts.writers.map(|names| names.iter().map(|name| writer(name)).collect()),
-            taken: Position::new(facts.taken),
+            assigned_up_to: Position::new(facts.assigned_up_to),
             held: &held,
         };
         self.0.apply(scan, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
@@ -105,14 +105,14 @@ fn a_full_page_proves_nothing_about_later_positions() {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[2, 3], Facts { left: Some(7), ..Facts::default() }, SOON);
     assert_eq!(claimer.asks(100), [(1, 1), (4, 6), (7, MAX)]);
-    // The hole 4-6 was not read to its end, so this scan cannot declare it dead.
+    // The hole 4-6 was not read to its end, so this scan cannot declare it empty.
     let facts = Facts { left: Some(4), stamp: Some(9), horizon: Some(9), ..Facts::default() };
     assert_eq!(claimer.scan(&[], facts, SOON), [(1, 1)]);
     assert_eq!(claimer.asks(100), [(4, 6), (7, MAX)]);
 }
 
 #[test]
-fn a_hole_dies_when_the_horizon_passes_its_stamp() {
+fn a_hole_is_empty_when_the_horizon_passes_its_stamp() {
     let mut claimer = Claimer::from("0");
     assert_eq!(claimer.scan(&[3], Facts { horizon: Some(50), ..Facts::default() }, SOON), []);
     assert!(claimer.0.wants_stamp());
@@ -132,7 +132,7 @@ fn a_stamp_does_not_count_for_holes_of_the_same_scan() {
 }
 
 #[test]
-fn a_filled_hole_is_not_declared_dead_by_the_scan_that_fills_it() {
+fn a_filled_hole_is_not_declared_empty_by_the_scan_that_fills_it() {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[4], Facts::default(), SOON);
     let facts = Facts { stamp: Some(60), horizon: Some(70), ..Facts::default() };
@@ -140,7 +140,7 @@ fn a_filled_hole_is_not_declared_dead_by_the_scan_that_fills_it() {
 }
 
 #[test]
-fn an_old_hole_dies_when_every_writer_of_its_time_has_ended() {
+fn an_old_hole_is_empty_when_every_writer_of_its_time_has_ended() {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[3], Facts::default(), SOON);
     assert!(!claimer.0.wants_writers(SOON), "it is young");
@@ -155,11 +155,14 @@ fn an_old_hole_dies_when_every_writer_of_its_time_has_ended() {
     );
 }
 
-/// An old hole (1) behind "idle", and a younger one (5); the sequence was at `taken` in the first list.
-fn two_holes_behind(idle: &'static [&'static str], taken: i64) -> Claimer {
+/// An old hole (1) behind "idle", and a younger one (5); the sequence was at `assigned_up_to` in the first list.
+fn two_holes_behind(idle: &'static [&'static str], assigned_up_to: i64) -> Claimer {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[2], Facts::default(), SOON);
-    assert_eq!(claimer.scan(&[3], Facts { writers: Some(idle), taken, ..Facts::default() }, LATER), []);
+    assert_eq!(
+        claimer.scan(&[3], Facts { writers: Some(idle), assigned_up_to, ..Facts::default() }, LATER),
+        []
+    );
     claimer.scan(&[4, 6], Facts::default(), LATER);
     assert_eq!(claimer.asks(100), [(1, 1), (5, 5), (7, MAX)]);
     claimer
@@ -168,7 +171,7 @@ fn two_holes_behind(idle: &'static [&'static str], taken: i64) -> Claimer {
 const MUCH_LATER: Duration = Duration::from_secs(4);
 
 fn list(writers: &'static [&'static str]) -> Facts {
-    Facts { writers: Some(writers), taken: 6, ..Facts::default() }
+    Facts { writers: Some(writers), assigned_up_to: 6, ..Facts::default() }
 }
 
 #[test]
@@ -209,7 +212,7 @@ fn a_hole_waits_for_a_busy_writer_next_to_an_idle_one() {
 }
 
 #[test]
-fn an_old_hole_dies_immediately_if_there_are_no_writers() {
+fn an_old_hole_is_empty_immediately_if_there_are_no_writers() {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[3], Facts::default(), SOON);
     assert_eq!(claimer.scan(&[], Facts { writers: Some(&[]), ..Facts::default() }, LATER), [(1, 2)]);
@@ -259,7 +262,7 @@ fn a_hole_with_an_uncommitted_event_does_not_wait_for_later_writers() {
 #[test]
 fn a_position_that_is_facts_late_counts_from_then_on() {
     let mut claimer = Claimer::from("0");
-    let facts = |taken| Facts { writers: Some(&["a:noon"]), taken, ..Facts::default() };
+    let facts = |assigned_up_to| Facts { writers: Some(&["a:noon"]), assigned_up_to, ..Facts::default() };
     claimer.scan(&[1, 2, 4], Facts::default(), SOON);
     assert!(claimer.scan(&[], facts(MAX), LATER).is_empty());
     assert!(claimer.scan(&[6], facts(4), LATER).is_empty(), "it may have taken the third");
@@ -267,7 +270,7 @@ fn a_position_that_is_facts_late_counts_from_then_on() {
 }
 
 #[test]
-fn every_position_is_handed_out_or_declared_dead_once_in_any_order_of_commits() {
+fn every_position_is_handed_out_or_declared_empty_once_in_any_order_of_commits() {
     let mut seed = 11_u64;
     for _ in 0..300 {
         let mut random = |below: u64| {
@@ -277,7 +280,7 @@ fn every_position_is_handed_out_or_declared_dead_once_in_any_order_of_commits() 
         // When each position becomes visible; `None`: it is rolled back at time 20.
         let visible_at: Vec<Option<u64>> = (0..40).map(|_| (random(4) > 0).then(|| random(20))).collect();
         let mut claimer = Claimer(Holes::new(&Intervals::default(), Patience { holes_max: 100, ..PATIENCE }));
-        let (mut handed, mut dead) = (Vec::new(), Intervals::default());
+        let (mut handed, mut empty) = (Vec::new(), Intervals::default());
         for time in 0..30_u64 {
             let asked = claimer.asks(3);
             let waiting = (1..=40_i64).filter(|p| {
@@ -289,12 +292,12 @@ fn every_position_is_handed_out_or_declared_dead_once_in_any_order_of_commits() 
             let horizon = (time > 20).then_some(1);
             let facts = Facts { left, stamp: Some(1), horizon, ..Facts::default() };
             for (first, last) in claimer.scan_up_to(3, &found, facts, SOON) {
-                dead.insert_range(Position::new(first), Position::new(last));
+                empty.insert_range(Position::new(first), Position::new(last));
             }
             handed.extend(found);
         }
         let expected: Vec<i64> = (1..=40).filter(|p| visible_at[*p as usize - 1].is_some()).collect();
-        assert!(handed.iter().all(|p| !dead.contains(Position::new(*p))), "{visible_at:?}");
+        assert!(handed.iter().all(|p| !empty.contains(Position::new(*p))), "{visible_at:?}");
         handed.sort_unstable();
         assert_eq!(handed, expected);
     }

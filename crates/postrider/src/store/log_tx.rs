@@ -25,7 +25,7 @@ pub(super) trait LogTx: Send {
     }
 
     /// The positions of the events in one snapshot, all of them or up to the first event at or after `until`; and the
-    /// positions that can never get an event. Another position without an event is not in the set: its transaction may
+    /// empty positions. Another position without an event is not in the set: its transaction may
     /// still commit, and then its event is later than the snapshot.
     fn visible(&mut self, until: Option<Timestamp>) -> impl Future<Output = Result<Intervals>> + Send;
 
@@ -179,7 +179,7 @@ pub(super) async fn start_progress<T: LogTx>(tx: &mut T, start: Start) -> Result
 /// Builds the answer of [`LogTx::visible`] from a scan of all events. Each step is a gap: the event before it, if
 /// there is one, and the event after it; the last step has none after it. No position up to `decided` can still get
 /// an event.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(super) fn visible_intervals(steps: impl IntoIterator<Item = Result<VisibleStep>>) -> Result<Intervals> {
     let mut done = Intervals::default();
     let mut first = Position::new(1);
@@ -195,7 +195,7 @@ pub(super) fn visible_intervals(steps: impl IntoIterator<Item = Result<VisibleSt
 }
 
 /// See [`visible_intervals`].
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(super) struct VisibleStep {
     pub(super) before: Option<i64>,
     pub(super) after: Option<i64>,

@@ -1,71 +1,81 @@
-//! The outbox in a database: the operations that the relay needs, with one implementation per database.
+//! The outbox in a database, with one store type per database.
 //!
-//! THIS SEAM IS INTERNAL AND UNSTABLE. It is public so that the testkit can run one conformance suite over every store;
-//! it changes whenever the relay needs it to.
+//! | database | default layout | table with a state per row |
+//! |---|---|---|
+//! | PostgreSQL | `postgres::PostgresStore` | `postgres::PostgresRowStore` |
+//! | MySQL, MariaDB | `mysql::MySqlStore` | `mysql::MySqlRowStore` |
+//! | SQLite | `sqlite::SqliteStore` | `sqlite::SqliteRowStore` |
 //!
-//! # How a relay uses a store
+//! An application migrates the schema once (`migrate`), opens the store (`connect`, or `open` for a file), writes with
+//! `store.outbox()`, and passes the store to [`RelayBuilder::outbox`](crate::relay::RelayBuilder::outbox). The module
+//! `admin` has what the program `postrider` offers to operators (migrations, roles, lists and counts of events) in one
+//! trait for every database; [`Store`] has the pause, the overview and retention.
 //!
-//! A relay [subscribes](Store::subscribe) once, then [acquires](Store::acquire) the lease of its subscription. With the
-//! lease it gets an [epoch](Epoch) and the recorded [state](Loaded). While it [renews](Store::renew) the lease, it
-//! [claims](Claimer::claim) events, publishes them, and [settles](Store::settle) what was acknowledged or parked. At
-//! the end it [releases](Store::release) the lease. If it dies instead, the lease expires, and the next owner continues
-//! from the recorded state with a higher epoch.
-//!
-//! # What holds if the process dies
-//!
-//! On the default layout, every operation that changes something is one transaction: if the process dies during it,
-//! either all of it is recorded or nothing. On a table with a state per row, `settle`, `release` and `purge` may take
-//! several transactions; events whose delivery was not recorded are delivered again.
-//!
-//! # Errors
-//!
-//! The [recovery](crate::Code::recovery) of an error's code says what the caller does next. After an error with
-//! [`Recovery::Retry`], nothing was changed, and the caller may repeat the call. After any other error the outcome may
-//! be unknown, and the caller acquires the lease again, which loads the state.
-//!
-//! [`Recovery::Retry`]: crate::Recovery::Retry
+//! The methods that the relay calls on a store are internal and change with the relay. They are public for the
+//! conformance suite of the testkit, and not shown in this documentation.
 
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+// # How a relay uses a store
+//
+// A relay subscribes once, then acquires the lease of its subscription. With the lease it gets an epoch and the recorded
+// state (`Loaded`). While it renews the lease, it claims events, publishes them, and settles what was acknowledged or
+// parked. At the end it releases the lease. If it dies instead, the lease expires, and the next owner continues from the
+// recorded state with a higher epoch.
+//
+// # What holds if the process dies
+//
+// On the default layout, every operation that changes something is one transaction: if the process dies during it,
+// either all of it is recorded or nothing. On a table with a state per row, `settle`, `release` and `purge` may take
+// several transactions; events whose delivery was not recorded are delivered again.
+//
+// # Errors
+//
+// The recovery of an error's code (`Code::recovery`) specifies what the caller does next. After an error with
+// `Recovery::Retry`, nothing was changed, and the caller may repeat the call. After any other error the outcome may be
+// unknown, and the caller acquires the lease again, which loads the state.
+
+#[cfg(feature = "_store")]
 pub mod admin;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod address;
 mod async_store;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod connection;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod event_row;
 mod failover;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod page_builder;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod history;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod holes;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod lease;
+#[cfg(feature = "_store")]
 mod lease_tx;
 mod list;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod log_tx;
 mod notifications;
 mod overview;
+mod page;
 pub(crate) mod relays;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod row_state;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod schema;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod search;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod server_options;
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 mod subscription;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod tail;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod takeover;
 mod event_counts;
 mod retention;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod writer_watch;
 
 #[cfg(feature = "mysql")]
@@ -75,29 +85,41 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use crate::ledger::{Mark, ParkedState};
+#[doc(hidden)]
 pub use async_store::{AsyncClaimer, AsyncStore};
 pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
 pub use failover::AfterFailover;
+pub use lease::Epoch;
+#[doc(hidden)]
+pub use lease::{Acquired, LeaseRequest, Loaded, Origin, Renewed};
 pub use list::{EventFilter, ListedEvent};
 pub use notifications::{FannedOut, Notifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
-pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
-pub use retention::{
-    InboxPurge, InboxPurged, Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope,
-};
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
-pub use row_state::{RowExtras, RowsMigrated};
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[doc(hidden)]
+pub use page::{Budget, Claimed, Claimer, Fetched, Page};
+pub use relays::{DestinationDown, RelayOverview};
+#[doc(hidden)]
+pub use relays::{RelayReport, RelayRole};
+pub use retention::{InboxPurge, InboxPurged, Purge, Purged, RetentionHold, RetentionScope};
+#[doc(hidden)]
+pub use retention::{PurgeBound, PurgePlan};
+#[cfg(feature = "_store")]
+pub use row_state::{RowExtras, RowStateStore, RowsMigrated};
+#[cfg(feature = "_store")]
 pub use schema::{Migrated, Migration, Schema};
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::layout::RowTable;
-use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
-use crate::{BoxFuture, Inbox, Outbox, Position, Result, StoredEvent, Timestamp};
+use crate::ledger::{Intervals, ParkedRow, Progress, Trial};
+use crate::{BoxFuture, Position, Result, Timestamp};
 
-/// One outbox in one database. Its operations may be called concurrently, and by several relays in one process.
+/// One outbox in one database: the type `Arc<dyn Store>` stands for a store of any database. Several relays in one
+/// process may share it.
+///
+/// The methods below are for operators. THE OTHERS ARE INTERNAL AND UNSTABLE, and therefore hidden: do not implement this
+/// trait.
 ///
 /// # Cancel safety
 /// If the future of an operation is dropped, the operation may have been carried out or not, as after an error with an
@@ -105,6 +127,7 @@ use crate::{BoxFuture, Inbox, Outbox, Position, Result, StoredEvent, Timestamp};
 pub trait Store: Send + Sync + 'static {
     /// Creates the subscription if it does not exist, so that it begins at `start`. An existing one keeps its progress,
     /// and `start` is ignored. Returns whether it was created.
+    #[doc(hidden)]
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>>;
 
     /// Takes the lease if it is free, expired, or already this holder's. Assigns the next epoch and loads the state of
@@ -114,29 +137,36 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`](crate::Code::SubscriptionUnknown) if there is no such subscription.
+    #[doc(hidden)]
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>>;
 
     /// Extends the lease if it is still held with this epoch. Also returns the operator's pause, and whether another
     /// process has changed parked rows.
+    #[doc(hidden)]
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>>;
 
     /// Releases the lease, so that another relay need not wait until it expires. `clean` records that nothing was in
     /// flight and everything was settled. Does nothing if the lease was lost.
+    #[doc(hidden)]
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>>;
 
     /// A reader of the events that are not done in this progress.
+    #[doc(hidden)]
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
     /// The same for the state of a lease. It reads only from the server that the state was loaded from: a server that
     /// has replaced it may contain other events.
+    #[doc(hidden)]
     fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         self.claimer(&loaded.progress)
     }
 
     /// Reads events again by position, in the given order: as many as fit `bytes_max`, and at least one.
+    #[doc(hidden)]
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
     /// The same for inspection: on a table with a state per row, no row is marked as handed out.
+    #[doc(hidden)]
     fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         self.fetch(positions, bytes_max)
     }
@@ -145,12 +175,14 @@ pub trait Store: Send + Sync + 'static {
     /// may record it in several transactions. Events that were published and not settled when a relay dies are
     /// published again by the next owner. A parked row that another process has changed since this owner loaded or
     /// settled it is not overwritten; the next renewal reports the change.
+    #[doc(hidden)]
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
 
     /// Sets the operator's pause with its reason, or removes it. The relay learns about it with its next renewal.
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>>;
 
     /// The same pause, set by the owner, if the epoch is still current.
+    #[doc(hidden)]
     fn pause_as_owner(
         &self,
         subscription: &str,
@@ -161,6 +193,7 @@ pub trait Store: Send + Sync + 'static {
     /// Stops the subscription until an operator [accepts](Self::accept_history) the new history. Does nothing if the
     /// database has a higher epoch: then another relay owns the subscription. A lower epoch in the database does not
     /// prevent it: then the database was restored to an older state.
+    #[doc(hidden)]
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
     /// Continues a halted subscription with the database as it is now, from `start`. Rows parked at or above `start`
@@ -185,12 +218,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Records a relay's report about itself, which [`overview`](Self::overview) returns. Reports are only for
     /// operators: they need no lease, and no decision depends on them.
+    #[doc(hidden)]
     fn report(&self, _report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// The table, if this outbox is a table with a state per row. It belongs to the application: rows are deleted only
     /// if that is configured, and its column map may lack an order of rows.
+    #[doc(hidden)]
     fn row_table(&self) -> Option<&RowTable> {
         None
     }
@@ -203,26 +238,16 @@ pub trait Store: Send + Sync + 'static {
 
     /// From now on, records which rows this process delivers, so that retention can distinguish them from rows of other
     /// publishers. Does nothing for the default layout, which has no other publishers.
+    #[doc(hidden)]
     fn trace_deliveries(&self) {}
 
     /// The state of every subscription, in one snapshot. Needs no lease, does not block the owners and writes nothing.
     /// The backlog of each subscription is counted up to `backlog_max` events.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
-    /// A writer for this outbox, with the schema and table of the store. It holds no connection. Set other options,
-    /// such as the [`namespace`](Outbox::namespace), on it.
-    fn outbox(&self) -> Outbox {
-        outbox(self.row_table())
-    }
-
-    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
-    /// [`retention`](Inbox::retention) on it.
-    fn inbox(&self) -> Inbox {
-        Inbox::new()
-    }
-
     /// Wake-ups for committed events, if the database supports them. A relay calls this once, at its start. Wake-ups
     /// only reduce the latency: if one is missed, polling finds the events.
+    #[doc(hidden)]
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         None
     }
@@ -231,14 +256,6 @@ pub trait Store: Send + Sync + 'static {
     /// has shut down. If the store is dropped without it, the connections are closed a little later.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
-    }
-}
-
-/// A writer for a table with a state per row, or for the default layout.
-fn outbox(table: Option<&RowTable>) -> Outbox {
-    match table {
-        Some(table) => Outbox::new().rows(table.clone()),
-        None => Outbox::new(),
     }
 }
 
@@ -266,72 +283,12 @@ impl IntoStore for Arc<dyn Store> {
     }
 }
 
-/// Reads committed events in position order, each once per claimer. Tracks holes: positions without an event that may
-/// still get one. All of that is in memory; after a crash the next owner starts from the recorded progress.
-pub trait Claimer: Send {
-    /// Reads the next page: holes and tail from one snapshot, with a check that the history did not change before it.
-    /// If the future is dropped, no event is lost: a later claim, or the next claimer, reads it.
-    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>>;
-}
-
 /// Wake-ups from a database; see [`Store::wakes`].
+#[doc(hidden)]
 pub trait Wakes: Send {
     /// Waits until there may be new events: a wake-up arrived, or may have been missed. Several wake-ups may be
     /// combined into one. If the future is dropped, no wake-up is lost.
     fn next(&mut self) -> BoxFuture<'_, ()>;
-}
-
-/// How much one claim may read. At least one event is read, of any size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Budget {
-    /// Maximum number of events.
-    pub events_max: usize,
-    /// Maximum number of bytes. All columns count; see [`Event::size_bytes`](crate::Event::size_bytes).
-    pub bytes_max: usize,
-}
-
-/// Answer to [`Claimer::claim`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
-    /// Events that were not handed out before.
-    Page(Page),
-    /// The history of the database changed, for this reason. No event was skipped.
-    HistoryChanged(String),
-}
-
-/// The events of one claim, and what the same scan found out.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Page {
-    /// The events, by ascending position.
-    pub events: Vec<StoredEvent>,
-    /// Ranges of positions that were proven never to get an event, both ends included. They may overlap positions that
-    /// are done.
-    pub dead: Vec<(Position, Position)>,
-    /// Rows that cannot be read as events, and why. Each is returned once, like an event.
-    pub damaged: Vec<(Position, String)>,
-    /// There are more events: claim again immediately.
-    pub more_at_once: bool,
-    /// Not all visible events have been read, or that is unknown. Also set while `holes_full` stops reading; then an
-    /// immediate claim does not help.
-    pub has_unread: bool,
-    /// The number of holes: ranges of positions without an event that may still get one. Every claim reads them again.
-    pub holes: usize,
-    /// The limit of holes is reached: nothing new is read until some holes are filled or proven dead.
-    pub holes_full: bool,
-    /// Only for tables with a state per row: rows that another process changed after they were listed and before they
-    /// were read.
-    pub taken: usize,
-}
-
-/// Answer to [`Store::fetch`]. A position that is in none of the lists did not fit.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Fetched {
-    /// The events found.
-    pub events: Vec<StoredEvent>,
-    /// Positions whose event no longer exists or cannot be read.
-    pub gone: Vec<Position>,
-    /// Positions whose row another publisher of a shared table has taken. This relay does not deliver them.
-    pub taken: Vec<Position>,
 }
 
 /// Where a new subscription begins.
@@ -361,84 +318,8 @@ impl std::fmt::Display for Start {
     }
 }
 
-/// Increases with every new owner of a subscription. A settle with an older epoch is refused, so that a relay that lost
-/// its lease cannot overwrite the progress of its successor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Epoch(pub i64);
-
-/// A request for a lease. Its time runs on the database's clock.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseRequest {
-    /// The subscription.
-    pub subscription: String,
-    /// The name of the relay, unique among running relays.
-    pub holder: String,
-    /// How long the lease lasts unless it is renewed.
-    pub duration: Duration,
-}
-
-/// Answer to [`Store::acquire`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Acquired {
-    /// The caller now holds the lease.
-    Granted(Box<Loaded>),
-    /// Another process holds it.
-    Held {
-        /// Its name.
-        holder: String,
-        /// When the lease expires unless it is renewed.
-        remaining: Duration,
-    },
-    /// The subscription waits for an operator; see [`Store::halt`].
-    Halted(String),
-}
-
-/// The state of a subscription when its lease was taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
-    /// The new epoch.
-    pub epoch: Epoch,
-    /// The recorded progress.
-    pub progress: Progress,
-    /// The parked rows whose state is not final.
-    pub parked: Vec<ParkedRow>,
-    /// The dead rows: they block their keys if the policy is configured so.
-    pub dead: Vec<ParkedRow>,
-    /// The number of parked rows, including final ones.
-    pub parked_count: u64,
-    /// The last owner released the lease with everything settled. If not, it may have died.
-    pub clean: bool,
-    /// The reason of the operator's pause, if there is one.
-    pub paused: Option<String>,
-    /// The server that the state was read from, if another server could replace it.
-    pub origin: Option<Origin>,
-}
-
-/// One run of one server, from its start to its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// Its cluster and timeline.
-    pub history: String,
-    /// When it started.
-    pub started: String,
-}
-
-/// Answer to [`Store::renew`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Renewed {
-    /// Renewed.
-    Held {
-        /// The reason of the operator's pause, if there is one.
-        paused: Option<String>,
-        /// Another process has changed, added or removed parked rows since this owner loaded or settled them. Settles
-        /// of this owner do not overwrite these rows. It must acquire the lease again to load them.
-        parked_changed: bool,
-    },
-    /// Another relay has the lease, or it was removed.
-    Lost,
-}
-
 /// Progress to record. It replaces the recorded progress as a whole; parked rows are changed one by one.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
     /// The subscription.
@@ -458,7 +339,8 @@ pub struct Settlement {
     pub unpark: Vec<Position>,
 }
 
-/// Answer to [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
+/// The result of [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// Recorded.

@@ -1,13 +1,13 @@
 //! Builds a page of events until its budget is used up.
 
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 use std::sync::Arc;
 
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 use bytes::Bytes;
 
 use super::{Budget, Fetched};
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 use crate::{Action, Headers};
 use crate::{Code, Error, Position, Result, StoredEvent};
 
@@ -15,12 +15,12 @@ use crate::{Code, Error, Position, Result, StoredEvent};
 const ROOM_EVENTS_MAX: usize = 2_048;
 
 /// Payload, headers and action up to this size are always read together with their row.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 const PAYLOAD_BYTES_SMALL: usize = 1_024;
 
 /// Payloads up to this size are read together with their rows, which keeps a full page within the budget. Larger ones
 /// are read in a second round trip, once it is known which of them fit.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(super) fn payload_limit(budget: Budget) -> i32 {
     let fair = budget.bytes_max / budget.events_max.max(1);
     i32::try_from(fair.max(PAYLOAD_BYTES_SMALL)).unwrap_or(i32::MAX)
@@ -40,7 +40,7 @@ pub(super) struct PageBuilder {
 }
 
 /// Payload, headers and action of an event that were too large to be read together with their row.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(super) struct DeferredColumns {
     pub(super) payload: Bytes,
     pub(super) headers: Headers,
@@ -108,7 +108,7 @@ impl PageBuilder {
     }
 
     /// The events of which some columns are still to be read.
-    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_server")]
     pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &StoredEvent> {
         self.deferred.iter().map(|place| &self.events[*place])
     }
@@ -119,7 +119,7 @@ impl PageBuilder {
     /// # Errors
     /// Any error except a damaged row's. [`Code::StoreFailed`] if there is not exactly one result per event: no event
     /// may leave with an empty payload in place of its own.
-    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_server")]
     pub(super) fn complete(&mut self, columns: Vec<Result<DeferredColumns>>) -> Result<()> {
         let deferred = std::mem::take(&mut self.deferred);
         if deferred.len() != columns.len() {
@@ -142,7 +142,7 @@ impl PageBuilder {
     }
 
     /// The positions of all events and damaged rows, ascending if the rows were.
-    #[cfg(any(feature = "postgres", feature = "mysql"))]
+    #[cfg(feature = "_server")]
     pub(super) fn found(&self) -> Vec<Position> {
         let events = self.events.iter().map(|event| event.position);
         let mut found: Vec<Position> = events.chain(self.damaged.iter().map(|(at, _)| *at)).collect();
@@ -162,7 +162,7 @@ impl PageBuilder {
     }
 }
 
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 impl DeferredColumns {
     fn put_into(self, stored: &mut StoredEvent) -> Result<()> {
         // The page has not been handed out yet, so nothing else can share the event.
@@ -178,14 +178,14 @@ impl DeferredColumns {
 }
 
 #[cfg(test)]
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 mod tests {
     use super::*;
     use crate::Event;
 
     /// A page of events at 1, 2, ... whose columns are all deferred.
     fn deferred_page(events: i64) -> PageBuilder {
-        let mut page = PageBuilder::new(Budget { events_max: 10, bytes_max: 1_000 }, 0);
+        let mut page = PageBuilder::new(Budget::new(10, 1_000), 0);
         for position in (1..=events).map(Position::new) {
             let event = || Ok((StoredEvent { position, event: Arc::new(Event::new("a", "")) }, true));
             page.take::<Error>(position, 1, event).unwrap();

@@ -12,7 +12,7 @@ pub(crate) const DOWN_MAX: usize = 8;
 const ERROR_CHARS_MAX: usize = 500;
 
 /// How long an expired report is kept.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub(crate) const KEPT_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A relay's report about one subscription; see [`Store::report`](super::Store::report).
@@ -32,6 +32,7 @@ pub struct RelayReport {
 
 /// The role of a relay for a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RelayRole {
     /// It holds the lease.
     Leading,
@@ -78,7 +79,7 @@ impl DestinationDown {
 }
 
 /// One destination in the column `down`. Times are microseconds since 1970.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Column {
     destination: String,
@@ -88,7 +89,7 @@ struct Column {
 }
 
 /// Destinations as the text of the column `down`; `None` if there are none.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub(crate) fn to_column(down: &[DestinationDown]) -> Option<String> {
     let columns = |of: &DestinationDown| Column {
         destination: of.destination.clone(),
@@ -101,7 +102,7 @@ pub(crate) fn to_column(down: &[DestinationDown]) -> Option<String> {
 }
 
 /// The destinations in such a text; none if it cannot be parsed.
-#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_store")]
 pub(crate) fn from_column(text: Option<&str>) -> Vec<DestinationDown> {
     let columns: Vec<Column> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let of = |column: Column| DestinationDown {

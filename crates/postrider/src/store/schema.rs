@@ -22,6 +22,7 @@ pub struct Schema {
 
 /// One migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Migration {
     /// The schema version after it.
     pub version: i64,
@@ -62,7 +63,7 @@ pub(super) fn refuse_missing(place: &str, missing: &[String]) -> Result<()> {
         format!("{which} missing from {place}, although its migrations were applied: dropped afterwards");
     Err(Error::new(Code::SchemaAltered, what).with_hint(format!(
         "restore the table from a backup; if its content is not needed, drop all of Postrider's tables ({}, \
-         migrations; on MySQL and MariaDB also absent; in SQLite their names start with postrider_) and run \
+         migrations; on MySQL and MariaDB also empty_positions; in SQLite their names start with postrider_) and run \
          `postrider migrate up`",
         TABLES.join(", ")
     )))

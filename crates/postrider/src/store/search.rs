@@ -9,7 +9,7 @@ use super::{EventFilter, ListedEvent};
 use crate::{Code, Error, Result, Timestamp};
 
 /// The number of events per query.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(super) const PAGE_EVENTS: usize = 1_000;
 
 /// How far the time of an event, which its writer sets, may differ from those of its neighbours. An event with a larger
@@ -26,7 +26,7 @@ pub(super) fn refuse_status(filter: &EventFilter) -> Result<()> {
 }
 
 /// The number of events to query next: those still missing, unless some may not match the filter.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(super) fn page(filter: &EventFilter, found: usize) -> usize {
     match filter.contains {
         Some(_) => PAGE_EVENTS,

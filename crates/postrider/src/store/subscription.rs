@@ -6,6 +6,10 @@ use crate::{Code, Error, Position, Result};
 
 /// A row of `subscriptions`.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "postgres"),
+    allow(dead_code, reason = "some columns are read only on some databases")
+)]
 pub(super) struct SubscriptionRow {
     pub(super) epoch: Epoch,
     pub(super) progress: Progress,

@@ -9,7 +9,7 @@ use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use super::columns::{Columns, Value};
 use super::diesel_error::{is_read_only, is_schema_missing};
-use super::mysql::{Driver, insert};
+use super::mysql_driver::{Driver, insert};
 use crate::inbox::InboxStep;
 use crate::inbox::executor::{self, Database, Executor};
 use crate::mysql_error::{DUPLICATE, insert_failed, is_duplicate};

@@ -26,7 +26,7 @@
 #[allow(unused_macros, reason = "which of them is used depends on the features")]
 mod transaction_impls;
 
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(feature = "_writer")]
 #[allow(dead_code, reason = "what is used depends on the driver")]
 mod columns;
 #[cfg(any(feature = "diesel-mysql", feature = "diesel-postgres"))]
@@ -40,15 +40,17 @@ mod host;
 mod mysql;
 #[cfg(feature = "mysql_async")]
 mod mysql_async;
+#[cfg(feature = "_mysql_driver")]
+mod mysql_driver;
 mod outbox;
 #[cfg(feature = "_postgres")]
 mod postgres;
 mod rows;
-#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
+#[cfg(feature = "_mysql_driver")]
 mod rows_mysql;
 #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
 mod rows_postgres;
-#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
+#[cfg(feature = "_sqlite_driver")]
 mod rows_sqlite;
 #[cfg(feature = "rusqlite")]
 mod rusqlite;
@@ -66,12 +68,14 @@ mod sqlx_sqlite;
 mod tokio_postgres;
 mod transaction;
 
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(feature = "_writer")]
 pub(crate) use columns::Value;
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
-pub use transaction::{AsyncTransaction, Batch, BlockingTransaction, Transaction};
+#[doc(hidden)]
+pub use transaction::Batch;
+pub use transaction::{AsyncTransaction, BlockingTransaction, Transaction};
 
 use uuid::Uuid;
 

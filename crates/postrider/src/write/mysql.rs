@@ -1,12 +1,9 @@
 //! INSERTs for MySQL and MariaDB: many rows in one statement.
 
-use std::future::Future;
 use std::sync::LazyLock;
 
-use super::columns::{Columns, Kind, consecutive, list, names, pieces};
-use super::{Batch, Written, rows_mysql};
-use crate::layout::RowTable;
-use crate::{Code, Error, Event, Ident, Result};
+use super::columns::{Kind, list, names};
+use crate::Ident;
 
 /// Uses no index. The database assigns the positions, in the order of the rows and without gaps: the number of rows is
 /// known, so InnoDB reserves all positions at once in every `innodb_autoinc_lock_mode`.
@@ -22,144 +19,7 @@ static ROW: LazyLock<String> = LazyLock::new(|| {
     format!("({})", list(|column| value(column.kind)))
 });
 
-/// Sent before a batch of several statements. Outside a transaction, a savepoint ends with its statement, so the second
-/// statement fails before anything is written.
-const SAVEPOINT: [&str; 2] = ["SAVEPOINT postrider_write", "ROLLBACK TO SAVEPOINT postrider_write"];
-const RELEASE: &str = "RELEASE SAVEPOINT postrider_write";
-
-/// The operations of a driver that [`insert`] needs.
-pub(super) trait Driver: Send {
-    /// Runs a statement without values.
-    fn execute(&mut self, statement: &'static str) -> impl Future<Output = Result<()>> + Send;
-
-    /// Inserts the rows and returns the position of the first one.
-    fn insert(&mut self, statement: String, rows: &[Columns<'_>])
-    -> impl Future<Output = Result<u64>> + Send;
-
-    /// Inserts rows of texts and returns the number of the first one.
-    fn insert_texts(
-        &mut self,
-        _statement: String,
-        _values: Vec<Option<String>>,
-    ) -> impl Future<Output = Result<u64>> + Send {
-        std::future::ready(Err(unsupported()))
-    }
-
-    /// Runs a query that returns pairs of numbers.
-    fn numbers(&mut self, _statement: String) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send {
-        std::future::ready(Err(unsupported()))
-    }
-}
-
-fn unsupported() -> Error {
-    Error::new(Code::LayoutUnfit, "this driver cannot write to tables of other layouts")
-        .with_hint("use mysql_async or sqlx")
-}
-
-/// The rows of one statement.
-enum Piece<'r, 'a> {
-    Events(&'r [Columns<'a>]),
-    /// Rows of another layout.
-    Rows(&'r RowTable, &'r [Event]),
-}
-
 /// The statement for this number of rows.
 pub(super) fn statement(schema: &Ident, rows: usize) -> String {
     schema.put_into_mysql(&INSERT) + &vec![ROW.as_str(); rows].join(", ")
-}
-
-/// Inserts all rows or none: in one statement, which the server undoes if it fails, or in several after a savepoint.
-/// If the future is dropped between two statements, the rows of the first ones stay in the transaction.
-#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
-pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<Vec<Written>> {
-    let rows = if batch.rows().is_some() { Vec::new() } else { Columns::of(batch)? };
-    let pieces: Vec<Piece<'_, '_>> = match batch.rows() {
-        Some(table) => pieces(batch.events()).into_iter().map(|piece| Piece::Rows(table, piece)).collect(),
-        None => pieces(&rows).into_iter().map(Piece::Events).collect(),
-    };
-    if let [all] = pieces.as_slice() {
-        return insert_piece(driver, batch.schema(), all).await;
-    }
-    for statement in SAVEPOINT {
-        driver.execute(statement).await.map_err(|error| match error.code() {
-            Code::SchemaMissing => no_transaction(pieces.len()),
-            _ => error,
-        })?;
-    }
-    let mut written = Vec::with_capacity(batch.events().len());
-    for piece in &pieces {
-        match insert_piece(driver, batch.schema(), piece).await {
-            Ok(more) => written.extend(more),
-            Err(error) => {
-                // Ignore an error here: after a deadlock the server has rolled back the whole transaction, including
-                // the savepoint, and the caller needs the deadlock, not the missing savepoint.
-                _ = driver.execute(SAVEPOINT[1]).await;
-                return Err(error);
-            }
-        }
-    }
-    driver.execute(RELEASE).await?;
-    Ok(written)
-}
-
-#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
-async fn insert_piece<D: Driver>(
-    driver: &mut D,
-    schema: &Ident,
-    piece: &Piece<'_, '_>,
-) -> Result<Vec<Written>> {
-    match piece {
-        Piece::Events(rows) => {
-            let first = driver.insert(statement(schema, rows.len()), rows).await?;
-            consecutive(first, rows)
-        }
-        Piece::Rows(table, events) => rows_mysql::insert(driver, table, events).await,
-    }
-}
-
-#[cfg(any(feature = "mysql_async", feature = "sqlx-mysql", feature = "diesel-mysql"))]
-fn no_transaction(statements: usize) -> Error {
-    let what = format!(
-        "{statements} statements are needed for these events, but there is no transaction around them"
-    );
-    Error::new(Code::TooManyEvents, what).with_hint("begin a transaction, or write them in several calls")
-}
-
-#[cfg(all(test, feature = "mysql_async"))]
-mod tests {
-    use super::*;
-
-    /// A server that detects a deadlock in the second statement and rolls the whole transaction back.
-    #[derive(Default)]
-    struct Deadlocked {
-        inserts: u64,
-        is_rolled_back: bool,
-    }
-
-    impl Driver for Deadlocked {
-        async fn execute(&mut self, _: &'static str) -> Result<()> {
-            match self.is_rolled_back {
-                true => Err(Error::new(Code::SchemaMissing, "SAVEPOINT postrider_write does not exist")),
-                false => Ok(()),
-            }
-        }
-
-        async fn insert(&mut self, _: String, _: &[Columns<'_>]) -> Result<u64> {
-            self.inserts += 1;
-            self.is_rolled_back = self.inserts == 2;
-            match self.is_rolled_back {
-                true => Err(Error::new(Code::StoreBusy, "deadlock")),
-                false => Ok(1),
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn a_deadlock_between_two_statements_is_reported_as_a_deadlock() {
-        let events = (0..1_500).map(|_| Event::new("a", "{}")).collect();
-        let batch = Batch::checked(events, Ident::new("postrider").unwrap(), None);
-        let mut driver = Deadlocked::default();
-        let error = insert(&mut driver, &batch).await.unwrap_err();
-        assert_eq!((driver.inserts, error.code()), (2, Code::StoreBusy));
-    }
 }

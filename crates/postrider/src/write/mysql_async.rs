@@ -5,7 +5,7 @@ use ::mysql_async::prelude::Queryable;
 use ::mysql_async::{Conn, Error as SqlError, Params, Value};
 
 use super::columns::{self, Columns};
-use super::mysql::{self, Driver};
+use super::mysql_driver::{self, Driver};
 use super::{Batch, Written};
 use crate::inbox::InboxStep;
 use crate::inbox::executor::{self, Database, Executor};
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 impl_async_transaction!('c, insert, inbox_step: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
 
 async fn insert<Q: Queryable + Send>(connection: &mut Q, batch: &Batch) -> Result<Vec<Written>> {
-    mysql::insert(&mut Connection(connection), batch).await
+    mysql_driver::insert(&mut Connection(connection), batch).await
 }
 
 struct Connection<'c, Q>(&'c mut Q);

@@ -1,11 +1,14 @@
 //! The INSERT for PostgreSQL: one statement for any number of events.
 
+#[cfg(feature = "_postgres_driver")]
 use std::sync::LazyLock;
 
 use uuid::Uuid;
 
 use super::Written;
-use super::columns::{Columns, EVENT_COLUMNS, Kind, Value, list, names, positions_missing};
+#[cfg(feature = "_postgres_driver")]
+use super::columns::{Columns, EVENT_COLUMNS, Value};
+use super::columns::{Kind, list, names, positions_missing};
 use crate::{Position, Result};
 
 /// The INSERT of any number of events:
@@ -19,7 +22,7 @@ use crate::{Position, Result};
 ///
 /// One array per column; a row has its values at the same index of every array. The database assigns the positions, in
 /// the order of the arrays. Uses no index.
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
+#[cfg(feature = "_postgres_driver")]
 pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     let mut place = 0;
     let arrays = list(|column| {
@@ -94,7 +97,7 @@ fn value(kind: Kind, sent: &str) -> String {
 }
 
 /// The values of one column of a batch.
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
+#[cfg(feature = "_postgres_driver")]
 pub(super) enum Array<'a> {
     Ids(Vec<Uuid>),
     Texts(Vec<Option<&'a str>>),
@@ -103,7 +106,7 @@ pub(super) enum Array<'a> {
 }
 
 /// The columns of a batch, in the order of the parameters of [`INSERT`].
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
+#[cfg(feature = "_postgres_driver")]
 pub(super) fn arrays<'a>(rows: &'a [Columns<'a>]) -> impl Iterator<Item = Array<'a>> {
     EVENT_COLUMNS.iter().map(move |column| {
         let values = rows.iter().map(|row| column.value(row));
@@ -117,7 +120,7 @@ pub(super) fn arrays<'a>(rows: &'a [Columns<'a>]) -> impl Iterator<Item = Array<
 }
 
 /// The written events, if the answer contains the events of these rows in this order.
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres", feature = "diesel-postgres"))]
+#[cfg(feature = "_postgres_driver")]
 pub(super) fn written_rows(rows: &[Columns<'_>], answer: Vec<(Uuid, i64)>) -> Result<Vec<Written>> {
     let ids: Vec<Uuid> = rows.iter().map(|row| row.event.id).collect();
     written(&ids, answer)

@@ -15,7 +15,7 @@ pub(super) fn has_producer(table: &RowTable) -> bool {
 }
 
 /// The error of a table that a driver cannot write to.
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(feature = "_writer")]
 pub(super) fn unwritable(table: &RowTable) -> Error {
     let what = format!("this driver cannot write to layout {}", table.layout().name());
     Error::new(Code::LayoutUnfit, what).with_hint(
@@ -24,7 +24,12 @@ pub(super) fn unwritable(table: &RowTable) -> Error {
 }
 
 /// The payload as text.
-#[cfg(any(feature = "_mysql", feature = "_postgres", feature = "_sqlite"))]
+#[cfg(any(
+    feature = "_mysql_driver",
+    feature = "_sqlite_driver",
+    feature = "tokio-postgres",
+    feature = "sqlx-postgres"
+))]
 pub(super) fn text_of(event: &Event) -> Result<&str> {
     std::str::from_utf8(&event.payload)
         .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").with_source(e))

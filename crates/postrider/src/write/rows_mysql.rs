@@ -1,7 +1,7 @@
 //! INSERTs into a table of another layout on MySQL and MariaDB.
 
 use super::Written;
-use super::mysql::Driver;
+use super::mysql_driver::Driver;
 use super::rows::{text_of, too_long, unwritable, utc, written};
 use crate::layout::{EventField, RowInsert, RowTable};
 use crate::{Code, Error, Event, Result};

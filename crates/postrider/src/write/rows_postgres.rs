@@ -20,7 +20,7 @@ impl RowColumns {
     pub(super) fn of(batch: &Batch) -> Result<Self> {
         let mut columns: [Vec<Option<String>>; 16] = Default::default();
         let has_action = |table: &RowTable| table.layout().spec().has_column(EventField::Action);
-        let used = if batch.rows().is_some_and(has_action) { columns.len() } else { COMMON };
+        let used = if batch.row_table().is_some_and(has_action) { columns.len() } else { COMMON };
         for event in batch.events() {
             let aggregate = event.aggregate.as_ref();
             let action = event.action.as_ref();
@@ -63,7 +63,7 @@ impl RowColumns {
     pub(super) fn written(&self, batch: &Batch, reported: Vec<(String, i64)>) -> Result<Vec<Written>> {
         let reported =
             reported.into_iter().map(|(row, created)| (row.parse().unwrap_or(0), created)).collect();
-        match batch.rows() {
+        match batch.row_table() {
             Some(table) => written(table, batch.events(), reported),
             None => Ok(Vec::new()),
         }

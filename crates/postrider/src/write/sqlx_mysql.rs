@@ -4,7 +4,7 @@ use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
 
 use super::columns::{Columns, Value};
-use super::mysql::{self, Driver};
+use super::mysql_driver::{self, Driver};
 use super::{Batch, Written};
 use crate::inbox::InboxStep;
 use crate::inbox::executor::{self, Database, Executor};
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 impl_async_transaction!('c, insert, inbox_step: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
 
 async fn insert(connection: &mut MySqlConnection, batch: &Batch) -> Result<Vec<Written>> {
-    mysql::insert(connection, batch).await
+    mysql_driver::insert(connection, batch).await
 }
 
 impl Driver for MySqlConnection {

@@ -9,6 +9,7 @@ use postrider::sink::{Failure, Message, Outcome, Sink};
 use postrider::store::Start;
 use postrider::write::Outbox;
 use postrider::{BoxFuture, Event, Timestamp};
+use postrider_testkit::eventually;
 
 use super::shop::{RecordingSink, Shop, acknowledged, number, order};
 
@@ -211,9 +212,7 @@ async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
     trace_attempts(&shop);
     Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
     let relay = relay(&shop, sink.clone()).await;
-    while tries.load(Ordering::Relaxed) < 40 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    eventually("40 messages were tried", async || tries.load(Ordering::Relaxed) >= 40).await;
     over.store(true, Ordering::Relaxed);
     let events = sink.wait_for(70).await;
     relay.shutdown().await.unwrap();
@@ -223,11 +222,11 @@ async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_event_on_which_the_sink_panics_affects_no_other_event() {
+/// All events are delivered except one, for which the sink always has this outcome.
+async fn only_one_event_is_given_up(outcome: impl Fn() -> Outcome + Send + Sync + 'static) {
     let shop = Shop::open();
-    let sink = RecordingSink::scripted(|message| match number(&message.event) {
-        10 => panic!("a bug in the sink"),
+    let sink = RecordingSink::scripted(move |message| match number(&message.event) {
+        10 => outcome(),
         _ => acknowledged(),
     });
     Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
@@ -235,6 +234,11 @@ async fn an_event_on_which_the_sink_panics_affects_no_other_event() {
     sink.wait_for(69).await;
     shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead' AND attempts = 3", 1).await;
     relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_on_which_the_sink_panics_affects_no_other_event() {
+    only_one_event_is_given_up(|| panic!("a bug in the sink")).await;
 }
 
 /// Answers the first batch never.
@@ -306,16 +310,7 @@ async fn a_changed_history_stops_the_subscription_until_an_operator_accepts_it()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_the_sink_never_tries_is_given_up_eventually() {
-    let shop = Shop::open();
-    let sink = RecordingSink::scripted(|message| match number(&message.event) {
-        10 => Outcome::Untried,
-        _ => acknowledged(),
-    });
-    Outbox::new().write_all(&shop.connect(), (0..70).map(order)).unwrap();
-    let relay = relay(&shop, sink.clone()).await;
-    sink.wait_for(69).await;
-    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead' AND attempts = 3", 1).await;
-    relay.shutdown().await.unwrap();
+    only_one_event_is_given_up(|| Outcome::Untried).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -359,9 +354,7 @@ async fn a_shutdown_waits_for_an_unresponsive_sink_only_until_its_time_limit() {
     let policy = hasty().publish_timeout(Duration::from_secs(600)).drain_timeout(Duration::from_millis(50));
     let subscription = Subscription::new("audit", Silent).start(Start::Beginning).policy(policy);
     let relay = Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
-    while relay.status()[0].state.in_flight == 0 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    eventually("a message is in flight", async || relay.status()[0].state.in_flight > 0).await;
     let stopped = tokio::time::timeout(Duration::from_secs(60), relay.shutdown()).await;
     stopped.expect("the shutdown hung").unwrap();
     shop.wait_until("SELECT count(*) FROM postrider_leases", 0).await;

@@ -10,11 +10,12 @@ use postrider::handler::{Context, HandlerError, Handlers, Result};
 use postrider::inbox::{Inbox, Once};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::write::Outbox;
-use postrider::{Code, Event};
+use postrider::{BoxFuture, Code, Event};
+use postrider_testkit::eventually;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
-use super::shop::{Shop, until};
+use super::shop::Shop;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Placed {
@@ -73,6 +74,21 @@ impl Calls {
         self.count.send_modify(|count| *count += 1);
     }
 
+    /// A handler that records its calls and returns a result.
+    fn handler(
+        &self,
+        result: impl Fn(&Placed, &Context) -> Result + Send + Sync + 'static,
+    ) -> impl Fn(Placed, Context) -> BoxFuture<'static, Result> + Send + Sync + 'static {
+        let (calls, result) = (self.clone(), Arc::new(result));
+        move |placed, cx| {
+            let (calls, result) = (calls.clone(), result.clone());
+            Box::pin(async move {
+                calls.add(&placed, &cx);
+                result(&placed, &cx)
+            })
+        }
+    }
+
     async fn wait_for(&self, count: usize) {
         let mut seen = self.count.subscribe();
         let enough = seen.wait_for(|seen| *seen >= count);
@@ -110,24 +126,13 @@ async fn a_handler_gets_the_events_of_its_types_in_order_per_key() {
     let shop = Shop::open();
     let calls = Calls::new();
     let cancelled = Arc::new(AtomicUsize::new(0));
-    let handlers = Handlers::new()
-        .on({
-            let calls = calls.clone();
-            move |placed: Placed, cx| {
-                let calls = calls.clone();
-                async move {
-                    calls.add(&placed, &cx);
-                    Ok(())
-                }
-            }
-        })
-        .on({
-            let cancelled = cancelled.clone();
-            move |of: Cancelled, _| {
-                cancelled.fetch_add(of.number, Ordering::SeqCst);
-                async { Ok(()) }
-            }
-        });
+    let handlers = Handlers::new().on(calls.handler(|_, _| Ok(()))).on({
+        let cancelled = cancelled.clone();
+        move |of: Cancelled, _| {
+            cancelled.fetch_add(of.number, Ordering::SeqCst);
+            async { Ok(()) }
+        }
+    });
     let mut events = placed(0..300, 7);
     events.push(Event::new("order.cancelled", r#"{"number": 5}"#));
     events.push(Event::new("user.created", "{}"));
@@ -220,21 +225,12 @@ async fn as_many_calls_run_at_once_as_the_concurrency_allows_and_no_more() {
 async fn errors_and_panics_are_retried_and_then_dead_and_no_other_key_waits() {
     let shop = Shop::open();
     let calls = Calls::new();
-    let handler = {
-        let calls = calls.clone();
-        move |placed: Placed, cx: Context| {
-            let calls = calls.clone();
-            async move {
-                calls.add(&placed, &cx);
-                match placed.number {
-                    1 => Err("the mail server said no")?,
-                    2 => panic!("a bug"),
-                    3 if cx.attempt() < 3 => Err(std::io::Error::other("busy"))?,
-                    _ => Ok(()),
-                }
-            }
-        }
-    };
+    let handler = calls.handler(|placed, cx| match placed.number {
+        1 => Err("the mail server said no")?,
+        2 => panic!("a bug"),
+        3 if cx.attempt() < 3 => Err(std::io::Error::other("busy"))?,
+        _ => Ok(()),
+    });
     write(&shop, placed(0..40, 10));
     let relay = start(&shop, [Subscription::handler("mail", handler)]).await;
     shop.wait_until("SELECT count(*) FROM postrider_parked WHERE last_error = 'the mail server said no' AND state = 'dead'", 1).await;
@@ -253,20 +249,11 @@ async fn errors_and_panics_are_retried_and_then_dead_and_no_other_key_waits() {
 async fn a_handler_can_skip_an_event_or_make_it_dead_at_once() {
     let shop = Shop::open();
     let calls = Calls::new();
-    let handler = {
-        let calls = calls.clone();
-        move |placed: Placed, cx: Context| {
-            let calls = calls.clone();
-            async move {
-                calls.add(&placed, &cx);
-                match placed.number {
-                    0 => Err(HandlerError::skip("not for us")),
-                    1 => Err(HandlerError::dead("no such customer")),
-                    _ => Ok(()),
-                }
-            }
-        }
-    };
+    let handler = calls.handler(|placed, _| match placed.number {
+        0 => Err(HandlerError::skip("not for us")),
+        1 => Err(HandlerError::dead("no such customer")),
+        _ => Ok(()),
+    });
     write(&shop, placed(0..4, 4));
     let relay = start(&shop, [Subscription::handler("mail", handler)]).await;
     shop.wait_until(
@@ -413,7 +400,7 @@ async fn an_event_whose_handling_was_cut_off_is_handled_again() {
         std::future::pending::<Result>()
     };
     let relay = start(&shop, [Subscription::handler("mail", stuck)]).await;
-    until("the handler was called", || begun.load(Ordering::SeqCst) == 1).await;
+    eventually("the handler was called", async || begun.load(Ordering::SeqCst) == 1).await;
     drop(relay);
     let calls = Calls::new();
     let seen = calls.clone();

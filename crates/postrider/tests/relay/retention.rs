@@ -9,9 +9,10 @@ use postrider::sink::{Failure, Outcome};
 use postrider::store::Start;
 use postrider::write::Outbox;
 use postrider::{Event, Position, Timestamp};
+use postrider_testkit::eventually;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
-use super::shop::{RecordingSink, Shop, acknowledged, until};
+use super::shop::{RecordingSink, Shop, acknowledged};
 
 const COUNT: &str = "SELECT count(*) FROM postrider_events";
 
@@ -123,7 +124,7 @@ fn planned_and_completed_deletions_are_logged_with_counts() {
         };
         shop.wait_until(COUNT, 2).await;
         // Rows are gone a moment before the relay hears of it.
-        until("the last batch is logged", || deleted() >= 498).await;
+        eventually("the last batch is logged", async || deleted() >= 498).await;
         relay.shutdown().await.unwrap();
         assert_eq!(deleted(), 498, "{}", logged());
     });

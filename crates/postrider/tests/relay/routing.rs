@@ -10,8 +10,9 @@ use postrider::route::{Router, Rule, Unrouted};
 use postrider::sink::{Failure, Message, Outcome};
 use postrider::store::Start;
 use postrider::write::Outbox;
+use postrider_testkit::eventually;
 
-use super::shop::{RecordingSink, Shop, acknowledged, number, order, until};
+use super::shop::{RecordingSink, Shop, acknowledged, number, order};
 
 fn hasty() -> Policy {
     let (short, long) = (Duration::from_millis(5), Duration::from_millis(20));
@@ -119,7 +120,7 @@ async fn an_event_for_two_destinations_waits_for_the_one_that_is_down_and_repeat
     Outbox::new().write_all(&shop.connect(), (0..50).map(order)).unwrap();
     let relay = relay(&shop, sink.clone(), router).await;
     sink.wait_for(1).await;
-    until("a destination is down", || relay.status()[0].state.destinations_down > 0).await;
+    eventually("a destination is down", async || relay.status()[0].state.destinations_down > 0).await;
     assert_eq!(relay.status()[0].state.acknowledged, 0, "no event is done while a copy is missing");
     up.store(true, Ordering::SeqCst);
     sink.wait_for(100).await;
@@ -144,7 +145,7 @@ async fn an_event_that_no_rule_matches_is_skipped_and_counted_where_that_is_the_
     let relay = relay(&shop, sink.clone(), router).await;
     sink.wait_for(1).await;
     // The status follows the step that sent the event, and the steps may be several.
-    until("all others are skipped", || relay.status()[0].skipped >= 40).await;
+    eventually("all others are skipped", async || relay.status()[0].skipped >= 40).await;
     assert_eq!(relay.status()[0].skipped, 40);
     relay.shutdown().await.unwrap();
     shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;

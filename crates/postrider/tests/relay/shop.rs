@@ -7,6 +7,7 @@ use std::time::Duration;
 use postrider::sink::{Message, Outcome, Receipt, Sink};
 use postrider::store::{Store, sqlite::SqliteStore};
 use postrider::{BoxFuture, Event};
+use postrider_testkit::eventually;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -88,25 +89,8 @@ impl Shop {
     pub(crate) async fn wait_until(&self, sql: &str, expected: i64) {
         let connection = self.connect();
         let ask = || connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
-        for _ in 0..3_000 {
-            if ask() == expected {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{sql} is {} and not {expected}", ask());
+        eventually(&format!("{sql} is {expected}"), async || ask() == expected).await;
     }
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
-    for _ in 0..3_000 {
-        if is_so() {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("timed out waiting until {what}");
 }
 
 /// The `number`th order; seven customers take turns.

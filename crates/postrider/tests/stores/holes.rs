@@ -8,13 +8,13 @@ use postrider::{Position, Result};
 
 use crate::failed;
 
-/// A position that is not reported dead within this time never will be.
+/// A position that is not reported empty within this time never will be.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Claims after which a wrong rule would have declared a living position dead.
+/// Claims after which a wrong rule would have declared a hole empty that can still get an event.
 const CLAIMS: usize = 20;
 
-const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+const PLENTY: Budget = Budget::new(1_000, 1 << 26);
 
 /// An outbox on a server, and the connections of its writers.
 #[allow(async_fn_in_trait, reason = "only tests call it")]
@@ -54,12 +54,12 @@ pub(crate) trait HoleCase {
 pub(crate) struct Reader {
     claimer: Box<dyn Claimer>,
     pub(crate) read: Vec<i64>,
-    pub(crate) dead: Intervals,
+    pub(crate) empty: Intervals,
 }
 
 impl Reader {
     pub(crate) fn of(store: &dyn Store) -> Self {
-        Self { claimer: store.claimer(&Progress::default()), read: Vec::new(), dead: Intervals::default() }
+        Self { claimer: store.claimer(&Progress::default()), read: Vec::new(), empty: Intervals::default() }
     }
 
     pub(crate) async fn on(case: &impl HoleCase) -> Result<Self> {
@@ -71,17 +71,17 @@ impl Reader {
             panic!("the history did not change")
         };
         self.read.extend(page.events.iter().map(|event| event.position.get()));
-        page.dead.iter().for_each(|(first, last)| self.dead.insert_range(*first, *last));
+        page.empty_positions.iter().for_each(|(first, last)| self.empty.insert_range(*first, *last));
         Ok(page)
     }
 
-    pub(crate) fn is_dead(&self, position: i64) -> bool {
-        self.dead.contains(Position::new(position))
+    pub(crate) fn is_empty_at(&self, position: i64) -> bool {
+        self.empty.contains(Position::new(position))
     }
 
-    pub(crate) async fn until_dead(&mut self, position: i64) -> Result<()> {
+    pub(crate) async fn until_empty(&mut self, position: i64) -> Result<()> {
         let waiting = async {
-            while !self.is_dead(position) {
+            while !self.is_empty_at(position) {
                 self.claim().await?;
             }
             Ok(())
@@ -89,11 +89,11 @@ impl Reader {
         tokio::time::timeout(LONG, waiting).await.map_err(failed)?
     }
 
-    pub(crate) async fn stays_alive(&mut self, position: i64) -> Result<()> {
+    pub(crate) async fn stays_a_hole(&mut self, position: i64) -> Result<()> {
         for _ in 0..CLAIMS {
             self.claim().await?;
         }
-        assert!(!self.is_dead(position), "{position} can still be committed");
+        assert!(!self.is_empty_at(position), "{position} can still be committed");
         Ok(())
     }
 }
@@ -108,7 +108,7 @@ pub(crate) async fn a_late_commit_is_delivered_after_earlier_commits(case: &impl
     case.committed("fast").await?;
     reader.claim().await?;
     assert_eq!(reader.read, [1, 2, 3, 4, 6]);
-    reader.stays_alive(5).await?;
+    reader.stays_a_hole(5).await?;
     case.execute(&mut late, "COMMIT").await?;
     reader.claim().await?;
     assert_eq!(reader.read, [1, 2, 3, 4, 6, 5]);
@@ -119,7 +119,7 @@ pub(crate) async fn a_late_commit_is_delivered_after_earlier_commits(case: &impl
 }
 
 /// Listed as open sessions first, as prepared transactions later, and then without a connection.
-pub(crate) async fn a_prepared_transaction_keeps_its_positions_alive(case: &impl HoleCase) -> Result<()> {
+pub(crate) async fn a_prepared_transaction_keeps_its_positions_open(case: &impl HoleCase) -> Result<()> {
     let mut writers = Vec::new();
     for name in ["late", "gone"] {
         let mut writer = case.begin_global(name).await?;
@@ -128,24 +128,24 @@ pub(crate) async fn a_prepared_transaction_keeps_its_positions_alive(case: &impl
     }
     case.committed("fast").await?;
     let mut reader = Reader::on(case).await?;
-    reader.stays_alive(1).await?;
+    reader.stays_a_hole(1).await?;
     for (writer, name) in &mut writers {
         case.prepare(writer, name).await?;
     }
-    reader.stays_alive(1).await?;
+    reader.stays_a_hole(1).await?;
     for (writer, _) in writers {
         case.disconnect(writer).await?;
     }
-    reader.stays_alive(1).await?;
-    reader.stays_alive(2).await?;
+    reader.stays_a_hole(1).await?;
+    reader.stays_a_hole(2).await?;
     // A second reader has never seen the sessions.
     let mut second = Reader::on(case).await?;
-    second.stays_alive(1).await?;
+    second.stays_a_hole(1).await?;
     case.commit_prepared("late").await?;
     case.roll_back_prepared("gone").await?;
     for reader in [&mut reader, &mut second] {
-        reader.until_dead(2).await?;
-        assert_eq!((reader.read.as_slice(), reader.is_dead(1)), (&[3, 1][..], false));
+        reader.until_empty(2).await?;
+        assert_eq!((reader.read.as_slice(), reader.is_empty_at(1)), (&[3, 1][..], false));
     }
     Ok(())
 }
@@ -160,10 +160,10 @@ pub(crate) async fn positions_rolled_back_to_a_savepoint_die_and_the_rest_is_del
     case.write(&mut writer, "kept").await?;
     case.committed("fast").await?;
     let mut reader = Reader::on(case).await?;
-    reader.stays_alive(2).await?;
+    reader.stays_a_hole(2).await?;
     case.execute(&mut writer, "COMMIT").await?;
-    reader.until_dead(1).await?;
-    assert_eq!((reader.read.as_slice(), reader.is_dead(2)), (&[3, 2][..], false));
+    reader.until_empty(1).await?;
+    assert_eq!((reader.read.as_slice(), reader.is_empty_at(2)), (&[3, 2][..], false));
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! - `eventlog`: fan-out and handlers of the layout `eventlog`
 //! - `inbox`: exactly-once effects, on every database
 //! - `relay_cases`, `server_faults`: cases that are the same for every database
-#![cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#![cfg(feature = "_store")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -35,7 +35,7 @@ mod seed_004;
 mod server_faults;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod taker;
+mod recording_sink;
 
 use postrider::{Code, Error};
 

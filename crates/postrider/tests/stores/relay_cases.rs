@@ -9,8 +9,9 @@ use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome, Sink};
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
 use postrider::{Event, Result};
+use postrider_testkit::eventually;
 
-use crate::taker::{LONG, Taker};
+use crate::recording_sink::RecordingSink;
 
 pub(crate) const KEYS: usize = 5;
 const ROWS: usize = 30;
@@ -60,7 +61,7 @@ pub(crate) trait Table {
     }
 }
 
-pub(crate) async fn relay(store: Arc<dyn Store>, sink: &Taker) -> Result<Relay> {
+pub(crate) async fn relay(store: Arc<dyn Store>, sink: &RecordingSink) -> Result<Relay> {
     relay_to(store, sink.clone()).await
 }
 
@@ -87,16 +88,6 @@ pub(crate) async fn write<T: Table>(table: &T, rows: usize) -> Result<()> {
         }
     }
     Ok(())
-}
-
-pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    let waiting = async {
-        while !is_so().await? {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok(())
-    };
-    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"))
 }
 
 /// One module per table, with one test per case.
@@ -128,7 +119,7 @@ macro_rules! relay_tests {
 pub(crate) use relay_tests;
 
 pub(crate) async fn every_key_arrives_in_its_order_and_once<T: Table>(table: T) -> Result<()> {
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let relay = relay(table.store().await?, &sink).await?;
     write(&table, ROWS).await?;
     sink.wait_for(KEYS * ROWS).await;
@@ -174,7 +165,7 @@ pub(crate) async fn a_handler_gets_every_row_in_order_and_a_failed_one_again<T: 
 pub(crate) async fn a_poison_row_is_given_up_and_delays_only_its_own_key<T: Table>(table: T) -> Result<()> {
     let tries = Arc::new(AtomicU32::new(0));
     let counted = tries.clone();
-    let sink = Taker::new(move |key, number| {
+    let sink = RecordingSink::new(move |key, number| {
         (key.ends_with("key1") && number == 2).then(|| {
             counted.fetch_add(1, Ordering::Relaxed);
             Outcome::Failed(Failure::new("poison"))
@@ -203,7 +194,7 @@ pub(crate) async fn a_poison_row_is_given_up_and_delays_only_its_own_key<T: Tabl
 pub(crate) async fn an_outage_counts_no_attempt_of_any_row<T: Table>(table: T) -> Result<()> {
     let answers = Arc::new(AtomicU32::new(0));
     let counted = answers.clone();
-    let sink = Taker::new(move |_, _| {
+    let sink = RecordingSink::new(move |_, _| {
         (counted.fetch_add(1, Ordering::Relaxed) < 200).then(|| Outcome::Down(Failure::new("maintenance")))
     });
     write(&table, 10).await?;
@@ -221,11 +212,11 @@ pub(crate) async fn rows_that_a_killed_relay_had_claimed_are_delivered_by_the_ne
 ) -> Result<()> {
     write(&table, ROWS).await?;
     // Some are taken and never settled, for the relay dies before.
-    let first = Taker::new(|_, number| (number >= 5).then(|| Outcome::Down(Failure::new("slow"))));
+    let first = RecordingSink::new(|_, number| (number >= 5).then(|| Outcome::Down(Failure::new("slow"))));
     let doomed = relay(table.store().await?, &first).await?;
     first.wait_for(KEYS).await;
     drop(doomed);
-    let second = Taker::new(|_, _| None);
+    let second = RecordingSink::new(|_, _| None);
     let next = relay(table.store().await?, &second).await?;
     eventually("all rows are delivered", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
     next.shutdown().await?;
@@ -244,7 +235,7 @@ pub(crate) async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_othe
 ) -> Result<()> {
     write(&table, ROWS).await?;
     assert!(table.refuse("key0", 3).await?, "the test can make a row that cannot be updated");
-    let first = Taker::new(|_, _| None);
+    let first = RecordingSink::new(|_, _| None);
     let relay_of_first = relay(table.store().await?, &first).await?;
     let all_but_one = KEYS * ROWS - 1;
     eventually("all other rows are recorded", async || Ok(table.delivered().await? == all_but_one)).await?;
@@ -254,12 +245,12 @@ pub(crate) async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_othe
         let expected: Vec<u64> = (0..ROWS as u64).filter(is_sent).collect();
         assert_eq!(first.of_key(&format!("key{key}")), expected, "each once");
     }
-    let second = Taker::new(|_, _| None);
+    let second = RecordingSink::new(|_, _| None);
     let relay_of_second = relay(table.store().await?, &second).await?;
     table.write("key0", ROWS).await?;
     eventually("a later row is recorded", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
     relay_of_second.shutdown().await?;
-    assert_eq!(second.taken().len(), 1, "the next relay does not send it again: {:?}", second.taken());
+    assert_eq!(second.accepted().len(), 1, "the next relay does not send it again: {:?}", second.accepted());
     Ok(())
 }
 
@@ -269,7 +260,7 @@ async fn die_with_rows(store: Arc<dyn Store>, rows: usize) -> Result<()> {
     let lease =
         LeaseRequest { subscription: "mail".into(), holder: "dead".into(), duration: Duration::from_secs(1) };
     let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
-    let budget = Budget { events_max: rows, bytes_max: 1_000_000 };
+    let budget = Budget::new(rows, 1_000_000);
     let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
     assert_eq!(page.events.len(), rows);
     Ok(())
@@ -282,7 +273,7 @@ pub(crate) async fn rows_of_a_dead_relay_that_cannot_be_released_are_delivered_i
     write(&table, ROWS).await?;
     die_with_rows(table.store().await?, KEYS * 3).await?;
     assert!(table.refuse_release("key0", 1).await?, "rows are marked");
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let next = relay(table.store().await?, &sink).await?;
     eventually("all rows are delivered", async || Ok(table.delivered().await? == KEYS * ROWS)).await?;
     next.shutdown().await?;

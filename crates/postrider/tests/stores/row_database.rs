@@ -118,7 +118,7 @@ pub(crate) async fn read(database: &impl RowDatabase) -> Result<Vec<StoredEvent>
     store.subscribe("mail", Start::Beginning).await?;
     let acquired = store.acquire(lease(Duration::from_secs(600))).await?;
     let Acquired::Granted(loaded) = acquired else { panic!("the lease is free") };
-    let budget = Budget { events_max: 1_000, bytes_max: 1_000_000 };
+    let budget = Budget::new(1_000, 1_000_000);
     match store.claimer(&loaded.progress).claim(budget).await? {
         Claimed::Page(page) => Ok(page.events),
         other => panic!("{other:?}"),

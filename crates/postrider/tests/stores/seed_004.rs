@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use postrider::Result;
+use postrider_testkit::eventually;
 
-use crate::relay_cases::{Table, eventually, relay, write};
-use crate::taker::Taker;
+use crate::recording_sink::RecordingSink;
+use crate::relay_cases::{Table, relay, write};
 
 /// The queries as the document has them, for drivers with `?` parameters.
 pub(crate) const GET_EVENTS_TO_PROCESS: &str = "
@@ -69,14 +70,14 @@ pub(crate) async fn neither_publishes_rows_of_the_other(
 ) -> Result<()> {
     write(table, 60).await?;
     let theirs = tokio::spawn(publish(publisher));
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let relay = relay(table.store().await?, &sink).await?;
     eventually("all rows are published", async || Ok(table.delivered().await? == 300)).await?;
     relay.shutdown().await?;
     let mut all = theirs.await.expect("the publisher does not panic")?;
     let foreign: usize = all.values().sum();
-    println!("of 300 rows the relay published {}, the other publisher {foreign}", sink.taken().len());
-    for (key, number) in sink.taken() {
+    println!("of 300 rows the relay published {}, the other publisher {foreign}", sink.accepted().len());
+    for (key, number) in sink.accepted() {
         let key = key.rsplit('/').next().unwrap_or_default();
         *all.entry(format!("{key} {{\"n\": {number}}}")).or_default() += 1;
     }

@@ -1,4 +1,4 @@
-//! What the storm needs of a database. Everything else about it is the same for all of them.
+//! The operations of a database that the storm needs. Everything else is the same for all databases.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,56 +7,56 @@ use postrider::Result;
 use postrider::store::Store;
 use postrider_testkit::audit::Sighting;
 
-/// An empty outbox, and a table of keys with a version each that writers lock and raise.
+/// An empty outbox, and a table of keys with a version each, which writers lock and increment.
 pub(crate) trait Database: Send + Sync + Sized + 'static {
     type Session: Session;
     type Probe: Probe;
 
     fn connect(&self) -> impl Future<Output = Result<Self::Session>> + Send;
 
-    /// How many times longer than usual the library's readers keep their memory: where it takes longer to prove that a
-    /// hole is dead, who forgets all of them sooner never proves anything.
+    /// How many times longer than usual the library's readers run without a crash. If it takes longer to prove a hole
+    /// empty, a reader that crashes more often never proves one.
     fn patience(&self) -> u64 {
         1
     }
 
-    /// A connection for a reader that is not the library's.
+    /// A connection for a reader that does not use the library.
     fn probe(&self) -> impl Future<Output = Result<Self::Probe>> + Send;
 
-    /// The library's own store.
+    /// The library's store.
     fn store(&self, proof: Proof) -> impl Future<Output = Result<Arc<dyn Store>>> + Send;
 
     /// Every event committed so far, in the order of positions.
     fn committed(&self) -> impl Future<Output = Result<Vec<Found>>> + Send;
 
-    /// What every connection and every prepared transaction is doing, and who waits for whom, for people.
+    /// The activity of every connection and prepared transaction, and which one waits for which, as text.
     fn activity(&self) -> impl Future<Output = Result<String>> + Send;
 
-    /// Takes it all away.
+    /// Removes the outbox and the keys.
     fn remove(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// By which proofs a store may take a hole for dead.
+/// The proofs by which a store may declare a hole empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// As everybody has it.
+    /// The default.
     Default,
-    /// The list of writers, from the first moment.
+    /// The list of writers, without waiting first.
     WritersAtOnce,
-    /// The horizon alone.
-    HorizonAlone,
+    /// Only the horizon.
+    HorizonOnly,
 }
 
-/// An event where it was found.
+/// An event and its position.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) position: i64,
     pub(crate) sighting: Sighting,
 }
 
-/// A connection of the application, with at most one transaction open.
+/// A connection of the application, with at most one open transaction.
 pub(crate) trait Session: Send + 'static {
-    /// Opens a transaction; with a name it is one that will be prepared under it.
+    /// Begins a transaction. With a name, it will be prepared under that name.
     fn begin(&mut self, prepared_as: Option<&str>) -> impl Future<Output = Result<()>> + Send;
 
     /// Runs SQL, with `{schema}` the schema of the outbox.
@@ -65,7 +65,7 @@ pub(crate) trait Session: Send + 'static {
     fn commit(&mut self) -> impl Future<Output = Result<()>> + Send;
     fn rollback(&mut self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ends the first phase of a prepared transaction; [`Session::decide`] ends the second.
+    /// Ends the first phase of a prepared transaction; [`Session::decide`] ends the second one.
     fn prepare(&mut self, name: &str) -> impl Future<Output = Result<()>> + Send;
     fn decide(&mut self, name: &str, commit: bool) -> impl Future<Output = Result<()>> + Send;
 
@@ -81,64 +81,64 @@ pub(crate) trait Session: Send + 'static {
         self.run("RELEASE SAVEPOINT s")
     }
 
-    /// Makes the database know the transaction long before it writes an event.
-    fn show_up_early(&mut self) -> impl Future<Output = Result<()>> + Send;
+    /// Registers the transaction with the database long before it writes an event.
+    fn register_early(&mut self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Locks the key's row, raises its version and writes that as an event.
+    /// Locks the row of the key, increments its version and writes that as an event.
     fn write(&mut self, key: &str) -> impl Future<Output = Result<()>> + Send;
 
     /// The same for several keys, ascending, and this many versions of each, with one `INSERT ... SELECT`.
     fn write_many(&mut self, keys: &[String], versions: i64) -> impl Future<Output = Result<()>> + Send;
 
-    /// Takes a position with a statement that fails. Some databases want a rollback after it.
+    /// Takes a position with a statement that fails. Some databases need a rollback after it.
     fn fail(&mut self) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// What a reader may ask, each a statement with its own snapshot unless stated otherwise.
+/// The queries of a reader. Each is one statement with its own snapshot, unless stated otherwise.
 pub(crate) trait Probe: Send + 'static {
-    /// Who has the outbox open for writing.
+    /// The transactions that have the outbox open for writing.
     fn writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send;
 
-    /// Those of them that run a statement right now, where it can be asked.
+    /// Those of them that run a statement now, if the database reports that.
     fn busy_writers(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send {
         std::future::ready(Ok(BTreeSet::new()))
     }
 
-    /// The transactions the engine says it runs, where it can be asked.
+    /// The transactions that the engine lists, if the database has such a list.
     fn transactions(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send {
         std::future::ready(Ok(BTreeSet::new()))
     }
 
-    /// The locks of those who have the outbox open for writing, each by the name the server gives it at this moment.
+    /// The locks of the transactions that have the outbox open for writing, each by its current name.
     fn locks(&mut self) -> impl Future<Output = Result<BTreeSet<String>>> + Send {
         std::future::ready(Ok(BTreeSet::new()))
     }
 
-    /// The same transactions, each with the time at which the engine says that it began, and the time of the reader's
-    /// own clock, in whatever zone that is.
+    /// The same transactions, each with the start time that the engine reports, and the time of the reader's own clock,
+    /// in any time zone.
     fn begun(&mut self) -> impl Future<Output = Result<(Vec<i64>, i64)>> + Send {
         std::future::ready(Ok((Vec::new(), 0)))
     }
 
-    /// One snapshot: its horizon, its upper end, and the events asked for, in the order of positions.
-    fn look(&mut self, asked: Asked<'_>) -> impl Future<Output = Result<Look>> + Send;
+    /// One snapshot: its horizon, its upper end, and the requested events in the order of positions.
+    fn poll(&mut self, asked: PollRequest<'_>) -> impl Future<Output = Result<PollResult>> + Send;
 
-    /// Events of transactions that every later one comes after, in the order of (transaction, position).
+    /// Events of transactions that are older than all running ones, in the order of (transaction, position).
     fn below_horizon(&mut self, after: (i64, i64)) -> impl Future<Output = Result<Vec<(i64, Found)>>> + Send;
 }
 
 /// Positions to query.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct PollRequest<'a> {
     pub(crate) holes: &'a [i64],
     /// At most this many events from the holes.
     pub(crate) holes_limit: i64,
-    /// Everything above this.
+    /// All events above this position.
     pub(crate) above: Option<i64>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct PollResult {
     pub(crate) xmin: i64,
     pub(crate) xmax: i64,
     pub(crate) found: Vec<Found>,

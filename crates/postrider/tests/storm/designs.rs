@@ -1,5 +1,5 @@
-//! Readers that appear correct, each with one error. The storm must catch them all before what
-//! it says of the right one counts.
+//! Readers that appear correct, each with one design error. The storm must detect all of them before its result for the
+//! store is meaningful.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,41 +7,43 @@ use std::time::Duration;
 
 use postrider::{BoxFuture, Result};
 
-use super::database::{Asked, Database, Found, Look, Probe};
-use super::dice::Dice;
-use super::reader::{Findings, Log, Reader};
-use super::weather::Weather;
+use super::database::{Database, Found, PollRequest, PollResult, Probe};
+use super::reader::{Log, Reader, ReaderStats};
+use super::rng::Rng;
+use super::storm_state::StormState;
 
-/// What is wrong with a reader.
+/// The design error of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Design {
-    /// Nothing: the control. A storm that catches this one catches its own mistakes.
+    /// None: the control. If the storm reports this one, the storm is wrong.
     Right,
     /// Reads everything above the last position seen.
     AboveTheLast,
     /// Reads in the order of transaction ids, below the oldest one running.
     ByTransaction,
-    /// Takes a hole for dead when every transaction below the upper end of the snapshot that showed it is over.
+    /// Declares a hole empty when every transaction below the upper end of the snapshot in which it was noticed has
+    /// ended.
     StampedWithXmax,
     /// Reads the holes in one statement and the tail in the next.
     TwoStatements,
-    /// Looks at the tail ten times as often as at the holes.
+    /// Reads the tail ten times as often as the holes.
     HolesLessOften,
-    /// Reads at most this many events from holes, and the tail regardless.
+    /// Reads a limited number of events from holes, and the tail regardless.
     LimitForHoles,
     /// Lists the writers after it has read the rows.
     WritersAfterRows,
-    /// Does not wait for writers that do nothing when they are listed.
+    /// Does not wait for writers that are idle when they are listed.
     SilentWritersIgnored,
-    /// Takes the engine's list of transactions for the list of writers.
+    /// Uses the engine's list of transactions as the list of writers.
     EngineTransactions,
-    /// Waits for those transactions of the engine's list that began before the hole was noticed, by clocks in two zones.
+    /// Waits only for transactions of the engine's list that began before the hole was noticed, and compares clocks of
+    /// two time zones.
     EngineTimes,
-    /// Takes another lock of the same transaction for another transaction.
+    /// Mistakes another lock of the same transaction for another transaction.
     NamesOfLocks,
 }
 
-/// All that are wrong.
+/// All design errors.
 pub(crate) const WRONG: [Design; 8] = [
     Design::AboveTheLast,
     Design::ByTransaction,
@@ -53,7 +55,7 @@ pub(crate) const WRONG: [Design; 8] = [
     Design::SilentWritersIgnored,
 ];
 
-/// All that are wrong on a database whose rows do not contain their transaction, and whose engine lists some.
+/// All design errors on a database whose rows do not contain their transaction, and whose engine lists transactions.
 #[cfg(feature = "mysql")]
 pub(crate) const WRONG_WITHOUT_NUMBERS: [Design; 8] = [
     Design::AboveTheLast,
@@ -85,54 +87,54 @@ impl Design {
     }
 }
 
-/// Longest pause between two statements of one poll: a reader may be delayed anywhere.
-const HELD_UP_MICROS: u64 = 5_000;
+/// The longest pause between two statements of one poll: a reader may be delayed at any point.
+const DELAY_MICROS: u64 = 5_000;
 
-/// Events from holes in one poll, of the design with a limit.
+/// The number of events from holes in one poll, for the design with a limit.
 const HOLES_LIMIT: i64 = 4;
 
-/// What happens between two statements of a poll.
-pub(crate) type HeldUp<'a> = &'a mut (dyn FnMut() -> BoxFuture<'static, ()> + Send);
+/// Called between two statements of a poll.
+pub(crate) type DelayHook<'a> = &'a mut (dyn FnMut() -> BoxFuture<'static, ()> + Send);
 
-/// The smallest reader that keeps holes.
-pub(crate) struct Designed<D: Database> {
+/// The smallest reader that tracks holes.
+pub(crate) struct DesignReader<D: Database> {
     database: Arc<D>,
     design: Design,
-    dice: Dice,
+    rng: Rng,
     log: Arc<Log>,
-    book: Book,
+    state: ReaderState,
 }
 
-/// What it has read and what it waits for.
+/// What it has read, and the holes that it tracks.
 #[derive(Debug, Default)]
-pub(crate) struct Book {
+pub(crate) struct ReaderState {
     last: i64,
     /// For the order of transactions.
     last_transaction: i64,
     holes: BTreeMap<i64, Hole>,
-    looks: u64,
-    buried: u64,
+    polls: u64,
+    declared_empty: u64,
 }
 
 #[derive(Debug)]
 struct Hole {
     xmax: i64,
-    /// Writers that may still fill it; `None` before the first poll.
+    /// Writers that may still fill it; `None` before the first list.
     writers: Option<BTreeSet<String>>,
-    /// By the reader's clock; `None` before the first poll.
+    /// The time of the reader's clock; `None` before the first list.
     noticed: Option<i64>,
 }
 
-impl Book {
-    /// One poll by the rules of a design. Returns what it delivers, in order. `held_up` is called between
-    /// any two statements.
-    pub(crate) async fn look<P: Probe>(
+impl ReaderState {
+    /// One poll according to a design. Returns the events that it delivers, in order. `delay` is called between any two
+    /// statements.
+    pub(crate) async fn poll<P: Probe>(
         &mut self,
         probe: &mut P,
         design: Design,
-        held_up: HeldUp<'_>,
+        delay: DelayHook<'_>,
     ) -> Result<Vec<Found>> {
-        self.looks += 1;
+        self.polls += 1;
         if design == Design::ByTransaction {
             return self.by_transaction(probe).await;
         }
@@ -145,32 +147,32 @@ impl Book {
                 Design::NamesOfLocks => probe.locks().await?,
                 _ => probe.writers().await?,
             });
-            held_up().await;
+            delay().await;
         }
-        let skips_holes = design == Design::HolesLessOften && !self.looks.is_multiple_of(10);
+        let skips_holes = design == Design::HolesLessOften && !self.polls.is_multiple_of(10);
         let holes: Vec<i64> = match skips_holes {
             true => Vec::new(),
             false => self.holes.keys().copied().collect(),
         };
         let holes_limit = if design == Design::LimitForHoles { HOLES_LIMIT } else { i64::MAX };
         let above = Some(self.last);
-        let look = if design == Design::TwoStatements {
-            let mut look = probe.look(Asked { holes: &holes, holes_limit, above: None }).await?;
-            held_up().await;
-            look.found.extend(probe.look(Asked { holes: &[], holes_limit, above }).await?.found);
-            look
+        let poll = if design == Design::TwoStatements {
+            let mut poll = probe.poll(PollRequest { holes: &holes, holes_limit, above: None }).await?;
+            delay().await;
+            poll.found.extend(probe.poll(PollRequest { holes: &[], holes_limit, above }).await?.found);
+            poll
         } else {
-            probe.look(Asked { holes: &holes, holes_limit, above }).await?
+            probe.poll(PollRequest { holes: &holes, holes_limit, above }).await?
         };
         if design == Design::WritersAfterRows && !self.holes.is_empty() {
-            held_up().await;
+            delay().await;
             writers = Some(probe.writers().await?);
         }
         if !skips_holes {
-            self.bury(design, &look, writers.as_ref());
+            self.declare_empty(design, &poll, writers.as_ref());
         }
-        self.take_in(design, &look);
-        Ok(look.found)
+        self.add_holes(design, &poll);
+        Ok(poll.found)
     }
 
     async fn by_transaction<P: Probe>(&mut self, probe: &mut P) -> Result<Vec<Found>> {
@@ -181,7 +183,8 @@ impl Book {
         Ok(rows.into_iter().map(|(_, event)| event).collect())
     }
 
-    /// Removes the holes that no transaction of the list is old enough for; the others stay until their transaction ends.
+    /// Removes the holes that no listed transaction is old enough to fill; the others stay until their transaction
+    /// ends.
     async fn by_time<P: Probe>(&mut self, probe: &mut P) -> Result<BTreeSet<String>> {
         let (begun, now) = probe.begun().await?;
         for hole in self.holes.values_mut() {
@@ -192,70 +195,70 @@ impl Book {
         Ok(BTreeSet::from(["older".to_owned()]))
     }
 
-    /// Removes the holes that are filled, and those that no writer can fill any more.
-    fn bury(&mut self, design: Design, look: &Look, writers: Option<&BTreeSet<String>>) {
-        look.found.iter().for_each(|event| _ = self.holes.remove(&event.position));
+    /// Removes the holes that were filled, and those that no writer can fill any more.
+    fn declare_empty(&mut self, design: Design, poll: &PollResult, writers: Option<&BTreeSet<String>>) {
+        poll.found.iter().for_each(|event| _ = self.holes.remove(&event.position));
         let before = self.holes.len();
         self.holes.retain(|_, hole| {
             if design == Design::StampedWithXmax {
-                return look.xmin < hole.xmax;
+                return poll.xmin < hole.xmax;
             }
             let Some(writers) = writers else { return true };
             let open = hole.writers.get_or_insert_with(|| writers.clone());
             open.retain(|writer| writers.contains(writer));
             !open.is_empty()
         });
-        self.buried += (before - self.holes.len()) as u64;
+        self.declared_empty += (before - self.holes.len()) as u64;
     }
 
-    /// Notices new holes.
-    fn take_in(&mut self, design: Design, look: &Look) {
+    /// Adds new holes.
+    fn add_holes(&mut self, design: Design, poll: &PollResult) {
         let known = self.last;
-        for event in look.found.iter().filter(|event| event.position > known) {
+        for event in poll.found.iter().filter(|event| event.position > known) {
             if design != Design::AboveTheLast {
                 let holes = self.last + 1..event.position;
                 self.holes
-                    .extend(holes.map(|hole| (hole, Hole { xmax: look.xmax, writers: None, noticed: None })));
+                    .extend(holes.map(|hole| (hole, Hole { xmax: poll.xmax, writers: None, noticed: None })));
             }
             self.last = event.position;
         }
     }
 }
 
-impl<D: Database> Designed<D> {
+impl<D: Database> DesignReader<D> {
     pub(crate) fn new(database: &Arc<D>, design: Design, seed: u64) -> Self {
-        let (database, dice) = (database.clone(), Dice::new(seed, 4_000 + design as u64));
-        Self { database, design, dice, log: Arc::default(), book: Book::default() }
+        let (database, rng) = (database.clone(), Rng::new(seed, 4_000 + design as u64));
+        Self { database, design, rng, log: Arc::default(), state: ReaderState::default() }
     }
 
-    async fn read(mut self, weather: Arc<Weather>) -> Result<Findings> {
+    async fn read(mut self, storm_state: Arc<StormState>) -> Result<ReaderStats> {
         let mut probe = self.database.probe().await?;
-        while !weather.is_over() {
-            self.look(&mut probe).await?;
-            self.dice.pause(weather.poll_micros_max()).await;
+        while !storm_state.is_over() {
+            self.poll(&mut probe).await?;
+            self.rng.pause(storm_state.poll_micros_max()).await;
         }
-        // Every transaction is over: two polls see everything, and one more for a design that skips holes.
+        // Every transaction has ended: two polls see everything; more are needed for a design that skips holes.
         for _ in 0..12 {
-            self.look(&mut probe).await?;
+            self.poll(&mut probe).await?;
         }
-        while self.look(&mut probe).await? > 0 {}
-        Ok(Findings { buried: self.book.buried, ..Findings::default() })
+        while self.poll(&mut probe).await? > 0 {}
+        Ok(ReaderStats { declared_empty: self.state.declared_empty, ..ReaderStats::default() })
     }
 
-    async fn look(&mut self, probe: &mut D::Probe) -> Result<usize> {
-        let Self { book, design, dice, log, .. } = self;
-        let mut held_up = || -> BoxFuture<'static, ()> {
-            let micros = dice.below(HELD_UP_MICROS);
+    async fn poll(&mut self, probe: &mut D::Probe) -> Result<usize> {
+        let Self { state, design, rng, log, .. } = self;
+        let mut delay = || -> BoxFuture<'static, ()> {
+            let micros = rng.below(DELAY_MICROS);
             Box::pin(tokio::time::sleep(Duration::from_micros(micros)))
         };
-        let found = book.look(probe, *design, &mut held_up).await?;
+        let found = state.poll(probe, *design, &mut delay).await?;
         let count = found.len();
         found.into_iter().for_each(|event| log.deliver(event.sighting));
         Ok(count)
     }
 }
 
-impl<D: Database> Reader for Designed<D> {
+impl<D: Database> Reader for DesignReader<D> {
     fn name(&self) -> String {
         self.design.text().to_owned()
     }
@@ -264,7 +267,7 @@ impl<D: Database> Reader for Designed<D> {
         self.log.clone()
     }
 
-    fn run(self: Box<Self>, weather: Arc<Weather>) -> BoxFuture<'static, Result<Findings>> {
-        Box::pin(self.read(weather))
+    fn run(self: Box<Self>, storm_state: Arc<StormState>) -> BoxFuture<'static, Result<ReaderStats>> {
+        Box::pin(self.read(storm_state))
     }
 }

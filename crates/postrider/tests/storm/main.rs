@@ -1,10 +1,10 @@
-//! The storm: many writers at once, and readers of every kind, right and wrong, that deliver what they commit.
+//! The storm: many concurrent writers, and readers that deliver the committed events. Some readers have a design error.
 //!
-//! First the wrong designs are run against it, and each must be caught. Only then do the zeros of the right one
-//! count: nothing lost, nothing invented, every key in order, no more duplicates than crashes explain, and no
-//! event waits for a transaction other than its own.
+//! First, the readers with a design error run, and the storm must detect each of them. Only after that is its result
+//! for the store meaningful: no event lost, none invented, every key in order, no more duplicates than the crashes
+//! explain, and no event delayed by a transaction other than its own.
 //!
-//! `STORM_SECONDS=600` makes it long, `STORM_SEED=n` begins with that seed.
+//! `STORM_SECONDS=600` makes it longer, `STORM_SEED=n` sets the first seed.
 #![cfg(all(unix, feature = "postgres"))]
 #![allow(
     clippy::unwrap_used,
@@ -14,10 +14,10 @@
 )]
 
 mod claimer;
-mod crew;
+mod relays;
 mod database;
 mod designs;
-mod dice;
+mod rng;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "mysql")]
@@ -27,9 +27,9 @@ mod reader;
 mod report;
 mod round;
 mod schedule;
-mod weather;
+mod storm_state;
 mod writers;
-mod wrong;
+mod detection;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -39,16 +39,16 @@ use postrider::Result;
 use postrider_testkit::audit::Verdict;
 use postrider_testkit::servers;
 
-use claimer::Alone;
-use crew::Crew;
+use claimer::ClaimerReader;
 use database::{Database, Proof};
 use designs::{Design, WRONG};
+use detection::Detection;
 use postgres::Postgres;
 use reader::Reader;
-use report::Sum;
+use relays::RelayGroup;
+use report::Totals;
 use round::Plan;
 use writers::KEYS;
-use wrong::Hunt;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_that_catches_every_wrong_design_finds_no_error_in_the_store() -> Result<()> {
@@ -58,38 +58,38 @@ async fn a_storm_that_catches_every_wrong_design_finds_no_error_in_the_store() -
     let seconds = number("STORM_SECONDS").unwrap_or(12);
     println!("storm on PostgreSQL, STORM_SEED={seed} STORM_SECONDS={seconds}");
     let started = tokio::time::Instant::now();
-    catch_the_wrong_designs(url, seed).await?;
+    detect_wrong_designs(url, seed).await?;
 
-    // Long enough for crashes and lists, short enough that a seed that fails is soon run again.
+    // Long enough for crashes and lists of writers, short enough to repeat a failing seed quickly.
     let phase = Duration::from_millis((seconds * 1_000 / 4).clamp(1_000, 7_000));
-    let mut sum = Sum::default();
+    let mut totals = Totals::default();
     for seed in seed.. {
         let database = Arc::new(Postgres::new(url, KEYS).await?);
         let readers: Vec<Box<dyn Reader>> = vec![
-            Box::new(Crew::new(&database, seed)),
-            Box::new(Alone::new(&database, Proof::WritersAtOnce, seed)),
-            Box::new(Alone::new(&database, Proof::HorizonAlone, seed)),
+            Box::new(RelayGroup::new(&database, seed)),
+            Box::new(ClaimerReader::new(&database, Proof::WritersAtOnce, seed)),
+            Box::new(ClaimerReader::new(&database, Proof::HorizonOnly, seed)),
         ];
-        let plan = Plan { seed, phase, delivers_all: true, quiet_alone: false };
+        let plan = Plan { seed, phase, delivers_all: true, quiet_only: false };
         let round = round::run(&database, plan, readers).await?;
         round::unless_stuck(&*database, seed, "the end", database.remove()).await?;
         round.check(seed);
-        sum += round;
+        totals += round;
         if started.elapsed() >= Duration::from_secs(seconds) {
             break;
         }
     }
-    println!("{sum}");
-    sum.check();
+    println!("{totals}");
+    totals.check();
     Ok(())
 }
 
-/// Each must be caught, and the control must not.
-async fn catch_the_wrong_designs(url: &'static str, first: u64) -> Result<()> {
-    let mut hunt = Hunt::of(WRONG.as_slice());
-    hunt.storm(first, async || Postgres::new(url, KEYS).await).await?;
-    let need_a_moment = [Design::StampedWithXmax, Design::TwoStatements, Design::WritersAfterRows];
-    hunt.end(&need_a_moment, async |design| in_the_schedule(url, design).await).await
+/// The storm must detect each design error, and must not report the control.
+async fn detect_wrong_designs(url: &'static str, first: u64) -> Result<()> {
+    let mut detection = Detection::of(WRONG.as_slice());
+    detection.storm(first, async || Postgres::new(url, KEYS).await).await?;
+    let need_the_schedule = [Design::StampedWithXmax, Design::TwoStatements, Design::WritersAfterRows];
+    detection.end(&need_the_schedule, async |design| in_the_schedule(url, design).await).await
 }
 
 async fn in_the_schedule(url: &'static str, design: Design) -> Result<Verdict> {

@@ -14,10 +14,10 @@ use postrider_testkit::audit::Sighting;
 use postrider_testkit::servers::mysql::Kind;
 use uuid::Uuid;
 
-use super::database::{Asked, Database, Found, Look, Probe, Proof, Session};
+use super::database::{Database, Found, PollRequest, PollResult, Probe, Proof, Session};
 use super::postgres::failed;
 
-/// By then a server has ended a connection that was closed.
+/// Within this time, a server ends a connection that was closed.
 const SERVER_ENDS_CONNECTION: Duration = Duration::from_millis(150);
 
 pub(crate) struct MySql {
@@ -28,12 +28,12 @@ pub(crate) struct MySql {
     tells_locks: bool,
 }
 
-/// How long a statement may take to write where it took its position, for a store that has to know; on a machine with
-/// other things to do.
+/// The longest time between taking a position and writing the row, for a store that depends on it; long enough for a
+/// busy machine.
 const STATEMENTS_END: Duration = Duration::from_millis(500);
 
 impl MySql {
-    /// A new outbox with this many keys. `url` is the server's.
+    /// Creates an outbox with this many keys. `url` is that of the server.
     pub(crate) async fn new(kind: Kind, url: &str, keys: u64) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -51,14 +51,14 @@ impl MySql {
         Ok(storm)
     }
 
-    /// On a server that does not list which sessions have a table open.
+    /// For a server that does not list which sessions have a table open.
     pub(crate) fn without_locks(self) -> Self {
         Self { tells_locks: false, ..self }
     }
 
     fn config(&self) -> Result<MySqlConfig> {
         let config = MySqlConfig::new(&self.url)?.schema(self.schema.clone());
-        Ok(config.statements_end_within(STATEMENTS_END))
+        Ok(config.insert_duration_max(STATEMENTS_END))
     }
 }
 
@@ -92,8 +92,8 @@ impl Database for MySql {
 
     async fn store(&self, proof: Proof) -> Result<Arc<dyn Store>> {
         let config = match proof {
-            Proof::WritersAtOnce => self.config()?.list_writers_after(Duration::ZERO),
-            Proof::Default | Proof::HorizonAlone => self.config()?,
+            Proof::WritersAtOnce => self.config()?.check_rollbacks_after(Duration::ZERO),
+            Proof::Default | Proof::HorizonOnly => self.config()?,
         };
         Ok(Arc::new(MySqlStore::connect(&config).await?))
     }
@@ -125,8 +125,8 @@ pub(crate) struct MySqlSession {
     conn: Conn,
     url: String,
     schema: Ident,
-    /// The highest key locked in this transaction. These servers keep row locks when a savepoint is gone back to, so
-    /// a lower one could end in a deadlock.
+    /// The highest key locked in this transaction. These servers keep row locks after a rollback to a savepoint, so
+    /// locking a lower key could cause a deadlock.
     held: Option<String>,
     /// The name under which the open transaction will be prepared.
     global: Option<String>,
@@ -134,7 +134,7 @@ pub(crate) struct MySqlSession {
 }
 
 impl MySqlSession {
-    /// Names of prepared transactions are the whole server's.
+    /// Names of prepared transactions are shared by the whole server.
     fn named(&self, name: &str) -> String {
         format!("{} {name}", self.schema.as_str())
     }
@@ -167,11 +167,12 @@ impl Session for MySqlSession {
         self.run(&format!("XA END '{name}'")).await?;
         self.run(&format!("XA PREPARE '{name}'")).await?;
         self.prepared += 1;
-        // Every other time its connection ends, and with it, on MariaDB, its lock.
+        // Every other time, its connection ends and, on MariaDB, its lock is released.
         if self.prepared.is_multiple_of(2) {
             self.conn = connect_to_write(&self.url).await?;
-            // MariaDB takes an XA COMMIT or ROLLBACK while the old connection is being ended, forgets the transaction, and
-            // leaves it prepared until the next start, with its locks (ADR 26). No list shows when it is safe.
+            // If MariaDB receives an XA COMMIT or ROLLBACK while the old connection is being closed, it loses track of
+            // the transaction and leaves it prepared, with its locks, until the next start (ADR 26). No list shows when
+            // it is safe.
             tokio::time::sleep(SERVER_ENDS_CONNECTION).await;
         }
         Ok(())
@@ -180,7 +181,7 @@ impl Session for MySqlSession {
     async fn decide(&mut self, name: &str, commit: bool) -> Result<()> {
         let end = if commit { "COMMIT" } else { "ROLLBACK" };
         let sql = format!("XA {end} '{}'", self.named(name));
-        // The server may not have noticed yet that the other connection is gone.
+        // The server may not have noticed yet that the other connection was closed.
         for _ in 0..1_000 {
             match self.conn.query_drop(&sql).await {
                 Err(mysql_async::Error::Server(answer)) if answer.code == 1397 => {
@@ -192,8 +193,8 @@ impl Session for MySqlSession {
         Err(wrong("a prepared transaction is not found"))
     }
 
-    /// With a row elsewhere: the transaction gets a number and holds no lock on the outbox.
-    async fn show_up_early(&mut self) -> Result<()> {
+    /// Inserts a row into another table: the transaction gets a number, but no lock on the outbox.
+    async fn register_early(&mut self) -> Result<()> {
         self.run("INSERT INTO {schema}.early VALUES ()").await
     }
 
@@ -212,7 +213,8 @@ impl Session for MySqlSession {
         let names = format!("'{}'", keys.join("', '"));
         let numbers: Vec<String> = (1..=versions).map(|n| format!("SELECT {n} AS n")).collect();
         let numbers = numbers.join(" UNION ALL ");
-        // An UPDATE alone would lock its rows in any order. The number of positions that it takes is not known in advance.
+        // An UPDATE alone would lock its rows in any order. The number of positions that it takes is not known in
+        // advance.
         self.run(&format!(
             "SELECT name FROM {{schema}}.names WHERE name IN ({names}) ORDER BY name FOR UPDATE;
              UPDATE {{schema}}.names SET version = version + {versions} WHERE name IN ({names});
@@ -235,13 +237,12 @@ pub(crate) struct MySqlProbe {
     conn: Conn,
     schema: Ident,
     forgets_prepared: bool,
-    /// Everybody who was ever listed.
+    /// All transactions that were ever listed.
     seen: BTreeSet<String>,
 }
 
 impl MySqlProbe {
-    /// Something about every lock that is held by a writer. Twice: a lock may move to where a first query has
-    /// already been.
+    /// Queries every lock of a writer, twice: a lock may move to a place that the first query has already passed.
     async fn twice(&mut self, what: &str, only: &str) -> Result<BTreeSet<String>> {
         let sql = format!(
             "SELECT {what} FROM performance_schema.metadata_locks
@@ -258,7 +259,7 @@ impl MySqlProbe {
 }
 
 impl Probe for MySqlProbe {
-    /// By connection, which a transaction that is prepared keeps as long as it has a lock. While one may be without a
+    /// By connection, which a prepared transaction keeps as long as it has a lock. While a transaction may be without a
     /// lock, no writer counts as finished.
     async fn writers(&mut self) -> Result<BTreeSet<String>> {
         let mut names = self.twice("CAST(owner_thread_id AS CHAR)", "TRUE").await?;
@@ -301,14 +302,14 @@ impl Probe for MySqlProbe {
     }
 
     async fn transactions(&mut self) -> Result<BTreeSet<String>> {
-        // Those that only read have no number, or one made up of an address.
+        // Transactions that only read have no number, or one derived from an address.
         let sql = "SELECT CAST(trx_id AS CHAR) FROM information_schema.innodb_trx
                    WHERE trx_id BETWEEN 1 AND 281474976710655";
         let names: Vec<String> = self.conn.query(sql).await.map_err(failed)?;
         Ok(names.into_iter().collect())
     }
 
-    async fn look(&mut self, asked: Asked<'_>) -> Result<Look> {
+    async fn poll(&mut self, asked: PollRequest<'_>) -> Result<PollResult> {
         let holes: String = asked.holes.iter().map(|hole| format!(", {hole}")).collect();
         let limit = asked.holes_limit;
         let above = asked.above.unwrap_or(i64::MAX);
@@ -322,7 +323,7 @@ impl Probe for MySqlProbe {
             self.schema.as_str()
         );
         let rows: Vec<Row> = self.conn.query(sql).await.map_err(failed)?;
-        Ok(Look { found: rows.iter().map(found).collect::<Result<_>>()?, ..Look::default() })
+        Ok(PollResult { found: rows.iter().map(found).collect::<Result<_>>()?, ..PollResult::default() })
     }
 
     async fn below_horizon(&mut self, _after: (i64, i64)) -> Result<Vec<(i64, Found)>> {
@@ -346,7 +347,8 @@ async fn connect(url: &str) -> Result<Conn> {
     Conn::from_url(url).await.map_err(failed)
 }
 
-/// With the server's default, an `INSERT ... SELECT` locks what it reads, and the storm's writers would end in deadlocks.
+/// With the server's default, an `INSERT ... SELECT` locks the rows that it reads, and the writers of the storm would
+/// deadlock.
 async fn connect_to_write(url: &str) -> Result<Conn> {
     let mut conn = connect(url).await?;
     conn.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED").await.map_err(failed)?;

@@ -1,4 +1,4 @@
-//! The storm on MySQL and on MariaDB, on servers in another time zone than their readers.
+//! The storm on MySQL and on MariaDB, on servers with another time zone than their readers.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use postrider::{BoxFuture, Result};
 use postrider_testkit::audit::Verdict;
 use postrider_testkit::servers::mysql::{Kind, Options, own};
 
-use super::claimer::Alone;
-use super::crew::Crew;
+use super::claimer::ClaimerReader;
 use super::database::{Database, Probe, Proof, Session};
-use super::designs::{Book, Design, Designed, WRONG_WITHOUT_NUMBERS};
+use super::designs::{Design, DesignReader, ReaderState, WRONG_WITHOUT_NUMBERS};
+use super::detection::{Detection, WRONG_PHASE};
 use super::mysql::MySql;
 use super::reader::{Log, Reader};
-use super::report::{Caught, Sum};
+use super::relays::RelayGroup;
+use super::report::{Detected, Totals};
 use super::round::{self, Plan};
 use super::schedule;
 use super::writers::KEYS;
-use super::wrong::{Hunt, WRONG_PHASE};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_on_mysql_finds_no_error() -> Result<()> {
@@ -32,7 +32,7 @@ async fn a_storm_on_mariadb_finds_no_error() -> Result<()> {
     storm(Kind::MariaDb, url, "MariaDB").await
 }
 
-/// The plugin lists connections and no transactions.
+/// The plugin lists connections, but no transactions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_storm_on_mariadb_with_only_its_plugin_finds_no_error() -> Result<()> {
     let options = Options::of(Kind::MariaDb).setting("max_connections=300");
@@ -58,7 +58,7 @@ async fn a_storm_on_mariadb_that_reports_no_locks_finds_no_error() -> Result<()>
 }
 
 async fn storm(kind: Kind, url: &str, name: &str) -> Result<()> {
-    catch_the_wrong_designs(kind, url, seed()).await?;
+    detect_wrong_designs(kind, url, seed()).await?;
     ours(kind, url, name, |outbox| outbox).await
 }
 
@@ -75,35 +75,35 @@ async fn ours(kind: Kind, url: &str, name: &str, server: fn(MySql) -> MySql) -> 
     println!("storm on {name}, STORM_SEED={seed} STORM_SECONDS={seconds}");
     let started = tokio::time::Instant::now();
     let phase = Duration::from_millis((seconds * 1_000 / 4).clamp(1_000, 7_000));
-    let mut sum = Sum::default();
+    let mut totals = Totals::default();
     for seed in seed.. {
         let database = Arc::new(server(MySql::new(kind, url, KEYS).await?));
         let readers: Vec<Box<dyn Reader>> = vec![
-            Box::new(Crew::new(&database, seed)),
-            Box::new(Alone::new(&database, Proof::WritersAtOnce, seed)),
-            Box::new(Alone::new(&database, Proof::Default, seed)),
+            Box::new(RelayGroup::new(&database, seed)),
+            Box::new(ClaimerReader::new(&database, Proof::WritersAtOnce, seed)),
+            Box::new(ClaimerReader::new(&database, Proof::Default, seed)),
         ];
-        let plan = Plan { seed, phase, delivers_all: true, quiet_alone: false };
+        let plan = Plan { seed, phase, delivers_all: true, quiet_only: false };
         let round = round::run(&database, plan, readers).await?;
         round::unless_stuck(&*database, seed, "the end", database.remove()).await?;
         round.check(seed);
-        sum += round;
+        totals += round;
         let (elapsed, enough) = (started.elapsed(), Duration::from_secs(seconds));
-        if elapsed >= enough && sum.has_takeovers() || elapsed >= 8 * enough {
+        if elapsed >= enough && totals.has_takeovers() || elapsed >= 8 * enough {
             break;
         }
     }
-    println!("{sum}");
-    sum.check();
+    println!("{totals}");
+    totals.check();
     Ok(())
 }
 
-/// Each must be caught, and the control must not.
-async fn catch_the_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()> {
-    let mut hunt = Hunt::of(WRONG_WITHOUT_NUMBERS.as_slice());
-    hunt.storm(first, async || MySql::new(kind, url, KEYS).await).await?;
-    hunt.caught.push(catch_the_design_that_trusts_the_engine(kind, url, first).await?);
-    let need_a_moment = [
+/// The storm must detect each design error, and must not report the control.
+async fn detect_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()> {
+    let mut detection = Detection::of(WRONG_WITHOUT_NUMBERS.as_slice());
+    detection.storm(first, async || MySql::new(kind, url, KEYS).await).await?;
+    detection.detected.push(detect_the_design_that_relies_on_the_engine(kind, url, first).await?);
+    let need_the_schedule = [
         Design::TwoStatements,
         Design::WritersAfterRows,
         Design::SilentWritersIgnored,
@@ -111,12 +111,13 @@ async fn catch_the_wrong_designs(kind: Kind, url: &str, first: u64) -> Result<()
         Design::EngineTimes,
         Design::NamesOfLocks,
     ];
-    hunt.end(&need_a_moment, async |design| in_the_schedule(kind, url, design).await).await
+    detection.end(&need_the_schedule, async |design| in_the_schedule(kind, url, design).await).await
 }
 
-/// The naive rule in a quiet storm: one slow writer, one quick one, and sessions that read the engine's list all the time. It
-/// was read first when there was no writer, and is never refreshed: no writer is ever in it.
-async fn catch_the_design_that_trusts_the_engine(kind: Kind, url: &str, first: u64) -> Result<Caught> {
+/// The naive rule in a quiet phase: one slow writer, one quick writer, and sessions that read the engine's list
+/// continuously. The list was first read when there was no writer and is never refreshed, so it never contains a
+/// writer.
+async fn detect_the_design_that_relies_on_the_engine(kind: Kind, url: &str, first: u64) -> Result<Detected> {
     let mut verdict = Verdict::default();
     for seed in first..first + TRIES_MAX as u64 {
         let database = Arc::new(MySql::new(kind, url, KEYS).await?);
@@ -128,14 +129,14 @@ async fn catch_the_design_that_trusts_the_engine(kind: Kind, url: &str, first: u
             polls.push(tokio::spawn(async move { while probe.transactions().await.is_ok() {} }));
         }
         let design = Design::EngineTransactions;
-        let plan = Plan { seed, phase: WRONG_PHASE, delivers_all: false, quiet_alone: true };
+        let plan = Plan { seed, phase: WRONG_PHASE, delivers_all: false, quiet_only: true };
         let round =
-            round::run(&database, plan, vec![Box::new(Designed::new(&database, design, seed))]).await?;
+            round::run(&database, plan, vec![Box::new(DesignReader::new(&database, design, seed))]).await?;
         polls.iter().for_each(tokio::task::JoinHandle::abort);
         round::unless_stuck(&*database, seed, "the end", database.remove()).await?;
         verdict = round.readers[0].1;
         if verdict.lost > 0 {
-            return Ok(Caught { design, seed: Some(seed), verdict });
+            return Ok(Detected { design, seed: Some(seed), verdict });
         }
     }
     panic!("a quiet storm with fast polls does not catch the design that trusts INNODB_TRX: {verdict}");
@@ -152,15 +153,15 @@ async fn in_the_schedule(kind: Kind, url: &str, design: Design) -> Result<Verdic
     Ok(verdict)
 }
 
-/// After this long without a reader the engine makes a new copy of its list.
+/// After this time without a reader, the engine creates a new copy of its list.
 const COPY_IS_OLD: Duration = Duration::from_millis(200);
 
-/// A transaction is listed while it runs, is prepared, loses its connection the second time, and is committed. Its lock has
-/// another name then, or none.
+/// A transaction is listed while it runs, is prepared, loses its connection (in the second run), and is committed. Its
+/// lock then has another name, or none.
 async fn while_it_is_prepared(database: &Arc<MySql>) -> Result<Verdict> {
     let mut probe = database.probe().await?;
     let (mut slow, mut quick) = (database.connect().await?, database.connect().await?);
-    let (mut book, log) = (Book::default(), Log::default());
+    let (mut state, log) = (ReaderState::default(), Log::default());
     for name in ["first", "second"] {
         slow.begin(Some(name)).await?;
         slow.write("k0").await?;
@@ -174,7 +175,7 @@ async fn while_it_is_prepared(database: &Arc<MySql>) -> Result<Verdict> {
                 _ => {}
             }
             let mut at_once = || -> BoxFuture<'static, ()> { Box::pin(std::future::ready(())) };
-            let found = book.look(&mut probe, Design::NamesOfLocks, &mut at_once).await?;
+            let found = state.poll(&mut probe, Design::NamesOfLocks, &mut at_once).await?;
             found.into_iter().for_each(|event| log.deliver(event.sighting));
         }
     }
@@ -182,21 +183,21 @@ async fn while_it_is_prepared(database: &Arc<MySql>) -> Result<Verdict> {
     Ok(log.audit(&committed))
 }
 
-/// Tries until the polls were fast enough, on a machine that has other things to do.
+/// Retries until the polls were fast enough, because the machine may be busy.
 const TRIES_MAX: usize = 20;
 
-/// The engine's list is a copy that is not refreshed while it is read more often than every 0.1 s. So it does not contain the
-/// slow writer that took the first position, and a reader that trusts it declares the hole dead.
+/// The engine's list is a copy that is not refreshed while it is read more often than every 0.1 s. It therefore does
+/// not contain the slow writer that took the first position, and a reader that relies on it declares the hole empty.
 async fn among_fast_polls(database: &Arc<MySql>) -> Result<Verdict> {
     let (mut probe, mut polls) = (database.probe().await?, database.probe().await?);
     let (mut slow, mut quick) = (database.connect().await?, database.connect().await?);
-    let (mut book, log) = (Book::default(), Log::default());
-    // The list was not read for a while, so the first poll gets a new copy; and there is no writer.
+    let (mut state, log) = (ReaderState::default(), Log::default());
+    // The list was not read for a while, so the first poll gets a new copy, in which there is no writer.
     tokio::time::sleep(COPY_IS_OLD).await;
     let polling = tokio::spawn(async move { while polls.transactions().await.is_ok() {} });
     let mut verdict = Verdict::default();
     for _ in 0..TRIES_MAX {
-        // The copy is one of a time when the slow writer was not there.
+        // The copy is from a time before the slow writer.
         for _ in 0..20 {
             probe.transactions().await?;
         }
@@ -210,7 +211,7 @@ async fn among_fast_polls(database: &Arc<MySql>) -> Result<Verdict> {
                 slow.commit().await?;
             }
             let mut at_once = || -> BoxFuture<'static, ()> { Box::pin(std::future::ready(())) };
-            let found = book.look(&mut probe, Design::EngineTransactions, &mut at_once).await?;
+            let found = state.poll(&mut probe, Design::EngineTransactions, &mut at_once).await?;
             found.into_iter().for_each(|event| log.deliver(event.sighting));
         }
         let committed: Vec<_> = database.committed().await?.into_iter().map(|event| event.sighting).collect();

@@ -11,7 +11,7 @@ use postrider::{Code, Error, Event, Ident, Outbox, Result};
 use postrider_testkit::audit::Sighting;
 use tokio_postgres::{Client, NoTls, Row};
 
-use super::database::{Asked, Database, Found, Look, Probe, Proof, Session};
+use super::database::{Database, Found, PollRequest, PollResult, Probe, Proof, Session};
 
 pub(crate) struct Postgres {
     url: &'static str,
@@ -20,14 +20,14 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// A new outbox with this many keys. `url` is the server's.
+    /// Creates an outbox with this many keys. `url` is that of the server.
     pub(crate) async fn new(url: &'static str, keys: u64) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = Ident::new(&format!("storm_{}_{number}", std::process::id()))?;
         let storm = Self { url, schema, client: connect(url).await? };
         PostgresStore::migrate(&PostgresConfig::new(url)?.schema(storm.schema.clone())).await?;
-        // The index is for the reader in the order of transactions, which would be too slow to be caught.
+        // The index is for the reader in the order of transactions, which would otherwise be too slow to be detected.
         let keys = format!(
             "CREATE TABLE {{schema}}.keys (key text PRIMARY KEY, version bigint NOT NULL) WITH (fillfactor = 20);
              INSERT INTO {{schema}}.keys VALUES ('open', 0);
@@ -39,7 +39,7 @@ impl Postgres {
         Ok(storm)
     }
 
-    /// A user with the relay's role and one with the writer's, as the library's own script makes them.
+    /// A user with the relay's role and one with the writer's, created by the library's script.
     async fn make_users(&self) -> Result<()> {
         let users = "CREATE ROLE {schema}_relay_user LOGIN IN ROLE {schema}_relay, pg_read_all_stats;
                      CREATE ROLE {schema}_writer_user LOGIN IN ROLE {schema}_writer;
@@ -80,8 +80,8 @@ impl Database for Postgres {
     async fn store(&self, proof: Proof) -> Result<Arc<dyn Store>> {
         let config = match proof {
             Proof::Default => self.config()?,
-            Proof::WritersAtOnce => self.config()?.list_writers_after(Duration::ZERO),
-            Proof::HorizonAlone => self.config()?.list_writers_after(Duration::MAX),
+            Proof::WritersAtOnce => self.config()?.check_rollbacks_after(Duration::ZERO),
+            Proof::HorizonOnly => self.config()?.check_rollbacks_after(Duration::MAX),
         };
         Ok(Arc::new(PostgresStore::connect(&config).await?))
     }
@@ -119,7 +119,7 @@ pub(crate) struct PostgresSession {
 }
 
 impl PostgresSession {
-    /// Names of prepared transactions are the whole server's.
+    /// Names of prepared transactions are shared by the whole server.
     fn named(&self, name: &str) -> String {
         format!("{} {name}", self.schema.as_str())
     }
@@ -151,7 +151,7 @@ impl Session for PostgresSession {
         self.run(&format!("{end} PREPARED '{}'", self.named(name))).await
     }
 
-    async fn show_up_early(&mut self) -> Result<()> {
+    async fn register_early(&mut self) -> Result<()> {
         self.run("SELECT pg_current_xact_id()").await
     }
 
@@ -211,7 +211,8 @@ impl PostgresProbe {
                                 AND t.locktype = 'transactionid' AND t.mode = 'ExclusiveLock'
             WHERE w.locktype = 'relation' AND w.mode = 'RowExclusiveLock'
               AND w.relation = '{schema}.events'::regclass AND ";
-        // A prepared transaction may change its first name, never its number; without a number it has written nothing.
+        // A prepared transaction may change its virtual id, but never its transaction id; without a transaction id it
+        // has written nothing.
         let rows = self.query(&format!("{sql}{condition}"), &[]).await?;
         let names = rows.iter().filter_map(|row| {
             let name: String = row.get(0);
@@ -230,8 +231,8 @@ impl Probe for PostgresProbe {
         self.writers_where("w.pid IN (SELECT pid FROM pg_stat_activity WHERE state = 'active')").await
     }
 
-    async fn look(&mut self, asked: Asked<'_>) -> Result<Look> {
-        // An empty poll still has a horizon: at least one row.
+    async fn poll(&mut self, asked: PollRequest<'_>) -> Result<PollResult> {
+        // An empty poll still returns a horizon: at least one row.
         let sql = "
             WITH found AS (
                 (SELECT position, id, key, payload FROM {schema}.events
@@ -245,14 +246,14 @@ impl Probe for PostgresProbe {
             ORDER BY position";
         let above = asked.above.unwrap_or(i64::MAX);
         let rows = self.query(sql, &[&asked.holes, &asked.holes_limit, &above]).await?;
-        let mut look = Look::default();
+        let mut poll = PollResult::default();
         for row in rows {
-            (look.xmin, look.xmax) = (row.get(0), row.get(1));
+            (poll.xmin, poll.xmax) = (row.get(0), row.get(1));
             if row.get::<_, Option<i64>>(2).is_some() {
-                look.found.push(found(&row, 2)?);
+                poll.found.push(found(&row, 2)?);
             }
         }
-        Ok(look)
+        Ok(poll)
     }
 
     async fn below_horizon(&mut self, (tx, position): (i64, i64)) -> Result<Vec<(i64, Found)>> {

@@ -1,4 +1,4 @@
-//! What a reader of the storm is, and the log of what it delivered.
+//! The readers of the storm, and the log of their deliveries.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,34 +8,34 @@ use postrider_testkit::audit::{Sighting, Verdict, audit};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::weather::Weather;
+use super::storm_state::StormState;
 
-/// Delivers committed events into a [`Log`], correctly or with a planted error.
+/// Delivers committed events into a [`Log`], correctly or with a design error.
 pub(crate) trait Reader: Send + 'static {
     fn name(&self) -> String;
 
     fn log(&self) -> Arc<Log>;
 
-    /// Reads until the storm is over and everything committed that it will ever deliver is delivered.
-    fn run(self: Box<Self>, weather: Arc<Weather>) -> BoxFuture<'static, Result<Findings>>;
+    /// Reads until the storm is over and it has delivered all events that it can deliver.
+    fn run(self: Box<Self>, storm_state: Arc<StormState>) -> BoxFuture<'static, Result<ReaderStats>>;
 }
 
 /// What a reader reports besides its log.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Findings {
-    /// Times it lost its memory: crashes and restarts.
+pub(crate) struct ReaderStats {
+    /// The number of crashes and restarts, at which it forgets its holes.
     pub(crate) crashes: u64,
-    /// Times another holder of the lease went on where one had left off.
+    /// The number of times that another relay took over the lease.
     pub(crate) takeovers: u64,
-    /// Duplicates it may have made at most.
+    /// The maximum number of duplicates that the crashes explain.
     pub(crate) duplicates_max: u64,
-    /// Ranges of positions it took for dead while writers ran.
-    pub(crate) buried: u64,
-    /// Holes it had in mind at most.
+    /// The number of ranges that it declared empty while writers ran.
+    pub(crate) declared_empty: u64,
+    /// The maximum number of holes that it tracked.
     pub(crate) holes_max: u64,
 }
 
-/// Deliveries in their order.
+/// The deliveries, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     deliveries: Mutex<Deliveries>,
@@ -57,7 +57,7 @@ impl Log {
         self.grown.notify_one();
     }
 
-    /// How many of these were not delivered yet.
+    /// How many of these events were not delivered yet.
     pub(crate) fn missing(&self, wanted: &[Sighting]) -> usize {
         let deliveries = self.deliveries.lock().unwrap_or_else(PoisonError::into_inner);
         wanted.iter().filter(|event| !deliveries.distinct.contains(&event.id)).count()

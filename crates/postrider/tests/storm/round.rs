@@ -1,9 +1,9 @@
 //! One round of the storm: four phases on a new outbox, and the result.
 //!
 //! 1. the storm
-//! 2. quiet: one slow writer, one quick one, readers that poll often
-//! 3. the storm, with one transaction open from its beginning to its end that writes an event now and then and rests
-//!    in between
+//! 2. quiet: one slow writer, one quick writer, and readers that poll often
+//! 3. the storm, with one transaction that is open during the whole phase, writes an event now and then, and is idle in
+//!    between
 //! 4. the storm again
 
 use std::sync::Arc;
@@ -15,40 +15,40 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use super::database::{Database, Session};
 use super::postgres::failed;
-use super::reader::{Findings, Log, Reader};
-use super::weather::Weather;
-use super::writers::{Manner, Tally, Writer};
+use super::reader::{Log, Reader, ReaderStats};
+use super::storm_state::StormState;
+use super::writers::{OperationCounts, Writer, WriterMode};
 
 pub(crate) const WRITERS: u64 = 16;
 
-/// Events that are not delivered within this time wait for the open transaction.
+/// Events that are not delivered within this time are blocked by the open transaction.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A task that has not ended within this time never will: the longest statement of a storm takes milliseconds.
+/// A task that has not ended within this time is stuck: the longest statement of a storm takes milliseconds.
 const STUCK: Duration = Duration::from_secs(180);
 
-/// How long the open transaction is idle: readers see that, and then it takes another position.
+/// How long the open transaction is idle. Readers notice that; then it takes another position.
 const REST: Duration = Duration::from_millis(120);
 
 /// The key that only the open transaction writes.
 const OPEN: &str = "open";
 
-/// How long a round is, and whether its readers are to deliver everything that is committed at any time.
+/// The length of a round, and whether its readers must deliver all committed events at any time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) phase: Duration,
     pub(crate) delivers_all: bool,
-    /// The second phase and no other.
-    pub(crate) quiet_alone: bool,
+    /// Run only the second phase.
+    pub(crate) quiet_only: bool,
 }
 
 /// The result of a round.
 #[derive(Debug)]
 pub(crate) struct Round {
-    pub(crate) tally: Tally,
+    pub(crate) counts: OperationCounts,
     pub(crate) events: u64,
-    pub(crate) readers: Vec<(String, Verdict, Findings)>,
+    pub(crate) readers: Vec<(String, Verdict, ReaderStats)>,
 }
 
 /// Runs a round.
@@ -57,40 +57,45 @@ pub(crate) async fn run<D: Database>(
     plan: Plan,
     readers: Vec<Box<dyn Reader>>,
 ) -> Result<Round> {
-    let weather = Arc::new(Weather::default());
+    let storm_state = Arc::new(StormState::default());
     let mut running: Vec<Running> = Vec::new();
     for reader in readers {
         let (name, log) = (reader.name(), reader.log());
-        running.push(Running { name, log, task: tokio::spawn(reader.run(weather.clone())) });
+        running.push(Running { name, log, task: tokio::spawn(reader.run(storm_state.clone())) });
     }
-    let mut storm =
-        Storm { plan, database: database.clone(), weather, writers: Vec::new(), tally: Tally::default() };
+    let mut storm = Storm {
+        plan,
+        database: database.clone(),
+        storm_state,
+        writers: Vec::new(),
+        counts: OperationCounts::default(),
+    };
     for name in 0..WRITERS {
         storm.writers.push(Writer::new(database, plan.seed, name).await?);
     }
 
-    if !plan.quiet_alone {
-        storm.phase(&[Manner::Storm; WRITERS as usize]).await?;
+    if !plan.quiet_only {
+        storm.phase(&[WriterMode::Storm; WRITERS as usize]).await?;
     }
-    storm.weather.set_quiet(true);
-    storm.phase(&[Manner::Slow, Manner::Quick]).await?;
-    storm.weather.set_quiet(false);
-    if !plan.quiet_alone {
+    storm.storm_state.set_quiet(true);
+    storm.phase(&[WriterMode::Slow, WriterMode::Quick]).await?;
+    storm.storm_state.set_quiet(false);
+    if !plan.quiet_only {
         storm.phase_with_an_open_transaction(&running).await?;
-        storm.phase(&[Manner::Storm; WRITERS as usize]).await?;
+        storm.phase(&[WriterMode::Storm; WRITERS as usize]).await?;
     }
-    storm.weather.end();
+    storm.storm_state.end();
 
     let committed = storm.committed().await?;
-    let mut round = Round { tally: storm.tally, events: committed.len() as u64, readers: Vec::new() };
+    let mut round = Round { counts: storm.counts, events: committed.len() as u64, readers: Vec::new() };
     for Running { name, log, task } in running {
-        let findings = unless_stuck(&**database, plan.seed, &name, task).await.map_err(failed)??;
-        round.readers.push((name, log.audit(&committed), findings));
+        let stats = unless_stuck(&**database, plan.seed, &name, task).await.map_err(failed)??;
+        round.readers.push((name, log.audit(&committed), stats));
     }
     Ok(round)
 }
 
-/// Waits, and fails with the activity of the server instead of waiting forever.
+/// Waits for a future. If it is stuck, fails with the activity of the server.
 pub(crate) async fn unless_stuck<D: Database, T>(
     database: &D,
     seed: u64,
@@ -121,42 +126,42 @@ async fn unless_stuck_for<D: Database, T>(
     }
 }
 
-/// A reader at work.
+/// A running reader.
 struct Running {
     name: String,
     log: Arc<Log>,
-    task: JoinHandle<Result<Findings>>,
+    task: JoinHandle<Result<ReaderStats>>,
 }
 
 struct Storm<D: Database> {
     plan: Plan,
     database: Arc<D>,
-    weather: Arc<Weather>,
+    storm_state: Arc<StormState>,
     writers: Vec<Writer<D>>,
-    tally: Tally,
+    counts: OperationCounts,
 }
 
 impl<D: Database> Storm<D> {
-    /// The first writers write for a while, each in its manner. At the end every transaction of theirs is over.
-    async fn phase(&mut self, manners: &[Manner]) -> Result<()> {
-        self.weather.set_writing(true);
+    /// The first writers write for a while, each in its mode. At the end, all their transactions have ended.
+    async fn phase(&mut self, modes: &[WriterMode]) -> Result<()> {
+        self.storm_state.set_writing(true);
         let mut running = JoinSet::new();
-        for (writer, manner) in self.writers.drain(..manners.len()).zip(manners) {
-            running.spawn(writer.run(*manner, self.weather.clone()));
+        for (writer, mode) in self.writers.drain(..modes.len()).zip(modes) {
+            running.spawn(writer.run(*mode, self.storm_state.clone()));
         }
         tokio::time::sleep(self.plan.phase).await;
-        self.weather.set_writing(false);
+        self.storm_state.set_writing(false);
         while let Some(ended) =
             unless_stuck(&*self.database, self.plan.seed, "a writer", running.join_next()).await
         {
-            let (writer, tally) = ended.map_err(failed)??;
+            let (writer, counts) = ended.map_err(failed)??;
             self.writers.push(writer);
-            self.tally += tally;
+            self.counts += counts;
         }
         Ok(())
     }
 
-    /// Readers must have delivered everything else while the transaction is still open.
+    /// While the transaction is still open, readers must have delivered all other events.
     async fn phase_with_an_open_transaction(&mut self, readers: &[Running]) -> Result<()> {
         let mut open = self.database.connect().await?;
         open.begin(None).await?;
@@ -170,7 +175,7 @@ impl<D: Database> Storm<D> {
             }
             Ok::<_, Error>((open, written))
         });
-        self.phase(&[Manner::Storm; WRITERS as usize]).await?;
+        self.phase(&[WriterMode::Storm; WRITERS as usize]).await?;
         _ = over.send(());
         let (mut open, written) = writing.await.map_err(failed)??;
         let others = self.committed().await?;
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
     use crate::postgres::Postgres;
 
-    /// A key whose row one session holds, and another session that waits for it.
+    /// One session holds the row of a key, and another one waits for it.
     #[tokio::test]
     async fn a_stuck_storm_ends_and_reports_which_session_waits_for_which() -> Result<()> {
         let Some(url) = servers::postgres::url() else { return Ok(()) };
@@ -223,10 +228,10 @@ mod tests {
             }
         });
         let panicked = stuck.await.unwrap_err().into_panic();
-        let said = panicked.downcast_ref::<String>().unwrap();
-        assert!(said.starts_with("STORM_SEED=7: a writer is stuck\n"), "{said}");
-        assert!(said.contains("waits for transactionid {"), "{said}");
-        assert!(said.contains("idle in transaction"), "{said}");
+        let message = panicked.downcast_ref::<String>().unwrap();
+        assert!(message.starts_with("STORM_SEED=7: a writer is stuck\n"), "{message}");
+        assert!(message.contains("waits for transactionid {"), "{message}");
+        assert!(message.contains("idle in transaction"), "{message}");
         holds.rollback().await?;
         database.remove().await
     }

@@ -1,8 +1,8 @@
 //! The list of all cases.
 
-/// Makes one test of each case for a type that implements
-/// [`RowsUnderTest`](crate::conformance::rows::RowsUnderTest). The crate that calls it needs `tokio` with `macros`
-/// and `rt`. Several types, each with a name before it, make a module of tests each.
+/// Generates one test per case for a type that implements [`RowsUnderTest`](crate::conformance::rows::RowsUnderTest).
+/// The calling crate needs `tokio` with `macros` and `rt`. With several types, each after a name, it generates one
+/// module per type.
 #[macro_export]
 macro_rules! rows_conformance {
     ($($name:ident: $under_test:ty),+ $(,)?) => { $(

@@ -1,4 +1,4 @@
-//! A table as a value, so that every case is compiled once and not for each table.
+//! A table as a trait object, so that every case is compiled once instead of once per table.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use postrider::{BoxFuture, Result};
 
 use super::{Refusing, RowState, RowsUnderTest};
 
-/// Where the tables of a suite come from, and what is known of them all.
+/// The tables of a suite, and the properties that they share.
 pub struct Tables {
     fresh: fn() -> BoxFuture<'static, Result<Box<dyn Table>>>,
     marks: bool,
@@ -24,7 +24,7 @@ impl Tables {
         }
     }
 
-    /// A table without rows, and no subscription.
+    /// A table without rows and without a subscription.
     pub(super) async fn fresh(&self) -> Result<Box<dyn Table>> {
         (self.fresh)().await
     }
@@ -34,7 +34,7 @@ impl Tables {
         self.marks
     }
 
-    /// Whether a row says itself that it was delivered.
+    /// Whether the row itself records that it was delivered.
     pub(super) fn says_delivered(&self) -> bool {
         self.says_delivered
     }

@@ -6,7 +6,7 @@ use postrider::ledger::ParkedState;
 use super::stage::{Owner, owned, parked, state};
 use super::{ATTEMPTS_MAX, RowState, Tables};
 
-/// Even after one try, if the message itself is bad.
+/// If the message itself is bad, after one attempt.
 pub async fn a_row_given_up_is_never_due(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 2).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;
@@ -21,7 +21,7 @@ pub async fn a_row_given_up_is_never_due(tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// While the owner is at work.
+/// The owner is still active.
 pub async fn a_row_given_up_and_reset_is_read_again(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;
@@ -36,7 +36,7 @@ pub async fn a_row_given_up_and_reset_is_read_again(tables: &Tables) -> Result<(
     Ok(())
 }
 
-/// While no other owner exists.
+/// There is no owner while the row is reset.
 pub async fn a_row_given_up_and_reset_is_read_by_the_next_owner(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Dead, 1)]).await?;
@@ -47,7 +47,7 @@ pub async fn a_row_given_up_and_reset_is_read_by_the_next_owner(tables: &Tables)
     Ok(())
 }
 
-/// The event says how many are left.
+/// The event contains the number of attempts that are left.
 pub async fn attempts_of_an_earlier_owner_count(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     assert_eq!(events[0].event.max_attempts, Some(ATTEMPTS_MAX));

@@ -1,4 +1,4 @@
-//! Cleaning and looking.
+//! Retention and the overview.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub async fn only_old_delivered_rows_are_deleted(tables: &Tables) -> Result<()> 
     Ok(())
 }
 
-/// Neither a publisher of others nor a relay without a retention leaves a note.
+/// Other publishers leave no note, and neither does a relay without a retention.
 pub async fn rows_delivered_by_other_publishers_stay_unless_configured(tables: &Tables) -> Result<()> {
     if !tables.says_delivered() {
         return Ok(());
@@ -58,7 +58,7 @@ pub async fn rows_delivered_by_other_publishers_stay_unless_configured(tables: &
     Ok(())
 }
 
-/// And who works it.
+/// The overview also contains the owner.
 pub async fn the_overview_counts_waiting_and_parked_rows(tables: &Tables) -> Result<()> {
     let (table, mut owner, _, events) = owned(tables, 4).await?;
     owner.deliver(&events[..1]).await?;

@@ -1,7 +1,7 @@
-//! What every table with a state per row must do under a relay, whatever its layout and its database.
+//! What every table with a state per row must support, in every layout and on every database.
 //!
-//! Implement [`RowsUnderTest`] and call [`rows_conformance!`](crate::rows_conformance): each case becomes a test of
-//! its own. A case starts from an empty table, so cases run side by side.
+//! Implement [`RowsUnderTest`] and call [`rows_conformance!`](crate::rows_conformance): each case becomes a separate
+//! test. A case starts with an empty table, so cases run in parallel.
 
 pub mod give_up;
 pub mod maintain;
@@ -22,15 +22,15 @@ use std::sync::Arc;
 use postrider::Result;
 use postrider::store::Store;
 
-/// Tries after which a row is given up in every case.
+/// The number of attempts after which a row is given up, in every case.
 pub const ATTEMPTS_MAX: u32 = 3;
 
-/// What a row says of itself.
+/// The state of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowState {
-    /// It was not tried yet.
+    /// It was not attempted yet.
     Waiting,
-    /// It is being published, where the layout has a state for that.
+    /// It is being published, if the layout has a state for that.
     InFlight,
     /// Delivered.
     Done,
@@ -40,7 +40,7 @@ pub enum RowState {
     GivenUp,
 }
 
-/// How a table keeps a row from being changed.
+/// How a table refuses the UPDATE of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusing {
     /// An UPDATE fails.
@@ -49,7 +49,7 @@ pub enum Refusing {
     InSilence,
 }
 
-/// A table to run the suite on, and the changes that the suite makes besides those of the store.
+/// A table to run the suite on, and the operations of the suite that a store does not have.
 pub trait RowsUnderTest: Sized + Send + Sync {
     /// Whether rows are marked while they are being published.
     const MARKS: bool;
@@ -62,13 +62,13 @@ pub trait RowsUnderTest: Sized + Send + Sync {
         true
     }
 
-    /// A table without rows, and no subscription.
+    /// A table without rows and without a subscription.
     fn fresh() -> impl Future<Output = Result<Self>> + Send;
 
-    /// Opens the table once more, as another process would, with [`ATTEMPTS_MAX`].
+    /// Opens the table again, as another process would, with [`ATTEMPTS_MAX`].
     fn open(&self) -> impl Future<Output = Result<Arc<dyn Store>>> + Send;
 
-    /// Writes rows of one key in one transaction, a statement each, as a program that does not know Postrider would.
+    /// Writes rows of one key in one transaction, with one statement per row, as a program without Postrider would.
     /// Returns their ids as text.
     fn write(&self, key: &str, rows: usize) -> impl Future<Output = Result<Vec<String>>> + Send;
 

@@ -1,4 +1,4 @@
-//! What is left behind and taken over.
+//! Release and takeover of a lease.
 
 use postrider::Result;
 use postrider::ledger::Trial;
@@ -7,7 +7,7 @@ use postrider::store::{Acquired, Epoch, Settlement};
 use super::stage::{NAME, Owner, PLENTY, failed, lease, owned, state};
 use super::{RowState, Tables};
 
-/// With no attempt counted.
+/// No attempt is counted.
 pub async fn releasing_a_lease_releases_its_rows(tables: &Tables) -> Result<()> {
     let (table, owner, ids, _) = owned(tables, 3).await?;
     owner.store.release(NAME, owner.loaded.epoch, true).await?;
@@ -20,7 +20,7 @@ pub async fn releasing_a_lease_releases_its_rows(tables: &Tables) -> Result<()> 
     Ok(())
 }
 
-/// Whatever it had in its hands, and with no attempt counted.
+/// All rows that it had claimed. No attempt is counted.
 pub async fn the_rows_of_a_dead_owner_are_read_by_the_next(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 3).await?;
     owner.deliver(&events[..1]).await?;
@@ -36,7 +36,7 @@ pub async fn the_rows_of_a_dead_owner_are_read_by_the_next(tables: &Tables) -> R
     Ok(())
 }
 
-/// Where claiming marks rows, a zombie must not mark any.
+/// If claiming marks rows, a previous owner must not mark any.
 pub async fn an_owner_that_lost_its_lease_can_claim_nothing_more(tables: &Tables) -> Result<()> {
     let (table, mut owner, _, _) = owned(tables, 1).await?;
     let mut next = Owner::successor(&*table, "second").await?;
@@ -51,7 +51,7 @@ pub async fn an_owner_that_lost_its_lease_can_claim_nothing_more(tables: &Tables
     Ok(())
 }
 
-/// Until it is over.
+/// Until it expires.
 pub async fn a_held_lease_is_not_granted(tables: &Tables) -> Result<()> {
     let (table, owner, _, _) = owned(tables, 1).await?;
     let other = table.open().await?;
@@ -64,7 +64,7 @@ pub async fn a_held_lease_is_not_granted(tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// Under positions of the new owner.
+/// With positions of the new owner.
 pub async fn rows_on_trial_are_remembered_and_read_first(tables: &Tables) -> Result<()> {
     let (table, owner, _, events) = owned(tables, 3).await?;
     let trial = Trial { positions: vec![events[1].position, events[2].position], deaths: 1 };

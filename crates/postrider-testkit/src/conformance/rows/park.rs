@@ -1,4 +1,4 @@
-//! Rows that leave the straight way and come back.
+//! Parked rows, and how they are delivered later.
 
 use postrider::Result;
 use postrider::ledger::ParkedState;
@@ -6,7 +6,7 @@ use postrider::ledger::ParkedState;
 use super::stage::{Owner, failed, later, owned, parked, state};
 use super::{RowState, Tables};
 
-/// The next owner knows when, why, and of which key it is.
+/// The next owner loads the time, the reason and the key of the retry.
 pub async fn a_failed_attempt_is_counted_and_waits_for_its_retry_time(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Retry, 1)]).await?;
@@ -25,7 +25,7 @@ pub async fn a_failed_attempt_is_counted_and_waits_for_its_retry_time(tables: &T
     Ok(())
 }
 
-/// By this owner and by the next.
+/// Both by the same owner and by the next one.
 pub async fn a_retry_is_handed_out_again_and_delivered(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 2).await?;
     let rows = events.iter().map(|event| parked(event, ParkedState::Retry, 1)).collect();
@@ -48,7 +48,7 @@ pub async fn a_retry_is_handed_out_again_and_delivered(tables: &Tables) -> Resul
     Ok(())
 }
 
-/// It has done nothing wrong.
+/// The row itself did not fail.
 pub async fn a_row_behind_another_is_untouched(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 2).await?;
     let rows = vec![parked(&events[0], ParkedState::Retry, 1), parked(&events[1], ParkedState::Behind, 0)];
@@ -64,7 +64,7 @@ pub async fn a_row_behind_another_is_untouched(tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// "Destination down" is no fault of the row.
+/// An outage of the destination is not a failure of the row.
 pub async fn a_row_whose_destination_is_down_counts_no_attempt(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Held, 0)]).await?;
@@ -79,7 +79,7 @@ pub async fn a_row_whose_destination_is_down_counts_no_attempt(tables: &Tables) 
     Ok(())
 }
 
-/// It is done with, and stays as they left it.
+/// The row is finished, and is not modified.
 pub async fn a_waiting_row_delivered_by_another_publisher_is_reported_as_taken(
     tables: &Tables,
 ) -> Result<()> {
@@ -96,7 +96,7 @@ pub async fn a_waiting_row_delivered_by_another_publisher_is_reported_as_taken(
     Ok(())
 }
 
-/// Whatever it waits for next: only its note records it, and the table must not contradict it.
+/// Only a note records that a row is unrouted; the row in the table must not contradict it.
 pub async fn an_unrouted_row_is_not_lost_when_it_waits_for_another_reason(tables: &Tables) -> Result<()> {
     for waits in [ParkedState::Held, ParkedState::Retry] {
         let (table, mut owner, ids, events) = owned(tables, 1).await?;
@@ -117,7 +117,7 @@ pub async fn an_unrouted_row_is_not_lost_when_it_waits_for_another_reason(tables
     Ok(())
 }
 
-/// Its rules may know where it goes.
+/// The rules of the next owner may have a route for it.
 pub async fn an_unrouted_row_comes_back_with_the_next_owner(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 1).await?;
     owner.park(vec![parked(&events[0], ParkedState::Unrouted, 0)]).await?;

@@ -6,21 +6,21 @@ use postrider::ledger::{ParkedRow, ParkedState};
 use super::stage::{Owner, owned, parked, state, subscribed};
 use super::{ATTEMPTS_MAX, Refusing, RowState, Tables};
 
-/// By an error, for which the database undoes the whole statement.
+/// The UPDATE fails, and the database undoes the whole statement.
 pub async fn a_delivered_row_that_cannot_be_updated_delays_no_other_and_is_not_read_again(
     tables: &Tables,
 ) -> Result<()> {
     delivered(tables, Refusing::WithAnError, 40, &[7]).await
 }
 
-/// By a trigger that leaves the row as it is and reports nothing.
+/// A trigger leaves the row as it is and reports nothing.
 pub async fn a_delivered_row_whose_update_is_silently_ignored_is_not_read_again(
     tables: &Tables,
 ) -> Result<()> {
     delivered(tables, Refusing::InSilence, 40, &[7]).await
 }
 
-/// So many that a store uses more than one connection for them.
+/// Enough rows that a store uses more than one connection.
 pub async fn some_of_many_delivered_rows_cannot_be_updated(tables: &Tables) -> Result<()> {
     delivered(tables, Refusing::WithAnError, 700, &[0, 350, 699]).await
 }
@@ -50,7 +50,7 @@ async fn delivered(tables: &Tables, how: Refusing, rows: usize, bad: &[usize]) -
     Ok(())
 }
 
-/// Beside rows that are delivered and one that waits.
+/// Together with rows that are delivered and one that waits.
 pub async fn a_row_that_is_given_up_and_cannot_be_updated_is_not_read_again(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 10).await?;
     if !table.refuse(&[&ids[4], &ids[6]], Refusing::WithAnError).await? {
@@ -71,7 +71,7 @@ pub async fn a_row_that_is_given_up_and_cannot_be_updated_is_not_read_again(tabl
     assert_eq!((waits[0].state, waits[0].attempts), (ParkedState::Retry, 1));
     let fetched = next.store.fetch(vec![waits[0].position], 1_000_000).await?;
     if fetched.events.is_empty() {
-        // Where rows are marked before they are published, it cannot be.
+        // A layout that marks rows before they are published cannot mark this one.
         assert!(tables.marks());
         return Ok(());
     }
@@ -82,7 +82,7 @@ pub async fn a_row_that_is_given_up_and_cannot_be_updated_is_not_read_again(tabl
     Ok(())
 }
 
-/// Where rows are marked before they are published, such a row is not published; else it is, once.
+/// If rows are marked before they are published, such a row is not published; otherwise it is published once.
 pub async fn a_row_that_cannot_be_updated_from_the_start_is_parked(tables: &Tables) -> Result<()> {
     let (table, store) = subscribed(tables).await?;
     let ids = table.write("k", 20).await?;
@@ -112,7 +112,7 @@ pub async fn a_row_that_cannot_be_updated_from_the_start_is_parked(tables: &Tabl
     Ok(())
 }
 
-/// It stays there: a row is delivered however often it was tried.
+/// A row is delivered however often it was attempted.
 pub async fn an_attempt_count_at_the_maximum_of_its_column_stays_there(tables: &Tables) -> Result<()> {
     let (table, store) = subscribed(tables).await?;
     let ids = table.write("k", 3).await?;
@@ -122,7 +122,7 @@ pub async fn an_attempt_count_at_the_maximum_of_its_column_stays_there(tables: &
     let mut owner = Owner::new(store, "first").await?;
     let events = owner.read().await?;
     assert_eq!(events.len(), 3);
-    // A changed row may have another place in the order.
+    // A changed row may have another position in the order.
     let (first, others): (Vec<_>, Vec<_>) =
         events.into_iter().partition(|event| event.event.payload.as_ref() == b"{\"n\": 0}");
     owner.deliver(&others).await?;
@@ -132,7 +132,7 @@ pub async fn an_attempt_count_at_the_maximum_of_its_column_stays_there(tables: &
     Ok(())
 }
 
-/// Where rows are marked: they are delivered under the mark of the owner that died.
+/// If rows are marked, they are delivered with the mark of the owner that died.
 pub async fn rows_of_a_dead_owner_that_cannot_be_released_are_still_delivered(tables: &Tables) -> Result<()> {
     let (table, owner, ids, _) = owned(tables, 5).await?;
     if !tables.marks() || !table.refuse_waiting(&[&ids[1], &ids[3]]).await? {

@@ -1,4 +1,4 @@
-//! Reading and settling on the straight way.
+//! Reading and settling without failures.
 
 use postrider::Result;
 use postrider::ledger::ParkedState;
@@ -7,7 +7,7 @@ use postrider::store::{Budget, Settled};
 use super::stage::{Owner, owned, parked, state, subscribed};
 use super::{RowState, Tables};
 
-/// Rows of one transaction too, whose creation is the same.
+/// Including rows of one transaction, which have the same creation time.
 pub async fn due_rows_are_read_once_and_in_order(tables: &Tables) -> Result<()> {
     let (table, store) = subscribed(tables).await?;
     let mut ids = table.write("a", 20).await?;
@@ -28,7 +28,8 @@ pub async fn due_rows_are_read_once_and_in_order(tables: &Tables) -> Result<()> 
     Ok(())
 }
 
-/// Rows of an aggregate are ordered by its type and id, and its id goes with the message; a key of the row's own is both.
+/// Rows of an aggregate are ordered by its type and id, and the message has the id as its key. A key of the row is used
+/// for both.
 pub async fn the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key(
     tables: &Tables,
 ) -> Result<()> {
@@ -43,20 +44,20 @@ pub async fn the_key_of_a_message_is_the_id_of_its_aggregate_or_the_rows_own_key
     Ok(())
 }
 
-/// By number and by bytes, and at least one.
+/// The number of rows and of bytes; at least one row.
 pub async fn a_page_keeps_to_its_budget(tables: &Tables) -> Result<()> {
     let (table, store) = subscribed(tables).await?;
     table.write("a", 5).await?;
     let mut owner = Owner::new(store, "first").await?;
-    let page = owner.page(Budget { events_max: 2, bytes_max: 1_000_000 }).await?;
+    let page = owner.page(Budget::new(2, 1_000_000)).await?;
     assert!(page.events.len() == 2 && page.has_unread && page.more_at_once);
-    let page = owner.page(Budget { events_max: 9, bytes_max: 1 }).await?;
+    let page = owner.page(Budget::new(9, 1)).await?;
     assert!(page.events.len() == 1 && page.has_unread);
     assert_eq!(owner.read().await?.len(), 2);
     Ok(())
 }
 
-/// With its count and its time; where there is no word for it the row is as it was.
+/// With its count and its time. In a layout without such a state, the row is not modified.
 pub async fn a_claimed_row_is_marked_if_the_layout_has_a_mark(tables: &Tables) -> Result<()> {
     let (table, _owner, ids, _) = owned(tables, 1).await?;
     let expected = if tables.marks() { (RowState::InFlight, 1) } else { (RowState::Waiting, 0) };
@@ -64,7 +65,7 @@ pub async fn a_claimed_row_is_marked_if_the_layout_has_a_mark(tables: &Tables) -
     Ok(())
 }
 
-/// Not by this owner, nor by the next.
+/// Neither by this owner nor by the next one.
 pub async fn delivered_rows_are_marked_and_never_read_again(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 3).await?;
     owner.deliver(&events[..2]).await?;
@@ -79,10 +80,10 @@ pub async fn delivered_rows_are_marked_and_never_read_again(tables: &Tables) -> 
     Ok(())
 }
 
-/// More than a store would mark by one statement over one connection.
+/// More rows than a store marks with one statement on one connection.
 const MANY: usize = 700;
 
-/// Beside one that failed.
+/// Together with one that failed.
 pub async fn many_deliveries_are_marked_at_once(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, MANY).await?;
     events[1..].iter().for_each(|event| owner.done.insert(event.position));
@@ -97,7 +98,7 @@ pub async fn many_deliveries_are_marked_at_once(tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// Whatever number of statements it takes, each is fenced.
+/// Every statement is fenced, whatever their number.
 pub async fn a_fenced_settlement_of_many_changes_no_row(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, MANY).await?;
     let mut next = Owner::successor(&*table, "second").await?;
@@ -110,7 +111,7 @@ pub async fn a_fenced_settlement_of_many_changes_no_row(tables: &Tables) -> Resu
     Ok(())
 }
 
-/// The next owner has it all to itself.
+/// The rows belong to the next owner.
 pub async fn a_fenced_settlement_changes_no_row(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 2).await?;
     let mut next = Owner::successor(&*table, "second").await?;
@@ -123,7 +124,7 @@ pub async fn a_fenced_settlement_changes_no_row(tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// Its mark is theirs.
+/// The mark of the other publisher stays.
 pub async fn a_row_delivered_by_another_publisher_is_not_modified(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 2).await?;
     table.deliver_elsewhere(&ids[0]).await?;

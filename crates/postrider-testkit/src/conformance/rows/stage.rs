@@ -1,4 +1,4 @@
-//! What the cases set up and check repeatedly.
+//! What the cases share: setup and checks.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::{RowState, Table, Tables};
 
 pub(super) const NAME: &str = "mail";
 
-/// More than any case has.
-pub(super) const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 64 * 1024 * 1024 };
+/// More events than any case has.
+pub(super) const PLENTY: Budget = Budget::new(1_000, 64 * 1024 * 1024);
 
 /// One owner of the table.
 pub(super) struct Owner {
     pub(super) store: Arc<dyn Store>,
     pub(super) loaded: Loaded,
     pub(super) claimer: Box<dyn Claimer>,
-    /// All that was settled.
+    /// All positions that were settled.
     pub(super) done: Intervals,
 }
 
@@ -59,7 +59,7 @@ impl Owner {
         }
     }
 
-    /// The owner after this one, in another process, whose lease ran out.
+    /// The next owner, in another process, after the lease of this one expired.
     pub(super) async fn successor(table: &dyn Table, holder: &str) -> Result<Self> {
         table.expire_lease().await?;
         Self::new(table.open().await?, holder).await
@@ -72,12 +72,12 @@ impl Owner {
         }
     }
 
-    /// Everything there is to read now.
+    /// Reads all due rows.
     pub(super) async fn read(&mut self) -> Result<Vec<StoredEvent>> {
         let mut events = Vec::new();
         for _ in 0..100 {
             let page = self.page(PLENTY).await?;
-            page.dead.iter().for_each(|(first, last)| self.done.insert_range(*first, *last));
+            page.empty_positions.iter().for_each(|(first, last)| self.done.insert_range(*first, *last));
             events.extend(page.events);
             if !page.has_unread {
                 return Ok(events);
@@ -142,17 +142,17 @@ pub(super) fn parked(event: &StoredEvent, state: ParkedState, attempts: u32) -> 
     }
 }
 
-/// A time that no case lives to see.
+/// A time after the end of every case.
 pub(super) fn later(event: &StoredEvent) -> Timestamp {
     event.event.time.after(Duration::from_secs(3_600))
 }
 
-/// What a row says of itself, or fails the case.
+/// The state of a row; fails the case if the row does not exist.
 pub(super) async fn state(table: &dyn Table, id: &str) -> Result<(RowState, u32)> {
     table.row(id).await?.ok_or_else(|| failed(format!("row {id} is gone")))
 }
 
-/// The error of what should have been refused.
+/// The error of an operation that must be refused.
 pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T>) -> Result<Error> {
     match answer {
         Err(error) => Ok(error),
@@ -160,7 +160,7 @@ pub(super) fn refused<T: std::fmt::Debug>(answer: Result<T>) -> Result<Error> {
     }
 }
 
-/// A case that failed outside an assertion.
+/// Fails the case outside an assertion.
 pub(super) fn failed(what: impl Into<String>) -> Error {
     Error::new(Code::StoreFailed, what).with_hint("the store does not conform; see the case's source")
 }

@@ -1,4 +1,4 @@
-//! Creating the one subscription.
+//! Creating the only subscription of a table.
 
 use postrider::store::{Epoch, Start};
 use postrider::{Code, Result};
@@ -6,7 +6,7 @@ use postrider::{Code, Result};
 use super::Tables;
 use super::stage::{NAME, lease, refused, subscribed};
 
-/// A second is refused; the first keeps what it has.
+/// A second one is refused; the first one is not changed.
 pub async fn a_table_has_only_one_subscription(tables: &Tables) -> Result<()> {
     let (_table, store) = subscribed(tables).await?;
     assert!(!store.subscribe(NAME, Start::Beginning).await?, "it is there");
@@ -16,7 +16,7 @@ pub async fn a_table_has_only_one_subscription(tables: &Tables) -> Result<()> {
     Ok(())
 }
 
-/// A row has no place to say "not for me".
+/// A row has no column to record that a subscription skips it.
 pub async fn a_start_that_skips_due_rows_is_refused(tables: &Tables) -> Result<()> {
     let table = tables.fresh().await?;
     let store = table.open().await?;
@@ -32,7 +32,7 @@ pub async fn a_start_that_skips_due_rows_is_refused(tables: &Tables) -> Result<(
     Ok(())
 }
 
-/// Of every verb that names one.
+/// For every operation with a subscription.
 pub async fn an_unknown_subscription_is_an_error(tables: &Tables) -> Result<()> {
     let store = tables.fresh().await?.open().await?;
     assert_eq!(refused(store.acquire(lease("first")).await)?.code(), Code::SubscriptionUnknown);

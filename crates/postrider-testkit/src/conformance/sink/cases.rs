@@ -1,4 +1,4 @@
-//! The cases. Each takes a fresh sink and asserts one sentence of the contract.
+//! The cases. Each one gets a new sink and asserts one sentence of the contract.
 
 use std::task::Poll;
 
@@ -10,14 +10,14 @@ use super::{Hook, Seen, SinkUnderTest, Twice, batch, message, message_with};
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
-/// Nothing in, nothing out.
+/// An empty batch is allowed.
 pub async fn an_empty_batch_has_no_outcomes<S: SinkUnderTest>() {
     let world = S::fresh().await;
     assert_eq!(world.sink().publish(&[]).await, []);
     assert_seen(&world, &[]).await;
 }
 
-/// The reader sees every acknowledged message, and nothing else.
+/// The reader sees every acknowledged message, and no other.
 pub async fn acknowledged_means_readable<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let messages: Vec<Message> = KEYS.iter().map(|key| message(key, 0)).collect();
@@ -42,7 +42,7 @@ pub async fn each_message_has_one_outcome_in_the_batchs_order<S: SinkUnderTest>(
     assert_seen(&world, &acknowledged).await;
 }
 
-/// Messages of a key are seen in the order they were published.
+/// The reader sees the messages of a key in the order in which they were published.
 pub async fn the_order_of_a_key_is_kept<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let sink = world.sink();
@@ -58,7 +58,7 @@ pub async fn the_order_of_a_key_is_kept<S: SinkUnderTest>() {
     assert_seen(&world, &published).await;
 }
 
-/// A body as large as the sink says it can be is not cut.
+/// A body of the maximum size is not truncated.
 pub async fn a_large_body_arrives_whole<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let size = world.large_body_bytes();
@@ -68,7 +68,7 @@ pub async fn a_large_body_arrives_whole<S: SinkUnderTest>() {
     assert_seen(&world, &messages).await;
 }
 
-/// Header values may hold any text.
+/// Header values may contain any text.
 pub async fn headers_of_any_script_arrive<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let headers = Headers::from_iter([
@@ -89,7 +89,7 @@ pub async fn headers_of_any_script_arrive<S: SinkUnderTest>() {
     }
 }
 
-/// A destination either keeps one of two or shows both, as it declares.
+/// The destination keeps one of them or both, as it declares.
 pub async fn an_event_published_twice_is_seen_as_declared<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let messages = [message("a", 0)];
@@ -103,7 +103,7 @@ pub async fn an_event_published_twice_is_seen_as_declared<S: SinkUnderTest>() {
     assert_eq!(seen.len(), expected, "{seen:?}");
 }
 
-/// Several batches at once, each of its own keys: all arrive whole and each key in order.
+/// Several concurrent batches with different keys: all messages arrive, in order per key.
 pub async fn batches_at_the_same_time_do_not_mix<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let per_batch = if world.sink().capabilities().prefix_safe { 40 } else { 1 };
@@ -132,7 +132,7 @@ pub async fn batches_at_the_same_time_do_not_mix<S: SinkUnderTest>() {
     assert_seen(&world, &published).await;
 }
 
-/// The relay drops futures at its timeout. What was dropped is there or not; what comes after works.
+/// The relay drops a publish future after its timeout. The messages may have arrived or not; later batches succeed.
 pub async fn a_dropped_future_leaves_the_sink_usable<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let sink = world.sink();
@@ -165,14 +165,14 @@ pub async fn after_a_refused_message_no_later_one_of_its_key_is_seen<S: SinkUnde
     let outcomes = sink.publish(&messages).await;
     assert_eq!(outcomes.len(), messages.len());
     assert!(matches!(outcomes.get(4), Some(Outcome::Rejected(_))), "{outcomes:?}");
-    // A destination with transactions may take none of the first four, but never one after the gap.
+    // A destination with transactions may accept none of the first four, but never one after the gap.
     let good = outcomes.iter().take_while(|o| matches!(o, Outcome::Acknowledged(_))).count();
     assert_eq!(acknowledged(&messages, &outcomes).count(), good, "{outcomes:?}");
     messages.truncate(good);
     assert_seen(&world, &messages).await;
 }
 
-/// While the destination is down nothing is acknowledged and no message is blamed; afterwards all goes on.
+/// While the destination is down, no message is acknowledged and none is blamed. Afterwards, delivery continues.
 pub async fn an_outage_counts_against_no_message_and_delivery_resumes<S: SinkUnderTest>() {
     let world = S::fresh().await;
     let sink = world.sink();
@@ -203,14 +203,14 @@ pub async fn an_outage_counts_against_no_message_and_delivery_resumes<S: SinkUnd
     }
 }
 
-/// Publishes and asserts that every message is acknowledged.
+/// Publishes the messages and asserts that each is acknowledged.
 async fn publish_all(sink: &dyn Sink, messages: &[Message]) {
     let outcomes = sink.publish(messages).await;
     assert_eq!(outcomes.len(), messages.len());
     assert!(outcomes.iter().all(|o| matches!(o, Outcome::Acknowledged(_))), "{outcomes:?}");
 }
 
-/// Lets the sink begin, then gives it up.
+/// Polls a publish future once and drops it.
 async fn poll_and_drop(sink: &dyn Sink, messages: &[Message]) {
     let mut publish = sink.publish(messages);
     std::future::poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! Messages to publish, each with its key and number in the body.
+//! Messages to publish, with the key and a number in the body.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub fn message(key: &str, number: usize) -> Message {
     message_with(key, number, format!(r#"{{"key":"{key}","number":{number}}}"#), Headers::default())
 }
 
-/// A message with this body and these headers, plainly encoded.
+/// A message with this body and these headers, without an encoding.
 #[allow(clippy::expect_used, reason = "this is a test's")]
 pub fn message_with(key: &str, number: usize, body: impl Into<Bytes>, headers: Headers) -> Message {
     let position = Position::new(i64::try_from(number).unwrap_or(i64::MAX).saturating_add(1));

@@ -1,4 +1,4 @@
-//! What every [`Sink`] must do. Implement [`SinkUnderTest`] for a sink, then
+//! What every [`Sink`] must support. Implement [`SinkUnderTest`] for a sink, then
 //!
 //! ```ignore
 //! mod my_sink {
@@ -6,7 +6,7 @@
 //! }
 //! ```
 //!
-//! makes one test per case.
+//! generates one test per case.
 
 pub mod cases;
 mod messages;
@@ -19,7 +19,7 @@ use bytes::Bytes;
 use postrider::sink::Sink;
 use postrider::{BoxFuture, Headers};
 
-/// A sink and the world around it.
+/// A sink with its destination.
 pub trait SinkUnderTest: Send + Sync + Sized + 'static {
     /// A sink with a new, empty destination.
     fn fresh() -> impl Future<Output = Self> + Send;
@@ -27,36 +27,36 @@ pub trait SinkUnderTest: Send + Sync + Sized + 'static {
     /// The sink.
     fn sink(&self) -> Arc<dyn Sink>;
 
-    /// What a reader sees that shares nothing with the sink but the destination, in the order it sees it.
+    /// The messages that an independent reader sees at the destination, in its order.
     fn seen(&self) -> BoxFuture<'_, Hook<Vec<Seen>>>;
 
-    /// What becomes of an event that is published twice.
+    /// What happens to an event that is published twice.
     fn twice(&self) -> Twice {
         Twice::SeenTwice
     }
 
-    /// A body that the destination refuses while it takes others.
+    /// A body that the destination refuses, although it accepts others.
     fn refused_body(&self) -> Hook<Bytes> {
         Hook::NotSupported
     }
 
-    /// Takes the destination down (`true`) or brings it back (`false`), with what it held.
+    /// Stops the destination (`true`), or starts it again with its data (`false`).
     fn outage(&self, _down: bool) -> BoxFuture<'_, Hook<()>> {
         Box::pin(std::future::ready(Hook::NotSupported))
     }
 
-    /// Size of the large body that must arrive whole.
+    /// The size of the large body that must arrive complete.
     fn large_body_bytes(&self) -> usize {
         1024 * 1024
     }
 }
 
-/// Something a test may need of a destination and not every destination can do.
+/// An operation that not every destination supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hook<T> {
-    /// Here it is.
+    /// The operation.
     Done(T),
-    /// The cases that need it are passed over.
+    /// The cases that need it are skipped.
     NotSupported,
 }
 
@@ -65,12 +65,12 @@ pub enum Hook<T> {
 pub struct Seen {
     /// Its body.
     pub body: Bytes,
-    /// Its headers; `None` where the destination has none.
+    /// Its headers; `None` if the destination has none.
     pub headers: Option<Headers>,
 }
 
 impl Seen {
-    /// The lines of a text, each a message without headers. A last line without its end counts as one.
+    /// The lines of a text, each as a message without headers. The last line may have no line break.
     pub fn lines(text: &[u8]) -> Vec<Self> {
         let mut lines: Vec<&[u8]> = text.split(|&byte| byte == b'\n').collect();
         if lines.last().is_some_and(|last| last.is_empty()) {
@@ -80,16 +80,17 @@ impl Seen {
     }
 }
 
-/// What becomes of an event that is published twice.
+/// What happens to an event that is published twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Twice {
     /// The reader sees it twice.
     SeenTwice,
-    /// The destination knows it by its id and keeps one.
+    /// The destination recognises it by its id and keeps one.
     SeenOnce,
 }
 
-/// Makes one `#[tokio::test]` per case for a [`SinkUnderTest`]. The calling crate needs `tokio` with `macros` and `rt`.
+/// Generates one `#[tokio::test]` per case for a [`SinkUnderTest`]. The calling crate needs `tokio` with `macros` and
+/// `rt`.
 #[macro_export]
 macro_rules! sink_conformance {
     ($under_test:ty) => {

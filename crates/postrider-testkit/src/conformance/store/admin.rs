@@ -1,4 +1,4 @@
-//! What operators do.
+//! Operations of operators.
 
 use postrider::Result;
 use postrider::ledger::{ParkedRow, ParkedState};
@@ -7,7 +7,7 @@ use postrider::store::{Acquired, Epoch, Settled, Settlement, Start};
 use super::Databases;
 use super::stage::{NAME, events, granted, held, lease, set_of, settlement, subscribed, unread};
 
-/// And so is its end.
+/// The end of a pause is reported in the same way.
 pub async fn a_pause_is_reported_by_the_next_renewal_and_load(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
@@ -22,7 +22,7 @@ pub async fn a_pause_is_reported_by_the_next_renewal_and_load(databases: &Databa
     Ok(())
 }
 
-/// To no holder; the reason is returned.
+/// The lease is granted to no relay; the reason is returned.
 pub async fn a_halted_subscription_is_not_granted(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
@@ -34,7 +34,8 @@ pub async fn a_halted_subscription_is_not_granted(databases: &Databases) -> Resu
     Ok(())
 }
 
-/// A zombie must not stop what a healthy owner carries on, nor can its pause outlive its right.
+/// A previous owner must not stop the subscription of the current one, and its pause must not last longer than its
+/// lease.
 pub async fn an_owner_that_lost_its_lease_can_neither_halt_nor_pause(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let zombie = granted(&store, "a").await?;
@@ -51,7 +52,7 @@ pub async fn an_owner_that_lost_its_lease_can_neither_halt_nor_pause(databases: 
     Ok(())
 }
 
-/// Who was given a higher epoch than the database now knows has seen it being put back.
+/// An owner with a higher epoch than the database has seen a state that was lost by a restore.
 pub async fn an_owner_from_before_a_restore_can_halt(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
@@ -77,7 +78,7 @@ pub async fn accepting_the_history_restarts_at_the_chosen_position(databases: &D
     Ok(())
 }
 
-/// What is parked above the new beginning is read again; a pause is the operator's and stays.
+/// Parked events above the new start are read again. A pause of the operator stays.
 pub async fn accepting_the_history_discards_parked_rows_above_its_start(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
@@ -102,7 +103,7 @@ pub async fn accepting_the_history_discards_parked_rows_above_its_start(database
     Ok(())
 }
 
-/// The parked events belonged to the old history. They must not be mistaken for events that have their positions now.
+/// The parked events belong to the old history. They must not be mistaken for the events that have their positions now.
 pub async fn accepting_the_history_discards_parked_rows_whose_position_belongs_to_another_event(
     databases: &Databases,
 ) -> Result<()> {
@@ -134,7 +135,7 @@ pub async fn accepting_the_history_discards_parked_rows_whose_position_belongs_t
     Ok(())
 }
 
-/// It knows another history; its progress must not replace the operator's answer.
+/// The previous owner knows another history; its progress must not replace the operator's decision.
 pub async fn accepting_the_history_fences_the_previous_owner(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(2)).await?;

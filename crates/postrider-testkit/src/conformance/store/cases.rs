@@ -1,8 +1,8 @@
 //! The list of all cases.
 
-/// Makes one test of each case for a type that implements
-/// [`StoreUnderTest`](crate::conformance::store::StoreUnderTest). The crate that calls it needs `tokio` with
-/// `macros` and `rt`.
+/// Generates one test per case for a type that implements
+/// [`StoreUnderTest`](crate::conformance::store::StoreUnderTest). The calling crate needs `tokio` with `macros` and
+/// `rt`.
 #[macro_export]
 macro_rules! store_conformance {
     ($under_test:ty) => {
@@ -47,8 +47,8 @@ macro_rules! store_conformance {
                 an_event_larger_than_the_budget_is_read_alone
                 an_idle_outbox_gives_empty_pages
                 after_a_load_exactly_the_remaining_events_are_read
-                a_wasted_position_is_reported_dead
-                a_position_with_an_event_is_never_reported_dead
+                a_wasted_position_is_reported_empty
+                a_position_with_an_event_is_never_reported_empty
                 the_highest_possible_position_is_read_once
                 two_claimers_read_independently
                 a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_other

@@ -1,4 +1,4 @@
-//! Reading events: each once, in order, within the budget.
+//! Reading events: each one once, in order, within the budget.
 
 use postrider::ledger::{Intervals, Progress};
 use postrider::store::{Budget, Fetched};
@@ -7,15 +7,15 @@ use uuid::Uuid;
 
 use super::Databases;
 use super::stage::{
-    PLENTY, dead_until, drain, events, failed, granted, page, positions, set_of, settlement, subscribed,
+    PLENTY, drain, empty_until, events, failed, granted, page, positions, set_of, settlement, subscribed,
 };
 
-/// Also when events come while it reads.
+/// Including events that are written while it reads.
 pub async fn every_event_is_read_once_and_in_order(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let mut written = under_test.write(events(5)).await?;
-    let mut read = positions(&page(&mut claimer, Budget { events_max: 2, ..PLENTY }).await?.events);
+    let mut read = positions(&page(&mut claimer, Budget::new(2, PLENTY.bytes_max)).await?.events);
     written.extend(under_test.write(events(5)).await?);
     read.extend(positions(&drain(&mut claimer).await?));
     assert_eq!(read, written);
@@ -23,7 +23,7 @@ pub async fn every_event_is_read_once_and_in_order(databases: &Databases) -> Res
     Ok(())
 }
 
-/// Five events are read in pages of two.
+/// Reads five events in pages of two.
 async fn two_events_per_page(databases: &Databases, events: Vec<Event>, budget: Budget) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events).await?;
@@ -36,24 +36,24 @@ async fn two_events_per_page(databases: &Databases, events: Vec<Event>, budget: 
     Ok(())
 }
 
-/// And reports whether more is waiting.
+/// The page reports whether there are more.
 pub async fn a_page_keeps_to_the_number_of_events(databases: &Databases) -> Result<()> {
-    two_events_per_page(databases, events(5), Budget { events_max: 2, ..PLENTY }).await
+    two_events_per_page(databases, events(5), Budget::new(2, PLENTY.bytes_max)).await
 }
 
-/// All columns are counted; what would go over is left for the next page.
+/// All columns count. An event that would exceed the budget is in the next page.
 pub async fn a_page_keeps_to_the_number_of_bytes(databases: &Databases) -> Result<()> {
     let events = (0..5).map(|_| Event::new("seven..", "123")).collect();
-    two_events_per_page(databases, events, Budget { bytes_max: 20, ..PLENTY }).await
+    two_events_per_page(databases, events, Budget::new(PLENTY.events_max, 20)).await
 }
 
-/// A budget never stops the outbox.
+/// A budget never blocks the outbox.
 pub async fn an_event_larger_than_the_budget_is_read_alone(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     for position in written {
-        let page = page(&mut claimer, Budget { bytes_max: 1, ..PLENTY }).await?;
+        let page = page(&mut claimer, Budget::new(PLENTY.events_max, 1)).await?;
         assert_eq!(positions(&page.events), [position]);
     }
     Ok(())
@@ -74,7 +74,7 @@ pub async fn an_idle_outbox_gives_empty_pages(databases: &Databases) -> Result<(
     Ok(())
 }
 
-/// The gaps between done ranges first, then the tail; through small pages too.
+/// First the gaps between ranges that are done, then the tail; also in small pages.
 pub async fn after_a_load_exactly_the_remaining_events_are_read(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(9)).await?;
@@ -88,37 +88,37 @@ pub async fn after_a_load_exactly_the_remaining_events_are_read(databases: &Data
     let mut claimer = store.claimer(&loaded.progress);
     let mut read = Vec::new();
     for _ in &left {
-        read.extend(positions(&page(&mut claimer, Budget { events_max: 1, ..PLENTY }).await?.events));
+        read.extend(positions(&page(&mut claimer, Budget::new(1, PLENTY.bytes_max)).await?.events));
     }
     assert_eq!(read, left);
     Ok(())
 }
 
-/// So that the floor can pass it.
-pub async fn a_wasted_position_is_reported_dead(databases: &Databases) -> Result<()> {
+/// Otherwise the floor could not pass it.
+pub async fn a_wasted_position_is_reported_empty(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(1)).await?;
     let wasted = under_test.waste_position().await?;
     under_test.write(events(1)).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
-    dead_until(&mut claimer, wasted).await?;
+    empty_until(&mut claimer, wasted).await?;
     Ok(())
 }
 
-/// Neither one that was read nor one that is done.
-pub async fn a_position_with_an_event_is_never_reported_dead(databases: &Databases) -> Result<()> {
+/// Neither a position that was read nor one that is done.
+pub async fn a_position_with_an_event_is_never_reported_empty(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(2)).await?;
     let wasted = under_test.waste_position().await?;
     written.extend(under_test.write(events(2)).await?);
     let progress = Progress { done: set_of(&written[1..2]), ..Progress::default() };
-    let dead = dead_until(&mut store.claimer(&progress), wasted).await?;
-    let buried: Vec<_> = written.iter().filter(|position| dead.contains(**position)).collect();
-    assert!(buried.is_empty(), "{buried:?} hold events");
+    let empty = empty_until(&mut store.claimer(&progress), wasted).await?;
+    let wrong: Vec<_> = written.iter().filter(|position| empty.contains(**position)).collect();
+    assert!(wrong.is_empty(), "{wrong:?} hold events");
     Ok(())
 }
 
-/// Nothing comes after it: no position is counted beyond it, and no more is read.
+/// It has no next position, and nothing more is read.
 pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
@@ -128,7 +128,7 @@ pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -
     let owner = granted(&store, "a").await?;
     assert_eq!(positions(&drain(&mut store.claimer(&owner.progress)).await?), written);
     let mut claimer = store.claimer(&owner.progress);
-    dead_until(&mut claimer, Position::LAST.previous()).await?;
+    empty_until(&mut claimer, Position::LAST.previous()).await?;
     assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
     store.overview(10).await?;
     store.settle(settlement(owner.epoch, Intervals::up_to(Position::LAST))).await?;
@@ -141,7 +141,7 @@ pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -
     Ok(())
 }
 
-/// Each subscription reads for itself.
+/// Each subscription has its own claimer.
 pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
@@ -152,7 +152,7 @@ pub async fn two_claimers_read_independently(databases: &Databases) -> Result<()
     Ok(())
 }
 
-/// It is neither skipped nor dead, and fetching it again reports it as missing.
+/// It is neither skipped nor reported empty, and fetching it again reports it as missing.
 pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_other(
     databases: &Databases,
 ) -> Result<()> {
@@ -165,7 +165,7 @@ pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_oth
     let [(position, why)] = &read.damaged[..] else { return Err(failed(format!("{read:?}"))) };
     assert_eq!(*position, written[1]);
     assert!(why.contains(&written[1].to_string()), "{why:?} names the position");
-    assert_eq!((read.dead, read.holes), (Vec::new(), 0));
+    assert_eq!((read.empty_positions, read.holes), (Vec::new(), 0));
     assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
     let fetched = store.fetch(written.clone(), usize::MAX).await?;
     assert_eq!(positions(&fetched.events), [written[0], written[2]]);
@@ -173,7 +173,7 @@ pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_oth
     Ok(())
 }
 
-/// So that the row that ends a page is never taken for the end of the outbox.
+/// Otherwise a damaged row at the end of a page would look like the end of the outbox.
 pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(7)).await?;
@@ -183,7 +183,7 @@ pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Resu
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let mut read = Vec::new();
     loop {
-        let page = page(&mut claimer, Budget { events_max: 2, ..PLENTY }).await?;
+        let page = page(&mut claimer, Budget::new(2, PLENTY.bytes_max)).await?;
         let damaged = page.damaged.iter().map(|(position, _)| *position);
         let mut rows: Vec<_> = positions(&page.events).into_iter().chain(damaged).collect();
         assert!((1..=2).contains(&rows.len()), "{rows:?}");
@@ -197,7 +197,7 @@ pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Resu
     Ok(())
 }
 
-/// So that wide columns do not fill the memory: headers, keys, actions and topics are held to the budget as payloads are.
+/// Headers, keys, actions and topics count like payloads, so that wide columns do not exhaust memory.
 pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let limits = Limits::default();
@@ -219,7 +219,7 @@ pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databas
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let mut read = Vec::new();
     while read.len() < written.len() {
-        let page = page(&mut claimer, Budget { bytes_max, ..PLENTY }).await?;
+        let page = page(&mut claimer, Budget::new(PLENTY.events_max, bytes_max)).await?;
         let held: usize = page.events.iter().map(|event| event.event.size_bytes()).sum();
         assert!(held <= bytes_max && !page.events.is_empty(), "{held} bytes in a page of {bytes_max}");
         let whole = wide(0);
@@ -256,7 +256,7 @@ pub async fn an_event_beyond_the_limits_is_reported_and_stops_no_other(databases
     Ok(())
 }
 
-/// In the order asked; what is gone is named.
+/// In the requested order; missing events are listed.
 pub async fn fetch_reads_again_and_reports_missing_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(4)).await?;
@@ -269,7 +269,7 @@ pub async fn fetch_reads_again_and_reports_missing_events(databases: &Databases)
     Ok(())
 }
 
-/// At least one, however large; the others are neither there nor gone.
+/// At least one, however large. The others are neither returned nor listed as missing.
 pub async fn fetch_stops_at_its_byte_budget(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let payload = |bytes: usize| Event::new("sized", "x".repeat(bytes - "sized".len()));

@@ -1,4 +1,4 @@
-//! What an event holds comes back as it was written.
+//! Every field of an event is read as it was written.
 
 use postrider::ledger::Progress;
 use postrider::{Action, Event, Limits, Result, Timestamp};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Databases;
 use super::stage::{drain, subscribed};
 
-/// With quotes, line ends, and letters beyond ASCII where they may be.
+/// With quotes, line breaks, and characters outside ASCII where they are allowed.
 pub async fn every_field_comes_back_as_it_was_written(databases: &Databases) -> Result<()> {
     come_back(
         databases,
@@ -36,19 +36,19 @@ pub async fn every_field_comes_back_as_it_was_written(databases: &Databases) -> 
     .await
 }
 
-/// No field is filled in that was left out.
+/// Omitted fields stay empty.
 pub async fn an_event_with_only_a_type_comes_back(databases: &Databases) -> Result<()> {
     come_back(databases, vec![Event::new("bare", "")]).await
 }
 
-/// Empty, binary, text with a zero byte, not UTF-8, JSON with its spaces.
+/// Empty, binary, text with a zero byte, invalid UTF-8, JSON with spaces.
 pub async fn payloads_come_back_byte_for_byte(databases: &Databases) -> Result<()> {
     let all: Vec<u8> = (0..=255).collect();
     let payloads = [Vec::new(), all, b"a\0b".to_vec(), vec![0xff, 0xfe], b" {\"a\" : 1.0} ".to_vec()];
     come_back(databases, payloads.into_iter().map(|payload| Event::new("bytes", payload)).collect()).await
 }
 
-/// Every text, header and payload at its limit.
+/// Every text, header and payload has its maximum size.
 pub async fn the_largest_event_comes_back(databases: &Databases) -> Result<()> {
     let limits = Limits::default();
     let text = "x".repeat(limits.text_bytes_max);
@@ -65,7 +65,7 @@ pub async fn the_largest_event_comes_back(databases: &Databases) -> Result<()> {
     come_back(databases, vec![event]).await
 }
 
-/// To the microsecond.
+/// With a precision of microseconds.
 pub async fn times_before_1970_come_back(databases: &Databases) -> Result<()> {
     let at = |micros| {
         let time = Timestamp::from_micros(micros);

@@ -1,4 +1,4 @@
-//! A database as a value, so that every case is compiled once and not for each database.
+//! A database as a trait object, so that every case is compiled once instead of once per database.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use postrider::{BoxFuture, Event, Position, Result};
 
 use super::{OpenTransaction, StoreUnderTest, stage};
 
-/// Where the databases of a suite come from.
+/// The databases of a suite.
 pub struct Databases(fn() -> BoxFuture<'static, Result<Box<dyn Database>>>);
 
 impl Databases {
@@ -17,13 +17,13 @@ impl Databases {
         Self(|| Box::pin(async { Ok(Box::new(T::fresh().await?) as Box<dyn Database>) }))
     }
 
-    /// An outbox without events and subscriptions.
+    /// An outbox without events and without subscriptions.
     pub(super) async fn fresh(&self) -> Result<Box<dyn Database>> {
         (self.0)().await
     }
 }
 
-/// [`StoreUnderTest::Backup`] of whatever type.
+/// [`StoreUnderTest::Backup`] of any type.
 pub struct Backup(Box<dyn Any + Send>);
 
 /// [`StoreUnderTest`] without its type.

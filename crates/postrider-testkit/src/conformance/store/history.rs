@@ -81,7 +81,7 @@ pub async fn deleting_earlier_events_is_not_a_changed_history(databases: &Databa
     Ok(())
 }
 
-/// An outbox of four settled events that was restored to two, and the claimer that has read all four.
+/// An outbox with four settled events that was restored to two, and the claimer that has read all four.
 async fn restored_behind(
     databases: &Databases,
 ) -> Result<(Box<dyn Database>, Arc<dyn Store>, Box<dyn Claimer>)> {

@@ -1,4 +1,4 @@
-//! Who owns a subscription.
+//! Leases: which relay owns a subscription.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::Databases;
 use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
-/// The waiting process learns the holder and the remaining time.
+/// The waiting relay receives the holder and the remaining time.
 pub async fn a_free_lease_is_granted_and_a_held_one_is_not(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     granted(&store, "a").await?;
@@ -24,7 +24,7 @@ pub async fn a_free_lease_is_granted_and_a_held_one_is_not(databases: &Databases
     }
 }
 
-/// The epoch grows with the owner.
+/// Every new owner has a higher epoch.
 pub async fn an_expired_lease_is_taken_over(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
@@ -34,7 +34,7 @@ pub async fn an_expired_lease_is_taken_over(databases: &Databases) -> Result<()>
     Ok(())
 }
 
-/// A relay that restarts need not wait for itself; what it was before is fenced.
+/// A relay that restarts does not wait for its own lease; its previous process is fenced.
 pub async fn the_same_holder_gets_its_lease_again_with_a_new_epoch(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
@@ -59,7 +59,7 @@ pub async fn renewing_extends_the_lease_until_a_takeover(databases: &Databases) 
     Ok(())
 }
 
-/// The next one gets it at once.
+/// The next relay gets it immediately.
 pub async fn releasing_frees_the_lease(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
@@ -69,7 +69,7 @@ pub async fn releasing_frees_the_lease(databases: &Databases) -> Result<()> {
     Ok(())
 }
 
-/// The new owner keeps it, and its mark of an unclean end.
+/// The new owner keeps the lease and its note of an unclean end.
 pub async fn releasing_a_lost_lease_frees_nothing(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
@@ -82,7 +82,7 @@ pub async fn releasing_a_lost_lease_frees_nothing(databases: &Databases) -> Resu
     Ok(())
 }
 
-/// A crash and a release with work in flight do not.
+/// A crash, and a release with events in flight, do not count as clean.
 pub async fn only_a_clean_release_counts_as_clean(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
@@ -97,7 +97,7 @@ pub async fn only_a_clean_release_counts_as_clean(databases: &Databases) -> Resu
     Ok(())
 }
 
-/// Many relays share an outbox's subscriptions.
+/// Several relays can share the subscriptions of an outbox.
 pub async fn leases_of_different_subscriptions_are_independent(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     store.subscribe("search", Start::Beginning).await?;
@@ -112,8 +112,8 @@ async fn is_held(store: &Arc<dyn Store>, asking: &str) -> Result<bool> {
     Ok(matches!(store.acquire(lease(asking)).await?, Acquired::Held { .. }))
 }
 
-/// Renews a lease while a report cannot be written, for a database on which the caller sees to that; `is_waiting` tells that
-/// the report waits. Answers the report, which is still to come.
+/// Renews a lease while the report of the relay is blocked, which the caller arranges; `is_waiting` returns once the
+/// report waits. Returns the report, which is still in progress.
 pub async fn a_renewal_does_not_wait_for_a_report(
     store: Arc<dyn Store>,
     is_waiting: impl AsyncFn() -> Result<bool>,

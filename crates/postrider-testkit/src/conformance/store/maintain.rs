@@ -1,4 +1,4 @@
-//! Deleting what is delivered, and nothing else.
+//! Retention deletes delivered events, and only those.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use postrider::{Code, Event, Position, Result, Timestamp};
 use super::stage::{NAME, drain, failed, granted, lease, positions, settlement, subscribed};
 use super::{Database, Databases};
 
-/// Deletes what is older than an hour.
+/// Deletes events that are older than an hour.
 const PURGE: Purge = Purge::new(Duration::from_secs(3_600), 100);
 
-/// Long ago: old on every clock a test may run on.
+/// Old according to every clock of a test.
 const OLD: Timestamp = Timestamp::from_micros(-1_000_000_000_000_000);
 
 fn old(count: usize) -> Vec<Event> {
     (0..count).map(|_| Event::new("old", "").with_time(OLD)).collect()
 }
 
-/// Writes old events and settles all up to one of them, by place.
+/// Writes old events and settles them up to the given one.
 async fn settled(
     under_test: &dyn Database,
     store: &Arc<dyn Store>,
@@ -53,12 +53,12 @@ async fn settled(
     Ok(written)
 }
 
-/// What is in the outbox.
+/// The events in the outbox.
 async fn left(store: &Arc<dyn Store>) -> Result<Vec<Position>> {
     Ok(positions(&drain(&mut store.claimer(&Progress::default())).await?))
 }
 
-/// The last one seen stays: it serves to detect a changed history.
+/// The last one seen stays, to detect a changed history.
 pub async fn old_delivered_events_are_deleted(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 5, 4, &[]).await?;
@@ -75,7 +75,7 @@ pub async fn old_delivered_events_are_deleted(databases: &Databases) -> Result<(
     Ok(())
 }
 
-/// One short transaction deletes at most this many, and reports whether there are more.
+/// One short transaction deletes at most this many events, and reports whether there are more.
 pub async fn deletion_respects_its_batch_size(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 6, 5, &[]).await?;
@@ -89,7 +89,7 @@ pub async fn deletion_respects_its_batch_size(databases: &Databases) -> Result<(
     Ok(())
 }
 
-/// And all after it: times have no index, positions have.
+/// Later events are not examined: positions have an index, times have none.
 pub async fn a_recent_event_ends_the_deletion(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(old(2)).await?;
@@ -102,7 +102,7 @@ pub async fn a_recent_event_ends_the_deletion(databases: &Databases) -> Result<(
     Ok(())
 }
 
-/// Whatever its state, of whichever subscription.
+/// In every state, by any subscription.
 pub async fn parked_events_are_not_deleted(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let parked: Vec<usize> = (0..ParkedState::ALL.len()).collect();
@@ -116,7 +116,7 @@ pub async fn parked_events_are_not_deleted(databases: &Databases) -> Result<()> 
     Ok(())
 }
 
-/// It is named, with the time of the first event it is not done with.
+/// It is reported, with the time of the first event that it has not finished.
 pub async fn the_slowest_subscription_holds_everything_back(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     store.subscribe("slow", Start::Beginning).await?;
@@ -131,7 +131,7 @@ pub async fn the_slowest_subscription_holds_everything_back(databases: &Database
     Ok(())
 }
 
-/// Its floor may be of another history, so that it says nothing about the events there are now.
+/// Its floor may belong to another history and does not apply to the current events.
 pub async fn a_halted_subscription_holds_everything_back(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 4, 3, &[]).await?;
@@ -139,13 +139,13 @@ pub async fn a_halted_subscription_holds_everything_back(databases: &Databases) 
     let held = RetentionHold { subscription: NAME.to_owned(), floor: Position::ZERO, oldest: OLD };
     assert_eq!(store.purge(PURGE).await?, Purged { held: Some(held.clone()), ..Purged::default() });
     assert_eq!(left(&store).await?, written);
-    // Every caller gets the same answer, whatever the others have done.
+    // Every caller gets the same answer, whatever the others did.
     store.subscribe("other", Start::Now).await?;
     assert_eq!(store.overview(0).await?.held_back(PURGE.older_than), Some(held));
     Ok(())
 }
 
-/// Without a subscription it is not known what was delivered.
+/// Without a subscription it is unknown which events were delivered.
 pub async fn without_a_subscription_nothing_is_deleted(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
@@ -155,7 +155,7 @@ pub async fn without_a_subscription_nothing_is_deleted(databases: &Databases) ->
     Ok(())
 }
 
-/// Whichever comes first, a subscription from the beginning gets all that was there when it was created.
+/// In either order, a subscription from the beginning gets all events that existed when it was created.
 pub async fn a_subscription_created_during_deletion_loses_none_of_its_events(
     databases: &Databases,
 ) -> Result<()> {
@@ -183,7 +183,7 @@ pub async fn a_subscription_created_during_deletion_loses_none_of_its_events(
     Ok(())
 }
 
-/// A subscription that is moved back to the beginning holds back what is left.
+/// A subscription that is moved back to the beginning needs all remaining events.
 pub async fn a_subscription_moved_back_keeps_the_remaining_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = settled(&*under_test, &store, 4, 3, &[]).await?;

@@ -1,7 +1,7 @@
-//! What every [`Store`] must do, whatever its database.
+//! What every [`Store`] must support, on every database.
 //!
-//! Implement [`StoreUnderTest`] and call [`store_conformance!`](crate::store_conformance): each case becomes
-//! its own test. A case starts from an empty outbox, so cases run side by side.
+//! Implement [`StoreUnderTest`] and call [`store_conformance!`](crate::store_conformance): each case becomes a separate
+//! test. A case starts with an empty outbox, so cases run in parallel.
 
 pub mod admin;
 pub mod claim;
@@ -26,9 +26,9 @@ use std::sync::Arc;
 use postrider::store::Store;
 use postrider::{BoxFuture, Event, Position, Result};
 
-/// A database to run the suite on, and the things the suite does to it that no store does.
+/// A database to run the suite on, and the operations of the suite that a store does not have.
 pub trait StoreUnderTest: Sized + Send + Sync {
-    /// The state of the outbox at some time, or how to get back to it.
+    /// A backup of the outbox.
     type Backup: Send;
 
     /// The column of `docs/src/databases.md` that lists the cases that run on it; `None` if it has none.
@@ -39,44 +39,44 @@ pub trait StoreUnderTest: Sized + Send + Sync {
         true
     }
 
-    /// An outbox without events and subscriptions.
+    /// An outbox without events and without subscriptions.
     fn fresh() -> impl Future<Output = Result<Self>> + Send;
 
-    /// Opens the database once more, as another process would.
+    /// Opens the database again, as another process would.
     fn open(&self) -> impl Future<Output = Result<Arc<dyn Store>>> + Send;
 
-    /// Writes events in one transaction and commits it. Answers their positions.
+    /// Writes events in one transaction and commits it. Returns their positions.
     fn write(&self, events: Vec<Event>) -> impl Future<Output = Result<Vec<Position>>> + Send;
 
     /// Writes events in a transaction that stays open.
     fn begin(&self, events: Vec<Event>) -> impl Future<Output = Result<Box<dyn OpenTransaction>>> + Send;
 
-    /// Uses up a position without leaving an event there.
+    /// Uses a position without writing an event.
     fn waste_position(&self) -> impl Future<Output = Result<Position>> + Send;
 
     /// Deletes a committed event.
     fn delete(&self, position: Position) -> impl Future<Output = Result<()>> + Send;
 
-    /// Makes a committed row one that no event can be made of.
+    /// Damages a committed row, so that it cannot be converted to an event.
     fn damage(&self, position: Position) -> impl Future<Output = Result<()>> + Send;
 
-    /// Remembers the outbox: its events and the position that comes next.
+    /// Backs up the events and the next position.
     fn back_up(&self) -> impl Future<Output = Result<Self::Backup>> + Send;
 
-    /// Makes the outbox what it was then. The subscriptions stay as they are.
+    /// Restores the backup. The subscriptions stay as they are.
     fn restore(&self, backup: Self::Backup) -> impl Future<Output = Result<()>> + Send;
 
-    /// Makes the next event take the position after this one.
+    /// Moves the sequence, so that the next event has the position after this one.
     fn skip_to(&self, _position: Position) -> impl Future<Output = Result<()>> + Send {
         async { Err(stage::failed("this outbox cannot skip positions")) }
     }
 
-    /// Gives a committed event a header of this many bytes, as a writer with plain SQL can.
+    /// Adds a header of this many bytes to a committed event, as a writer with plain SQL can.
     fn widen(&self, _position: Position, _bytes: usize) -> impl Future<Output = Result<()>> + Send {
         async { Err(stage::failed("this outbox cannot widen an event")) }
     }
 
-    /// What an operator does to a parked row with SQL: gives it this state and no attempts, or removes it.
+    /// Changes a parked row as an operator would with SQL: sets this state and no attempts, or deletes it.
     fn revise_parked(
         &self,
         _subscription: &str,
@@ -90,11 +90,11 @@ pub trait StoreUnderTest: Sized + Send + Sync {
     fn expire_lease(&self, subscription: &str) -> impl Future<Output = Result<()>> + Send;
 }
 
-/// A transaction of an application that has written and not committed.
+/// An open transaction of an application that has written events.
 pub trait OpenTransaction: Send {
-    /// Makes its events real.
+    /// Commits the events.
     fn commit(self: Box<Self>) -> BoxFuture<'static, Result<()>>;
 
-    /// Takes them back.
+    /// Rolls them back.
     fn roll_back(self: Box<Self>) -> BoxFuture<'static, Result<()>>;
 }

@@ -1,4 +1,4 @@
-//! Looking at an outbox from outside.
+//! The overview of an outbox.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use postrider::{Position, Result, Timestamp};
 use super::Databases;
 use super::stage::{NAME, events, failed, granted, lease, set_of, settlement, subscribed, unread};
 
-/// More than any case has.
+/// More events than any case has.
 const PLENTY: u64 = 1_000;
 
 async fn only(store: &dyn Store, backlog_max: u64) -> Result<(Overview, SubscriptionOverview)> {
@@ -23,7 +23,7 @@ async fn only(store: &dyn Store, backlog_max: u64) -> Result<(Overview, Subscrip
     }
 }
 
-/// Events that were not read, and those between others that are done.
+/// Unread events, and events between others that are done.
 pub async fn the_backlog_is_every_event_that_is_not_done(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let (overview, before) = only(&*store, PLENTY).await?;
@@ -48,7 +48,7 @@ pub async fn the_backlog_is_every_event_that_is_not_done(databases: &Databases) 
     Ok(())
 }
 
-/// And it says so.
+/// The overview reports that the limit was reached.
 pub async fn counting_stops_at_its_limit(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(5)).await?;
@@ -63,7 +63,7 @@ pub async fn counting_stops_at_its_limit(databases: &Databases) -> Result<()> {
     Ok(())
 }
 
-/// Until it is released; an expired one is reported as such.
+/// Until it is released. An expired lease is reported as expired.
 pub async fn the_overview_contains_the_owner_and_the_end_of_its_lease(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let (overview, idle) = only(&*store, PLENTY).await?;
@@ -98,7 +98,7 @@ pub async fn the_overview_contains_pauses_and_halts(databases: &Databases) -> Re
     Ok(())
 }
 
-/// By state, with the oldest that may still be delivered and the last error.
+/// By state, with the oldest row that may still be delivered and the last error.
 pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let all = events(3);
@@ -162,7 +162,7 @@ pub async fn the_overview_lists_relays_while_their_reports_are_valid(databases: 
     Ok(())
 }
 
-/// Neither the owner nor the events notice.
+/// Neither the owner nor the events are affected.
 pub async fn reading_the_overview_changes_nothing(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(2)).await?;

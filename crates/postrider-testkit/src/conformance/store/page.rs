@@ -1,7 +1,7 @@
-//! The table of `docs/src/databases.md`: which case is run on which database.
+//! The table of `docs/src/databases.md`: which case runs on which database.
 //!
-//! It is generated: every database that runs the suite compares its column with the cases it runs, and writes it
-//! with `UPDATE_DOCS=1`.
+//! It is generated: every database that runs the suite compares its column with its cases, and writes it with
+//! `UPDATE_DOCS=1`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,25 +11,25 @@ use std::sync::{Mutex, PoisonError};
 /// The columns.
 const DATABASES: [&str; 4] = ["SQLite", "PostgreSQL", "MySQL", "MariaDB"];
 
-/// The text of a cell: the case runs there, and a build in which it fails does not pass.
+/// The text of a cell: the case runs on the database, and the build fails if it does not pass.
 const RUN: &str = "yes";
 
 const BEGIN: &str =
     "<!-- Generated; update with: UPDATE_DOCS=1 cargo test --all-features the_databases_page -->\n";
 
-/// One writes at a time.
+/// Only one test at a time writes the page.
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// The cases of a file of the suite.
 pub type Cases<'a> = &'a [(&'a str, &'a [&'a str])];
 
-/// Section and sentence of a case, to the databases it is run on.
+/// The section and sentence of a case, to the databases that it runs on.
 type Table = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// Compares the column of a database with the cases that are run on it.
+/// Compares the column of a database with the cases that run on it.
 ///
 /// # Errors
-/// What the page lacks or has wrong.
+/// The differences.
 pub fn check(database: Option<&str>, cases: Cases<'_>) -> Result<(), String> {
     let Some(database) = database else { return Ok(()) };
     if !DATABASES.contains(&database) {
@@ -52,7 +52,7 @@ pub fn check(database: Option<&str>, cases: Cases<'_>) -> Result<(), String> {
     ))
 }
 
-/// What the page says now.
+/// The current page.
 fn parsed(table: &str) -> Table {
     let mut rows = Table::new();
     for line in table.lines().skip(2) {
@@ -80,7 +80,7 @@ fn row(section: &str, name: &str) -> (String, String) {
     (section.to_owned(), name.replace('_', " "))
 }
 
-/// In the order of the suite; what another database runs besides comes last.
+/// In the order of the suite. Cases that only another database runs are last.
 fn written(cases: Cases<'_>, table: &Table) -> String {
     let order: Vec<_> =
         cases.iter().flat_map(|(section, names)| names.iter().map(|name| row(section, name))).collect();

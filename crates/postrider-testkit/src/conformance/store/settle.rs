@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Databases;
 use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
 
-/// Ranges above the floor, the mark and the trial included.
+/// Including ranges above the floor, the mark and the trial.
 pub async fn progress_is_loaded_as_it_was_settled(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
@@ -30,7 +30,7 @@ pub async fn an_empty_settlement_clears_trial_and_mark(databases: &Databases) ->
     Ok(())
 }
 
-/// Rows that need something, rows that are dead, and the number of all.
+/// Rows that are still needed, rows that are dead, and the number of all rows.
 pub async fn rows_are_parked_in_every_state(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
@@ -45,7 +45,8 @@ pub async fn rows_are_parked_in_every_state(databases: &Databases) -> Result<()>
     Ok(())
 }
 
-/// Neither by removing it, nor by writing it again, nor by bringing back what was removed; and the next owner loads it.
+/// A settle neither removes it, nor writes it again, nor restores it after it was removed. The next owner loads the
+/// changed row.
 pub async fn a_parked_row_that_an_operator_changed_is_reported_and_never_overwritten(
     databases: &Databases,
 ) -> Result<()> {
@@ -78,7 +79,7 @@ pub async fn a_parked_row_that_an_operator_changed_is_reported_and_never_overwri
     Ok(())
 }
 
-/// Also after another owner's rows were loaded, replaced and removed.
+/// Also after rows of another owner were loaded, replaced and removed.
 pub async fn rows_that_an_owner_parks_itself_are_not_reported_as_changed(
     databases: &Databases,
 ) -> Result<()> {
@@ -98,7 +99,7 @@ pub async fn rows_that_an_owner_parks_itself_are_not_reported_as_changed(
     Ok(())
 }
 
-/// By position; other rows stay. A new row without key or destination keeps the old one's.
+/// By position; other rows stay. A new row without a key or destination keeps the previous values.
 pub async fn parked_rows_are_replaced_and_removed(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
@@ -126,7 +127,7 @@ pub async fn parked_rows_are_replaced_and_removed(databases: &Databases) -> Resu
     Ok(())
 }
 
-/// Adding one never disturbs another.
+/// A new subscription does not affect existing ones.
 pub async fn subscriptions_do_not_share_progress_or_parked_rows(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     store.subscribe("search", Start::Beginning).await?;
@@ -141,7 +142,7 @@ pub async fn subscriptions_do_not_share_progress_or_parked_rows(databases: &Data
     Ok(())
 }
 
-/// Neither progress nor parked rows, neither writing nor removing.
+/// Neither progress nor parked rows are written or removed.
 pub async fn a_fenced_settlement_changes_nothing_at_all(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
@@ -164,7 +165,7 @@ pub async fn a_fenced_settlement_changes_nothing_at_all(databases: &Databases) -
     Ok(())
 }
 
-/// The epoch decides, not the time: no other owner has read the state yet.
+/// The epoch decides, not the time: no other owner has loaded the state yet.
 pub async fn an_expired_lease_without_a_takeover_can_still_settle(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;

@@ -1,4 +1,4 @@
-//! What the cases set up and check repeatedly.
+//! What the cases share: setup and checks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use super::{Database, Databases};
 /// The subscription of cases that need only one.
 pub(super) const NAME: &str = "mail";
 
-/// More than any case has.
-pub(super) const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 64 * 1024 * 1024 };
+/// More events than any case has.
+pub(super) const PLENTY: Budget = Budget::new(1_000, 64 * 1024 * 1024);
 
-/// Claims after which a case gives up waiting; a store needs a few to prove a position dead.
+/// The number of claims after which a case fails. A store needs several to prove that a position is empty.
 const CLAIMS_MAX: usize = 200;
 
-/// An empty outbox with one subscription from its beginning.
+/// An empty outbox with one subscription from the beginning.
 pub(super) async fn subscribed(databases: &Databases) -> Result<(Box<dyn Database>, Arc<dyn Store>)> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
@@ -42,7 +42,7 @@ pub(super) fn lease(holder: &str) -> LeaseRequest {
     }
 }
 
-/// Takes the lease or fails the case.
+/// Takes the lease; fails the case if it is not granted.
 pub(super) async fn granted(store: &Arc<dyn Store>, holder: &str) -> Result<Loaded> {
     match store.acquire(lease(holder)).await? {
         Acquired::Granted(loaded) => Ok(*loaded),
@@ -109,17 +109,17 @@ pub(super) async fn drain(claimer: &mut Box<dyn Claimer>) -> Result<Vec<StoredEv
     Err(failed(format!("there is always more after {CLAIMS_MAX} claims")))
 }
 
-/// Claims until the position is reported dead. Answers all that was reported.
-pub(super) async fn dead_until(claimer: &mut Box<dyn Claimer>, position: Position) -> Result<Intervals> {
-    let mut dead = Intervals::default();
+/// Claims until the position is reported empty. Answers all that was reported.
+pub(super) async fn empty_until(claimer: &mut Box<dyn Claimer>, position: Position) -> Result<Intervals> {
+    let mut empty = Intervals::default();
     for _ in 0..CLAIMS_MAX {
         let page = page(claimer, PLENTY).await?;
-        page.dead.into_iter().for_each(|(start, end)| dead.insert_range(start, end));
-        if dead.contains(position) {
-            return Ok(dead);
+        page.empty_positions.into_iter().for_each(|(start, end)| empty.insert_range(start, end));
+        if empty.contains(position) {
+            return Ok(empty);
         }
     }
-    Err(failed(format!("position {position} is not reported dead after {CLAIMS_MAX} claims")))
+    Err(failed(format!("position {position} is not reported empty after {CLAIMS_MAX} claims")))
 }
 
 /// What a new owner of the subscription would read. Takes the lease only from `reader` itself.

@@ -6,7 +6,7 @@ use postrider::{Code, Event, Result, Timestamp};
 use super::Databases;
 use super::stage::{NAME, events, granted, lease, set_of, settlement, subscribed, unread};
 
-/// The first event there is comes first.
+/// The first event is delivered first.
 pub async fn starting_at_the_beginning_delivers_existing_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
@@ -14,7 +14,7 @@ pub async fn starting_at_the_beginning_delivers_existing_events(databases: &Data
     Ok(())
 }
 
-/// What was committed before is not delivered, what comes after is.
+/// Events that were committed before are not delivered; later ones are.
 pub async fn starting_now_delivers_only_later_events(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
@@ -26,7 +26,7 @@ pub async fn starting_now_delivers_only_later_events(databases: &Databases) -> R
     Ok(())
 }
 
-/// The first event ever is later than "now".
+/// The first event of the outbox is later than "now".
 pub async fn starting_now_on_an_empty_outbox_misses_nothing(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
@@ -46,7 +46,7 @@ pub async fn starting_at_a_position_delivers_it_first(databases: &Databases) -> 
     Ok(())
 }
 
-/// Times need not be in the order of positions; from the first match on, all are delivered.
+/// Times need not be in the order of positions. All events from the first match on are delivered.
 pub async fn starting_at_a_time_delivers_every_event_from_then_on(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
@@ -56,7 +56,7 @@ pub async fn starting_at_a_time_delivers_every_event_from_then_on(databases: &Da
     Ok(())
 }
 
-/// No event is that late.
+/// No event has such a late time.
 pub async fn starting_at_a_time_after_every_event_equals_starting_now(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;
@@ -67,7 +67,7 @@ pub async fn starting_at_a_time_after_every_event_equals_starting_now(databases:
     Ok(())
 }
 
-/// The second call creates nothing and moves nothing, whatever start it names.
+/// The second call creates nothing and changes nothing, whatever start it has.
 pub async fn subscribing_twice_keeps_the_progress(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(3)).await?;
@@ -80,7 +80,7 @@ pub async fn subscribing_twice_keeps_the_progress(databases: &Databases) -> Resu
     Ok(())
 }
 
-/// Nothing is created by the way.
+/// No operation creates a subscription as a side effect.
 pub async fn an_unknown_subscription_is_an_error_of_every_verb(databases: &Databases) -> Result<()> {
     let under_test = databases.fresh().await?;
     let store = under_test.open().await?;

@@ -1,4 +1,4 @@
-//! Who sees what, and when.
+//! Visibility: which transactions and processes see an event, and when.
 
 use postrider::ledger::Progress;
 use postrider::store::{Acquired, Renewed, Settled};
@@ -7,7 +7,7 @@ use postrider::{Result, StoredEvent};
 use super::Databases;
 use super::stage::{NAME, drain, events, granted, lease, positions, set_of, settlement, subscribed, unread};
 
-/// By a claimer that looked before, too.
+/// Including a claimer that has already read its position.
 pub async fn an_uncommitted_event_is_not_seen_until_its_commit(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut written = under_test.write(events(1)).await?;
@@ -24,7 +24,7 @@ pub async fn an_uncommitted_event_is_not_seen_until_its_commit(databases: &Datab
     Ok(())
 }
 
-/// Not even when another event takes its place.
+/// Not even if another event gets the next position.
 pub async fn a_rolled_back_event_is_never_seen(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     under_test.write(events(1)).await?;
@@ -53,7 +53,7 @@ pub async fn two_processes_see_the_same_outbox(databases: &Databases) -> Result<
     Ok(())
 }
 
-/// From the moment the other one has loaded.
+/// As soon as the second process has loaded the state.
 pub async fn a_takeover_by_another_process_fences_the_first(databases: &Databases) -> Result<()> {
     let (under_test, first) = subscribed(databases).await?;
     let second = under_test.open().await?;

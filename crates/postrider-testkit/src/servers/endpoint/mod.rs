@@ -1,4 +1,4 @@
-//! An endpoint for webhooks, in Python: it checks signatures with its own code and keeps its requests in a file.
+//! An endpoint for webhooks, in Python. It verifies signatures with its own code and writes the requests to a file.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,12 +8,12 @@ use super::keeper::Keeper;
 use super::{free_port, skipped};
 
 const PROGRAM: &str = include_str!("receive.py");
-/// What it says when it listens.
+/// The line that reports that it listens.
 const READY: &str = "ready";
-/// What requests must be signed with.
+/// The secret that signs requests.
 pub const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// An endpoint. It is gone when this is dropped, and when the process ends, however it does; so is its file.
+/// A running endpoint. It is removed, with its file, when this value is dropped or the process ends in any way.
 #[derive(Debug)]
 pub struct Endpoint {
     port: u16,
@@ -21,14 +21,14 @@ pub struct Endpoint {
     keeper: Mutex<Keeper>,
 }
 
-/// A request as the endpoint took it. A request without a valid signature is refused with 400 and is not there.
+/// A request that the endpoint accepted. It answers 400 to a request without a valid signature and does not record it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The event's id.
     pub id: String,
     /// The body.
     pub body: Vec<u8>,
-    /// The headers as they arrived, their names in lower case.
+    /// The headers, with their names in lower case.
     pub headers: Vec<(String, String)>,
 }
 
@@ -40,7 +40,7 @@ impl Request {
 }
 
 impl Endpoint {
-    /// Starts one; `None`, with a line that says why, if there is none.
+    /// Starts an endpoint. If it cannot be started, prints why and returns `None`.
     pub fn private() -> Option<Self> {
         Self::set_up().inspect_err(|reason| skipped("webhook endpoint in Python", reason)).ok()
     }
@@ -62,25 +62,25 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Where it listens.
+    /// Its URL.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The file it keeps requests in, in the order it took them; not there before the first.
+    /// The file with the requests in order of arrival. It is created by the first one.
     pub fn file(&self) -> PathBuf {
         self.folder.join("received")
     }
 
-    /// What it has taken, in the order it did.
+    /// The accepted requests, in order of arrival.
     pub fn received(&self) -> Vec<Request> {
         let text = std::fs::read_to_string(self.file()).unwrap_or_default();
-        // A line that is being written has no end yet.
+        // The last line may be incomplete while it is written.
         let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
         whole.lines().map(request).collect()
     }
 
-    /// Starts it again, on its port and with its file.
+    /// Starts it again, with the same port and file.
     ///
     /// # Panics
     /// If it does not start.
@@ -88,7 +88,7 @@ impl Endpoint {
         must(self.keeper().start(READY));
     }
 
-    /// Ends it; gone when this returns.
+    /// Stops it. Returns when it has ended.
     ///
     /// # Panics
     /// If the process does not follow the command.
@@ -96,7 +96,7 @@ impl Endpoint {
         self.end("TERM");
     }
 
-    /// `kill -9`; gone when this returns.
+    /// Kills it with `kill -9`. Returns when it has ended.
     ///
     /// # Panics
     /// If the process does not follow the command.
@@ -112,7 +112,7 @@ impl Endpoint {
         must(self.keeper().pause());
     }
 
-    /// Lets a frozen one go on.
+    /// Resumes it.
     ///
     /// # Panics
     /// If the process does not follow the command.
@@ -131,7 +131,7 @@ impl Endpoint {
     }
 }
 
-/// Id, key, body, then name and value of each header; all but the id in hexadecimal.
+/// Id, key, body, then the name and value of each header. Everything except the id is hexadecimal.
 fn request(line: &str) -> Request {
     let mut fields = line.split('\t');
     let id = fields.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! A client in Python that shares nothing with the sink but the protocol.
+//! A client in Python, which shares no code with the sink.
 
 use std::process::{Command, Stdio};
 
@@ -9,9 +9,9 @@ const SCRIPT: &str = include_str!("client.py");
 /// Which records a reader sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
-    /// Those of transactions that were committed, and those of none.
+    /// Records of committed transactions, and records without a transaction.
     Committed,
-    /// Also those of transactions that were aborted or are open.
+    /// Also records of aborted and of open transactions.
     Uncommitted,
 }
 
@@ -34,15 +34,15 @@ pub struct Record {
 const READS_MAX: usize = 3;
 
 impl Kafka {
-    /// Reads a topic from the beginning to its end, partition by partition. None if there is no such topic.
+    /// Reads a topic from its beginning to its end, partition by partition. `None` if the topic does not exist.
     pub fn read(&self, topic: &str, isolation: Isolation) -> Vec<Record> {
         let isolation = match isolation {
             Isolation::Committed => "read_committed",
             Isolation::Uncommitted => "read_uncommitted",
         };
         let arguments = ["read", topic, isolation];
-        // The client gave up once after outages, for an unrecorded reason. It reads all or nothing; what
-        // it says is printed.
+        // The client failed once after outages, for an unknown reason. A read returns everything or fails; its error is
+        // printed.
         let tried = |_| self.answer(&arguments).inspect_err(|reason| complain(reason)).ok();
         let read = (1..READS_MAX).find_map(tried);
         read.unwrap_or_else(|| self.python(&arguments)).lines().map(record).collect()
@@ -60,12 +60,12 @@ impl Kafka {
         self.python(&["delete", topic]);
     }
 
-    /// The topics there are, Kafka's own not counted.
+    /// The existing topics, except Kafka's internal ones.
     pub fn topics(&self) -> Vec<String> {
         self.python(&["topics"]).lines().map(str::to_owned).collect()
     }
 
-    /// Lets a user write to topics that begin so.
+    /// Allows a user to write to topics with this prefix.
     pub fn allow_write(&self, user: &str, prefix: &str) {
         self.python(&["allow", user, prefix]);
     }
@@ -90,7 +90,7 @@ fn complain(reason: &str) {
     eprintln!("the Python client could not read a topic, and tries again: {reason}");
 }
 
-/// Partition, offset, key, value, then name and value of each header; all but the numbers in hexadecimal.
+/// Partition, offset, key, value, then the name and value of each header. Everything except the numbers is hexadecimal.
 #[allow(clippy::expect_used, reason = "a test that cannot go on fails")]
 fn record(line: &str) -> Record {
     let mut fields = line.split('\t');

@@ -1,4 +1,4 @@
-//! What the machine has of Kafka.
+//! Finds the parts of Kafka that are installed on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,11 +7,11 @@ use super::super::account::Account;
 use super::super::place::cache;
 use super::settings::{PASSWORD, USER};
 
-/// As `xtask` names what it fetches.
+/// The name that `xtask` gives to its download.
 const KAFKA: &str = "kafka-4.3.0";
 const CLIENT: &str = "kafka-python-3.0.12";
 
-/// Small and soon there rather than fast: no optimising compiler, no parallel collector.
+/// Optimised for a small and quick start: no optimising compiler, no parallel garbage collector.
 const JVM: [&str; 5] = [
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -20,13 +20,13 @@ const JVM: [&str; 5] = [
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 ];
 
-/// Java, the jars, the clients, and whom the server runs as.
+/// Java, the jars, the clients, and the account that the server runs as.
 #[derive(Debug)]
 pub(super) struct Installed {
     libs: PathBuf,
-    /// Data of a server that has never run, the same for all.
+    /// The data of a new server, the same for all.
     formatted: PathBuf,
-    /// Python's clients.
+    /// The Python clients.
     pub(super) packages: PathBuf,
     account: Account,
 }
@@ -53,7 +53,7 @@ impl Installed {
         Ok(Self { libs, formatted, packages, account: Account::unprivileged()? })
     }
 
-    /// A folder for one server, with the jars if the server could not read them where they are.
+    /// Creates the folder of a server, with a copy of the jars if the server's account cannot read the originals.
     pub(super) fn new_folder(&self) -> Result<PathBuf, String> {
         let folder = std::env::temp_dir().join(format!("postrider-kafka-{}", uuid::Uuid::now_v7().simple()));
         std::fs::create_dir(&folder).map_err(|e| format!("no folder for the server: {e}"))?;
@@ -68,7 +68,7 @@ impl Installed {
         test.is_ok_and(|status| status.success())
     }
 
-    /// Gives the server's folder to whom it runs as.
+    /// Makes the server's account the owner of its folder.
     pub(super) fn give(&self, folder: &Path) -> Result<(), String> {
         self.account.give(folder)?;
         for entry in walk(folder) {
@@ -77,7 +77,8 @@ impl Installed {
         Ok(())
     }
 
-    /// Puts the data of a server that has never run into its folder. Made once per machine: it takes a Java.
+    /// Copies the data of a new server into its folder. It is created once per machine, because that needs a Java
+    /// process.
     pub(super) fn format(&self, folder: &Path) -> Result<(), String> {
         if !self.formatted.exists() {
             let user = format!("SCRAM-SHA-256=[name={USER},password={PASSWORD}]");
@@ -95,7 +96,7 @@ impl Installed {
         run(Command::new("cp").arg("-r").arg(&self.formatted).arg(folder.join("data")))
     }
 
-    /// The server's command line.
+    /// The command line of the server.
     pub(super) fn server(&self, folder: &Path) -> Command {
         let copied = folder.join("libs");
         let libs = if copied.exists() { &copied } else { &self.libs };
@@ -106,7 +107,7 @@ impl Installed {
     }
 }
 
-/// Everything below a folder but the jars.
+/// All files below a folder except the jars.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let (folders, mut found): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());

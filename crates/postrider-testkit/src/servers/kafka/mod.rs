@@ -1,7 +1,8 @@
-//! Apache Kafka, one node, on loopback: one server shared by a test process, or private ones under control.
+//! Apache Kafka on loopback, with one node: one server that a test process shares, or private ones that a test
+//! controls.
 //!
-//! The jars are where `cargo run -p xtask -- servers` puts them. A server that cannot be had is named on a line
-//! `SKIPPED: kafka: reason`. It creates topics that clients ask for, as Kafka does by default.
+//! `cargo run -p xtask -- servers` downloads the jars. If a server cannot be started, a line `SKIPPED: kafka: reason`
+//! is printed. It creates topics on demand, which is Kafka's default.
 
 mod client;
 mod installed;
@@ -20,14 +21,14 @@ use settings::{Ports, Proxied};
 use super::keeper::Keeper;
 use super::skipped;
 
-/// The server of this test process, started at the first call; `None`, with a line that says why, if there is
-/// none. Do not stop it: other tests use it.
+/// The server of this test process, started at the first call. If it cannot be started, prints why and returns `None`.
+/// Do not stop it: other tests use it.
 pub fn shared() -> Option<&'static Kafka> {
     static SERVER: OnceLock<Option<Kafka>> = OnceLock::new();
     SERVER.get_or_init(Kafka::private).as_ref()
 }
 
-/// A server. It is gone when this is dropped, and when the process ends, however it does.
+/// A running server. It is removed when this value is dropped, or when the process ends in any way.
 #[derive(Debug)]
 pub struct Kafka {
     installed: Installed,
@@ -37,13 +38,13 @@ pub struct Kafka {
 }
 
 impl Kafka {
-    /// Starts a server of one's own; `None`, with a line that says why, if there is none.
+    /// Starts a private server. If it cannot be started, prints why and returns `None`.
     pub fn private() -> Option<Self> {
         Self::started(None)
     }
 
-    /// Starts a server that also listens at a port for a proxy, and sends its clients there to the proxy's port:
-    /// [`Listener::Proxied`]. Both are of loopback. `None`, with a line that says why, if there is none.
+    /// Starts a server with an additional listener, which advertises the port of a proxy to its clients:
+    /// [`Listener::Proxied`]. Both ports are on loopback. If it cannot be started, prints why and returns `None`.
     pub fn behind(listens: u16, proxy: u16) -> Option<Self> {
         Self::started(Some(Proxied { listens, advertises: proxy }))
     }
@@ -59,7 +60,7 @@ impl Kafka {
         let prepared = settings::write(&folder, &ports)
             .and_then(|()| installed.format(&folder))
             .and_then(|()| installed.give(&folder));
-        // From here on its keeper takes it away.
+        // From here on, the keeper removes it.
         prepared.inspect_err(|_| _ = std::fs::remove_dir_all(&folder))?;
         let keeper = Mutex::new(Keeper::new(&folder, &installed.server(&folder), "KILL")?);
         let server = Self { installed, folder, ports, keeper };
@@ -67,22 +68,22 @@ impl Kafka {
         Ok(server)
     }
 
-    /// Where clients connect without a password or encryption: `bootstrap.servers`.
+    /// The address for clients without password and encryption: `bootstrap.servers`.
     pub fn brokers(&self) -> String {
         self.brokers_of(Listener::Plain)
     }
 
-    /// Where clients connect in another way.
+    /// The address of another listener.
     pub fn brokers_of(&self, listener: Listener) -> String {
         format!("127.0.0.1:{}", self.ports.of(listener))
     }
 
-    /// The certificate that vouches for the listeners with TLS.
+    /// The root certificate of the listeners with TLS.
     pub fn certificate(&self) -> PathBuf {
         settings::certificate(&self.folder)
     }
 
-    /// Starts it again, with the data and ports it had, and waits until it answers.
+    /// Starts it again with the same data and ports, and waits until it answers.
     ///
     /// # Panics
     /// If it does not start.
@@ -98,12 +99,12 @@ impl Kafka {
         self.keeper().start_until(|_| process::answers(port))
     }
 
-    /// Ends it in good order; gone when this returns.
+    /// Stops it cleanly. Returns when it has ended.
     pub fn stop(&self) {
         self.end("TERM");
     }
 
-    /// `kill -9`; gone when this returns.
+    /// Kills it with `kill -9`. Returns when it has ended.
     pub fn kill(&self) {
         self.end("KILL");
     }
@@ -113,12 +114,12 @@ impl Kafka {
         _ = self.keeper().pause();
     }
 
-    /// Lets a frozen one go on.
+    /// Resumes it.
     pub fn resume(&self) {
         _ = self.keeper().signal("CONT");
     }
 
-    /// The most memory the running server has used, in bytes.
+    /// The peak memory usage of the running server, in bytes.
     pub fn memory_bytes(&self) -> Option<u64> {
         self.keeper().pid.and_then(process::memory_bytes)
     }
@@ -126,7 +127,7 @@ impl Kafka {
     fn end(&self, signal: &str) {
         let mut keeper = self.keeper();
         if keeper.pid.is_some() {
-            // A frozen one could not end.
+            // A suspended server cannot stop.
             _ = keeper.signal(signal).and(keeper.signal("CONT")).and(keeper.wait());
         }
     }
@@ -135,7 +136,7 @@ impl Kafka {
         self.keeper.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The folder of Python's client, for `PYTHONPATH`.
+    /// The folder of the Python client, for `PYTHONPATH`.
     pub fn packages(&self) -> &Path {
         &self.installed.packages
     }

@@ -1,10 +1,10 @@
-//! Whether the server answers, and what it uses.
+//! Whether the server answers, and how much memory it uses.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Asks which requests it knows (ApiVersions, version 0). A broker takes requests only once it has started.
+/// Sends an ApiVersions request, version 0. A broker accepts requests only after it has started.
 pub(super) fn answers(port: u16) -> bool {
     let ask = || -> std::io::Result<[u8; 10]> {
         let mut server = TcpStream::connect(("127.0.0.1", port))?;
@@ -18,7 +18,7 @@ pub(super) fn answers(port: u16) -> bool {
     ask().is_ok_and(|answer| answer[4..] == [0, 0, 0, 1, 0, 0])
 }
 
-/// The most memory a process has used.
+/// The peak memory usage of a process.
 pub(super) fn memory_bytes(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

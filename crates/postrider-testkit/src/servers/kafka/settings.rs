@@ -6,25 +6,25 @@ use std::process::Command;
 use super::super::free_port;
 use super::installed::run;
 
-/// A user who may do everything, with `PLAIN` and `SCRAM-SHA-256`.
+/// A user with all permissions, for `PLAIN` and `SCRAM-SHA-256`.
 pub const USER: &str = "postrider";
-/// A user who may do nothing, with `PLAIN`.
+/// A user without permissions, for `PLAIN`.
 pub const USER_WITHOUT_RIGHTS: &str = "stranger";
-/// Both users' password.
+/// The password of both users.
 pub const PASSWORD: &str = "not-a-secret";
 
-/// A way to connect.
+/// A listener of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
-    /// Neither password nor encryption; may do everything.
+    /// No password and no encryption; all permissions.
     Plain,
-    /// A password without encryption.
+    /// Password, no encryption.
     Sasl,
-    /// Encryption without a password; may do everything.
+    /// Encryption, no password; all permissions.
     Tls,
-    /// Encryption and a password.
+    /// Encryption and password.
     SaslTls,
-    /// As [`Listener::Plain`], and clients are sent to the proxy of [`Kafka::behind`](super::Kafka::behind).
+    /// As [`Listener::Plain`], but it advertises the proxy of [`Kafka::behind`](super::Kafka::behind) to clients.
     Proxied,
 }
 
@@ -38,14 +38,15 @@ pub(super) struct Ports {
 /// A listener that clients reach through a proxy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Proxied {
-    /// Where the server listens.
+    /// The port that the server listens on.
     pub(super) listens: u16,
     /// The address that the broker advertises to clients.
     pub(super) advertises: u16,
 }
 
 impl Ports {
-    /// Free ones, all different. Not of those that outgoing connections get: the server finds them free again.
+    /// Finds free ports, all different, outside the range of outgoing connections, so that they stay free while the
+    /// server is stopped.
     pub(super) fn free(proxied: Option<Proxied>) -> Result<Self, String> {
         let mut ports: Vec<u16> = Vec::new();
         while ports.len() < 5 {
@@ -62,7 +63,7 @@ impl Ports {
         }
     }
 
-    /// Where clients connect.
+    /// The port for clients.
     pub(super) fn of(&self, listener: Listener) -> u16 {
         let [plain, sasl, tls, sasl_tls] = self.listeners;
         match listener {
@@ -79,7 +80,7 @@ pub(super) fn certificate(folder: &Path) -> PathBuf {
     folder.join("certificate.pem")
 }
 
-/// Writes the settings and a certificate for 127.0.0.1 that vouches for itself.
+/// Writes the settings and a self-signed certificate for 127.0.0.1.
 pub(super) fn write(folder: &Path, ports: &Ports) -> Result<(), String> {
     let (key, certificate) = (folder.join("key.pem"), certificate(folder));
     let mut request = Command::new("openssl");

@@ -1,8 +1,8 @@
-//! Private MySQL and MariaDB servers: one of each shared by all tests of a process, and any number that a test starts of
-//! its own.
+//! Private MySQL and MariaDB servers: one of each that all tests of a process share, and any number that single tests
+//! start.
 //!
-//! `POSTRIDER_TEST_MYSQL=URL` and `POSTRIDER_TEST_MARIADB=URL` use that server as the shared one, for a user who may
-//! do everything.
+//! `POSTRIDER_TEST_MYSQL=URL` and `POSTRIDER_TEST_MARIADB=URL` use that server as the shared one. The user needs all
+//! privileges.
 
 mod programs;
 mod replica;
@@ -16,12 +16,12 @@ use std::sync::OnceLock;
 
 use super::skipped;
 
-/// One of the two that speak this protocol.
+/// MySQL or MariaDB, which share a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Oracle's.
+    /// MySQL.
     MySql,
-    /// The MariaDB Foundation's.
+    /// MariaDB.
     MariaDb,
 }
 
@@ -29,7 +29,7 @@ impl Kind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::MySql, Self::MariaDb];
 
-    /// In small letters.
+    /// The name in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Self::MySql => "mysql",
@@ -37,8 +37,7 @@ impl Kind {
         }
     }
 
-    /// The address of the shared server, started at the first call; `None`, with a line that says why, if there is
-    /// none.
+    /// The URL of the shared server, started at the first call. If it cannot be started, prints why and returns `None`.
     pub fn url(self) -> Option<&'static str> {
         static SHARED: [OnceLock<Result<Shared, String>>; 2] = [const { OnceLock::new() }; 2];
         let [mysql, mariadb] = &SHARED;
@@ -65,11 +64,11 @@ impl Kind {
 
 struct Shared {
     url: String,
-    /// Held for as long as this process lives.
+    /// Runs as long as this process does.
     _server: Option<Server>,
 }
 
-/// A server of the test's own, with these options; `None`, with a line that says why, if there is none.
+/// Starts a server with these options for one test. If it cannot be started, prints why and returns `None`.
 pub fn own(options: Options) -> Option<Server> {
     let name = options.kind().name();
     options.start().inspect_err(|reason| skipped(name, reason)).ok()

@@ -1,4 +1,4 @@
-//! Where the programs of a kind are, and the data of a server that has never run.
+//! Finds the programs of MySQL and MariaDB, and initialises the data of new servers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,13 +8,13 @@ use crate::servers::account::Account;
 use crate::servers::cache;
 use crate::servers::place::{Place, duplicate};
 
-/// Where `xtask servers` unpacks MySQL, with its own C library.
+/// The folder into which `xtask servers` unpacks MySQL with its own C library.
 const MYSQL: &str = "mysql-sid";
 
-/// The redo log of each kind is laid out in full at the beginning: as small as few events need it.
+/// The size of the redo log, which is written in full at the start: small, because there are few events.
 const SMALL_LOG: [&str; 2] = ["--innodb-redo-log-capacity=16M", "--innodb-log-file-size=16M"];
 
-/// The server's program, and for MySQL the folder that it and its libraries are in.
+/// The program of the server, and for MySQL the folder with the program and its libraries.
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
     kind: Kind,
@@ -35,7 +35,7 @@ impl Programs {
         Ok(Self { kind, server, root })
     }
 
-    /// The server's command line, as far as it is about where things are.
+    /// The command line of the server, with the paths.
     pub(super) fn server(&self, account: Account, data: &Path) -> Command {
         let mut command = match self.kind {
             Kind::MariaDb => account.command(&self.server),
@@ -58,13 +58,13 @@ impl Programs {
         command
     }
 
-    /// Puts the data of a server that has never run into the place: made once per machine and version, since it
+    /// Copies the data of a new server into the folder. It is initialised once per machine and version, because that
     /// takes seconds.
     pub(super) fn make_data(&self, place: &Place) -> Result<(), String> {
         let kept = cache().join(format!("{}-data-{}", self.kind.name(), self.version()?));
         if !kept.exists() {
             self.initialise(place)?;
-            // MySQL identifies a server by the name in this file, and creates another if it is missing.
+            // MySQL identifies a server by the name in this file, and creates a new one if it is missing.
             _ = std::fs::remove_file(place.data().join("auto.cnf"));
             let making = cache().join(format!("{}.part", uuid::Uuid::now_v7().simple()));
             std::fs::create_dir_all(cache()).map_err(|e| format!("no folder for servers: {e}"))?;
@@ -117,7 +117,7 @@ pub(super) fn option(name: &str, path: &Path) -> std::ffi::OsString {
     option
 }
 
-/// A program in `PATH` or where Debian has those of the administrator.
+/// Finds a program in `PATH`, or in Debian's folders for administrators.
 fn in_path(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let sbin = PathBuf::from("/usr/sbin");

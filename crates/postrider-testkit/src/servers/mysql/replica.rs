@@ -1,4 +1,4 @@
-//! A second server that follows a first one by its binary log.
+//! A replica that follows a server by its binary log.
 
 use std::path::Path;
 
@@ -6,27 +6,27 @@ use super::Kind;
 use super::server::Server;
 use crate::servers::place::{Place, duplicate};
 
-/// A server on a copy of another's data, which can become its replica.
+/// A server on a copy of another server's data, which can become its replica.
 #[derive(Debug)]
 pub struct Replica {
-    /// Only an administrator may write to it. It has its own `server_id` and `server_uuid`.
+    /// It is read-only except for administrators. It has its own `server_id` and `server_uuid`.
     pub server: Server,
-    /// What an administrator runs on it, once, so that it follows, asynchronously: it may lack the last commits.
+    /// The statements that start replication, which is asynchronous: it may lack the last commits.
     pub follow: String,
 }
 
 impl Server {
-    /// What an administrator runs on a replica to make it the primary.
+    /// The statements that promote a replica to primary.
     pub const PROMOTE: &str = "STOP REPLICA; RESET REPLICA ALL; SET GLOBAL read_only = OFF";
 
-    /// Stops this server, copies its data, starts it again, and starts another on the copy.
+    /// Stops this server, copies its data, starts it again, and starts another one on the copy.
     ///
     /// # Errors
-    /// What one of the servers or the copying says.
+    /// The error of one of the servers or of copying.
     pub fn replica(&self) -> Result<Replica, String> {
         let place = Place::new(self.options.kind().name(), self.place.account)?;
         self.stop()?;
-        // A server that starts begins another file: everything before it is in the copy.
+        // A server begins a new file when it starts: everything before that file is in the copy.
         let next = after(&last_log(&self.data())?)?;
         duplicate(&self.data(), &place.data()).inspect_err(|_| place.remove())?;
         _ = std::fs::remove_file(place.data().join("auto.cnf"));
@@ -46,7 +46,7 @@ impl Server {
     }
 }
 
-/// The name of the binary log a stopped server wrote last.
+/// The name of the last binary log of a stopped server.
 fn last_log(data: &Path) -> Result<String, String> {
     let index = data.join("binlog.index");
     let logs = std::fs::read_to_string(&index).map_err(|e| format!("{}: {e}", index.display()))?;
@@ -54,7 +54,7 @@ fn last_log(data: &Path) -> Result<String, String> {
     Ok(last.trim_start_matches("./").to_owned())
 }
 
-/// `binlog.000008` after `binlog.000007`.
+/// The next name: `binlog.000008` after `binlog.000007`.
 fn after(log: &str) -> Result<String, String> {
     let number = log.rsplit_once('.').and_then(|(name, number)| Some((name, number.parse::<u32>().ok()?)));
     let (name, number) = number.ok_or_else(|| format!("{log} is no name of a binary log"))?;

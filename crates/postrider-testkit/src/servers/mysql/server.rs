@@ -11,19 +11,19 @@ use crate::servers::free_port;
 use crate::servers::keeper::Keeper;
 use crate::servers::place::Place;
 
-/// What the server says when it can be used.
+/// The line of the log that reports that the server is ready.
 const READY: &str = "ready for connections";
 
-/// Attempts with other ports, in case another process takes the free one.
+/// Attempts with other ports, if another process takes the free port first.
 const STARTS_MAX: usize = 3;
 
-/// Room for what a server has from the beginning, its logs and a few events.
+/// Enough for an empty server, its logs and a few events.
 const SMALL_DISK_BYTES: u32 = 256 * 1024 * 1024;
 
-/// Every server is so, unless a setting of its options says otherwise.
+/// The settings of every server, unless its options override them.
 ///
-/// Commits survive the death of the server, not of the machine. The time zone is one that shows every time that is
-/// not in UTC by mistake.
+/// Commits survive a crash of the server, but not of the machine. The time zone is not UTC, so that a test notices a
+/// time that was not stored in UTC.
 const ALWAYS: [&str; 16] = [
     "bind_address=127.0.0.1",
     "default_time_zone=+05:30",
@@ -35,7 +35,7 @@ const ALWAYS: [&str; 16] = [
     "innodb_flush_method=nosync",
     "log_bin=binlog",
     "performance_schema=ON",
-    // MySQL's own default; MariaDB knows no metadata locks without it.
+    // MySQL's default; MariaDB does not report metadata locks without it.
     "performance_schema_instrument=wait/lock/metadata/sql/mdl=ON",
     "server_id=1",
     "skip_name_resolve=ON",
@@ -44,13 +44,13 @@ const ALWAYS: [&str; 16] = [
     "max_allowed_packet=64M",
 ];
 
-/// Who is there from the beginning.
+/// The users that exist at the start.
 const USERS: &str = "CREATE DATABASE IF NOT EXISTS test;
 CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';
 GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;
 ";
 
-/// How a server is to be.
+/// The options of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
     kind: Kind,
@@ -59,41 +59,41 @@ pub struct Options {
 }
 
 impl Options {
-    /// One of a kind, with a binary log, metadata locks in the performance schema, and the time zone +05:30.
+    /// A server of this kind with a binary log, metadata locks in the performance schema, and the time zone +05:30.
     pub fn of(kind: Kind) -> Self {
         Self { kind, settings: Vec::new(), small_disk: false }
     }
 
-    /// A line of its configuration, such as `auto_increment_increment=2` or `performance_schema=OFF`.
+    /// Adds a setting, such as `auto_increment_increment=2` or `performance_schema=OFF`.
     #[must_use]
     pub fn setting(mut self, setting: &str) -> Self {
         self.settings.push(setting.to_owned());
         self
     }
 
-    /// Writes no binary log.
+    /// Turns off the binary log.
     #[must_use]
     pub fn without_binlog(self) -> Self {
         self.setting("skip_log_bin")
     }
 
-    /// Puts its data on a separate small disk, which requires root. Without a binary log: where that finds no
-    /// room, the server waits for a minute at a time before it says so.
+    /// Puts its data on a separate small disk, which requires root. Turns off the binary log: if it does not fit on the
+    /// disk, the server waits for a minute before it reports that.
     #[must_use]
     pub fn small_disk(mut self) -> Self {
         self.small_disk = true;
         self.without_binlog()
     }
 
-    /// Which of the two it is.
+    /// MySQL or MariaDB.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Makes a new server and starts it. Blocks until it is ready.
+    /// Creates and starts a server. Blocks until it is ready.
     ///
     /// # Errors
-    /// A sentence that says what is missing or what the server said.
+    /// What is missing, or the error of the server.
     pub fn start(self) -> Result<Server, String> {
         let programs = Programs::of(self.kind)?;
         let mut reason = String::new();
@@ -112,10 +112,10 @@ impl Options {
     }
 }
 
-/// A private server on loopback. Dropped, it is killed and its data removed; the same happens when the test process
-/// ends without dropping it.
+/// A private server on loopback. When it is dropped, or when the test process ends in any way, it is killed and its
+/// data removed.
 ///
-/// Every call blocks until it is done: call them off the runtime (`spawn_blocking`) where tasks must go on.
+/// Every call blocks until it is done: use `spawn_blocking` if other tasks must continue.
 #[derive(Debug)]
 pub struct Server {
     port: u16,
@@ -130,7 +130,7 @@ pub struct Server {
 crate::servers::controlled::controlled!(Server);
 
 impl Server {
-    /// Starts on data that is there.
+    /// Starts a server on existing data.
     pub(super) fn on(place: Place, programs: Programs, options: Options) -> Result<Self, String> {
         let port = free_port()?;
         let certificate = Certificate::make(&place.folder)?;
@@ -143,7 +143,8 @@ impl Server {
         command.arg(format!("--port={port}")).arg(option("init-file", &users));
         command.arg(option("socket", &place.folder.join("sock")));
         command.arg(option("pid-file", &place.folder.join("pid")));
-        // A server that starts removes what it finds in this folder; in a shared one that may be another's.
+        // A server removes the contents of this folder when it starts; a shared folder may contain files of another
+        // server.
         let temporary = place.folder.join("tmp");
         std::fs::create_dir_all(&temporary).map_err(|e| format!("{}: {e}", temporary.display()))?;
         place.account.give(&temporary)?;
@@ -159,12 +160,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it is, for a user who may do everything and has no password. The database there is empty.
+    /// Its URL for a user with all privileges and no password. The database in it is empty.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where it is, for another user. A password is `user:password`.
+    /// Its URL for another user, or for `user:password`.
     pub fn url_of(&self, user: &str) -> String {
         self.url.replacen("root@", &format!("{user}@"), 1)
     }
@@ -174,7 +175,7 @@ impl Server {
         self.port
     }
 
-    /// Who vouches for its certificate, which is for `127.0.0.1` and `localhost`.
+    /// The root certificate for its certificate, which is for `127.0.0.1` and `localhost`.
     pub fn authority(&self) -> &Path {
         &self.certificate.authority
     }
@@ -184,8 +185,8 @@ impl Server {
         self.place.data()
     }
 
-    /// Stops it in good order, without waiting for clients: what they had begun is rolled back, and what they had
-    /// prepared (XA) stays.
+    /// Stops it cleanly, without waiting for clients: their open transactions are rolled back, and prepared ones (XA)
+    /// stay.
     ///
     /// # Errors
     /// If the server process does not follow the command.
@@ -193,7 +194,7 @@ impl Server {
         self.end("TERM")
     }
 
-    /// Ends it at once, as the death of the machine would.
+    /// Kills it at once, as a crash of the machine would.
     ///
     /// # Errors
     /// If the server process does not follow the command.
@@ -210,7 +211,7 @@ impl Server {
     /// Starts it again on its data and its port.
     ///
     /// # Errors
-    /// What the server says.
+    /// The error of the server.
     pub fn start(&self) -> Result<(), String> {
         self.keeper().start(READY)
     }
@@ -223,7 +224,7 @@ impl Server {
         self.keeper().pause()
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     ///
     /// # Errors
     /// If the server process does not follow the command.

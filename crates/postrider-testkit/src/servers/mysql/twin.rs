@@ -1,15 +1,15 @@
-//! Another server on the data of a copy.
+//! A second server on a copy of the data.
 
 use super::server::Server;
 use crate::servers::Copy;
 use crate::servers::place::{Place, duplicate};
 
 impl Server {
-    /// Another server with the same options on the data of the copy, with its own `server_uuid`: what a replica
-    /// that was behind becomes when it is made the primary.
+    /// Starts another server with the same options on the copied data, with its own `server_uuid`. It is what a replica
+    /// that lags becomes when it is promoted.
     ///
     /// # Errors
-    /// What the server or the copying says.
+    /// The error of the server or of copying.
     pub fn twin(&self, copy: &Copy) -> Result<Self, String> {
         let place = Place::new(self.options.kind().name(), self.place.account)?;
         duplicate(&copy.0, &place.data()).inspect_err(|_| place.remove())?;

@@ -1,8 +1,8 @@
-//! Private PostgreSQL servers: one shared by all tests of a process, and any number that a test starts for itself.
+//! Private PostgreSQL servers: one that all tests of a process share, and any number that single tests start.
 //!
 //! - `POSTRIDER_TEST_POSTGRES=URL` uses that server as the shared one; some tests need its
 //!   `max_prepared_transactions`.
-//! - `POSTRIDER_TEST_POSTGRES_VERSION=14` takes that version for all of them.
+//! - `POSTRIDER_TEST_POSTGRES_VERSION=14` uses that version for all of them.
 
 mod programs;
 mod server;
@@ -14,12 +14,11 @@ use std::sync::OnceLock;
 
 use super::skipped;
 
-/// Makes a schema `trap` whose functions, operators and tables have the names of those of the server and fail, for who puts
-/// it first in a `search_path`.
+/// Creates a schema `trap` with functions, operators and tables that have the names of the server's own and fail. A
+/// session that has it first in its `search_path` uses them.
 pub const TRAPS: &str = include_str!("traps.sql");
 
-/// The address of the shared server, started at the first call; `None`, with a line that says why, if there is
-/// none.
+/// The URL of the shared server, started at the first call. If it cannot be started, prints why and returns `None`.
 pub fn url() -> Option<&'static str> {
     static SHARED: OnceLock<Result<Shared, String>> = OnceLock::new();
     let shared = SHARED.get_or_init(|| match std::env::var("POSTRIDER_TEST_POSTGRES") {
@@ -39,7 +38,7 @@ pub fn url() -> Option<&'static str> {
     }
 }
 
-/// The port of the shared server on loopback, if it has one.
+/// The loopback port of the shared server, if it has one.
 pub fn port() -> Option<u16> {
     let (_, address) = url()?.rsplit_once('@')?;
     address.split_once('/')?.0.rsplit_once(':')?.1.parse().ok()
@@ -47,11 +46,11 @@ pub fn port() -> Option<u16> {
 
 struct Shared {
     url: String,
-    /// Held for as long as this process lives.
+    /// Runs as long as this process does.
     _server: Option<Server>,
 }
 
-/// A server of the test's own, with these options; `None`, with a line that says why, if there is none.
+/// Starts a server with these options for one test. If it cannot be started, prints why and returns `None`.
 pub fn own(options: Options) -> Option<Server> {
     options.start().inspect_err(|reason| skipped("postgres", reason)).ok()
 }

@@ -1,4 +1,4 @@
-//! Where the programs of a PostgreSQL version are.
+//! Finds the programs of a PostgreSQL version.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,8 @@ use crate::servers::cache;
 pub(super) struct Programs(PathBuf);
 
 impl Programs {
-    /// Those of a major version, such as `"14"`; without one, those of the newest installed, or of the newest
-    /// there is.
+    /// The programs of a major version, such as `"14"`; without a version, those of the newest installed one, or of the
+    /// newest downloaded one.
     pub(super) fn of(version: Option<&str>) -> Result<Self, String> {
         let installed = versions(Path::new("/usr/lib/postgresql"), "");
         let fetched = versions(&cache(), "postgres-");

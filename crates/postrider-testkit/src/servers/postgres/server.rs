@@ -10,19 +10,19 @@ use crate::servers::free_port;
 use crate::servers::keeper::Keeper;
 use crate::servers::place::Place;
 
-/// What the server says when it can be used, as a primary or as a standby.
+/// The line of the log that reports that the server is ready, as a primary or as a standby.
 const READY: &str = "database system is ready to accept";
 
-/// Attempts with other ports, in case another process takes the free one.
+/// Attempts with other ports, if another process takes the free port first.
 const STARTS_MAX: usize = 3;
 
-/// Tries to start on the data of a server that was killed and whose last processes are still on their way out.
+/// Attempts to start on the data of a killed server whose last processes have not ended yet.
 const RESTARTS_MAX: usize = 200;
 
-/// Room for an empty server, its log and little else.
+/// Enough for an empty server and its log.
 const SMALL_DISK_BYTES: u32 = 80 * 1024 * 1024;
 
-/// How a server is to be.
+/// The options of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     version: Option<String>,
@@ -32,21 +32,21 @@ pub struct Options {
 }
 
 impl Options {
-    /// A major version, such as `"18"`, whatever the environment says.
+    /// Sets a major version, such as `"18"`, independent of the environment.
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.version = Some(version.to_owned());
         self
     }
 
-    /// A line of its configuration, such as `max_connections=5`.
+    /// Adds a setting, such as `max_connections=5`.
     #[must_use]
     pub fn setting(mut self, setting: &str) -> Self {
         self.settings.push(setting.to_owned());
         self
     }
 
-    /// Asks everybody but the superuser `postgres` for a password.
+    /// Requires a password from all users except the superuser `postgres`.
     #[must_use]
     pub fn asks_passwords(mut self) -> Self {
         self.asks_passwords = true;
@@ -60,10 +60,10 @@ impl Options {
         self.setting("min_wal_size=2MB").setting("max_wal_size=4MB")
     }
 
-    /// Makes a new server and starts it. Blocks until it is ready.
+    /// Creates and starts a server. Blocks until it is ready.
     ///
     /// # Errors
-    /// A sentence that says what is missing or what the server said.
+    /// What is missing, or the error of the server.
     pub fn start(self) -> Result<Server, String> {
         let programs = self.programs()?;
         let mut reason = String::new();
@@ -103,10 +103,10 @@ impl Options {
     }
 }
 
-/// A private server on loopback. Dropped, it is stopped and its data removed; the same happens when the test
-/// process ends without dropping it.
+/// A private server on loopback. When it is dropped, or when the test process ends in any way, it is stopped and its
+/// data removed.
 ///
-/// Every call blocks until it is done: call them off the runtime (`spawn_blocking`) where tasks must go on.
+/// Every call blocks until it is done: use `spawn_blocking` if other tasks must continue.
 #[derive(Debug)]
 pub struct Server {
     url: String,
@@ -120,7 +120,7 @@ pub struct Server {
 crate::servers::controlled::controlled!(Server);
 
 impl Server {
-    /// Starts on data that is there.
+    /// Starts a server on existing data.
     pub(super) fn on(place: Place, programs: Programs, settings: Vec<String>) -> Result<Self, String> {
         let port = free_port()?;
         let mut command = place.account.command(&programs.path("postgres"));
@@ -136,12 +136,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Where it is, for the superuser and without a password.
+    /// Its URL for the superuser, without a password.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where it is, for another user.
+    /// Its URL for another user.
     pub fn url_of(&self, user: &str) -> String {
         self.url.replacen("postgres@", &format!("{user}@"), 1)
     }
@@ -156,7 +156,7 @@ impl Server {
         self.place.data()
     }
 
-    /// Stops it in good order, without waiting for clients: what they had begun is rolled back.
+    /// Stops it cleanly, without waiting for clients: their open transactions are rolled back.
     ///
     /// # Errors
     /// If the server process does not follow the command.
@@ -166,7 +166,7 @@ impl Server {
         keeper.wait()
     }
 
-    /// Ends all its processes at once, as the death of the machine would.
+    /// Kills all its processes at once, as a crash of the machine would.
     ///
     /// # Errors
     /// If the server process does not follow the command.
@@ -181,13 +181,13 @@ impl Server {
     /// Starts it again on its data and its port.
     ///
     /// # Errors
-    /// What the server says.
+    /// The error of the server.
     pub fn start(&self) -> Result<(), String> {
         let mut reason = String::new();
         for _ in 0..RESTARTS_MAX {
             match self.keeper().start(READY) {
                 Ok(()) => return Ok(()),
-                // Of the killed server, or of a process that checks whether the port answers.
+                // Processes of the killed server, or one that checks whether the port answers.
                 Err(said) if said.contains("in use") || said.contains("lock file") => reason = said,
                 Err(said) => return Err(said),
             }
@@ -206,7 +206,7 @@ impl Server {
         Ok(())
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     ///
     /// # Errors
     /// If the server process does not follow the command.
@@ -222,14 +222,14 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// A suspended server could not stop.
+    /// Resumes it first: a suspended server cannot stop.
     fn drop(&mut self) {
         let pid = self.keeper().pid;
         signal(&children(pid), "CONT");
     }
 }
 
-/// The processes a server has started: each connection is one.
+/// The child processes of a server: one per connection, and those of the system.
 fn children(server: Option<u32>) -> Vec<String> {
     let Some(server) = server.map(|pid| pid.to_string()) else { return Vec::new() };
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -239,7 +239,7 @@ fn children(server: Option<u32>) -> Vec<String> {
         .collect()
 }
 
-/// The parent in `/proc/PID/stat`: the second word after the name in parentheses.
+/// The parent in `/proc/PID/stat`: the second field after the name in parentheses.
 fn parent(process: &Path) -> Option<String> {
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1).map(str::to_owned)
@@ -247,7 +247,7 @@ fn parent(process: &Path) -> Option<String> {
 
 fn signal(processes: &[String], signal: &str) {
     if !processes.is_empty() {
-        // One that has just ended is no failure.
+        // A process that has just ended is not an error.
         _ = Command::new("kill").arg(format!("-{signal}")).args(processes).stderr(Stdio::null()).status();
     }
 }

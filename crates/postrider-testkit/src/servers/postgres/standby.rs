@@ -1,13 +1,13 @@
-//! A second server that follows a first one.
+//! A standby that replicates a server.
 
 use super::server::Server;
 use crate::servers::place::Place;
 
 impl Server {
-    /// A standby that follows this server, asynchronously: it may lack the last commits.
+    /// Creates a standby of this server. Replication is asynchronous: it may lack the last commits.
     ///
     /// # Errors
-    /// What `pg_basebackup` or the standby says.
+    /// The error of `pg_basebackup` or of the standby.
     pub fn standby(&self) -> Result<Self, String> {
         let place = Place::new("postgres", self.place.account)?;
         let data = place.data();
@@ -33,10 +33,10 @@ impl Server {
         Self::on(place, self.programs.clone(), self.settings.clone())
     }
 
-    /// Makes a standby the primary. It begins another timeline.
+    /// Promotes a standby to primary. It begins a new timeline.
     ///
     /// # Errors
-    /// What `pg_ctl` says, such as that it is no standby.
+    /// The error of `pg_ctl`, for example that the server is not a standby.
     pub fn promote(&self) -> Result<(), String> {
         let data = self.data();
         let data = data.to_str().ok_or("the folder has no readable name")?;

@@ -6,16 +6,16 @@ use postrider::Position;
 use postrider::ledger::{Intervals, ParkedRow, ParkedState};
 use postrider::store::Settlement;
 
-use super::super::facts::Facts;
-use super::super::scenario::Way;
-use super::{Check, Promise, Seen, View};
+use super::super::scenario::TopicRoute;
+use super::super::written::WrittenEvents;
+use super::{Check, Observation, Promise, View};
 
-/// A position becomes done because its event was delivered, parked or unwanted, or because it never held
-/// one. A row leaves the parked ones because its event was delivered. Nothing done becomes undone.
+/// A position becomes done because its event was delivered, parked or filtered, or because it is empty. A row is
+/// unparked because its event was delivered. A position that is done stays done.
 #[derive(Debug)]
 pub(super) struct Conservation {
     before: Vec<Account>,
-    /// The rows and the events are of different histories: there is nothing to account for.
+    /// The rows and the events belong to different histories, so they cannot be compared.
     void: bool,
 }
 
@@ -72,17 +72,21 @@ impl Conservation {
     }
 }
 
-/// The state of a row says what is so.
+/// Whether the state of a parked row is true for its event.
 fn is_truthful(view: &View<'_>, subscription: usize, row: &ParkedRow) -> Result<(), String> {
     let Some(event) = view.database.log.get(row.position) else { return Ok(()) };
-    let fact = Facts::number(event);
+    let written = WrittenEvents::number(event);
     let fine = match row.state {
-        ParkedState::Expired => view.facts.get(fact).expires,
-        ParkedState::Unrouted => view.way(subscription, fact) == Way::Unrouted,
+        ParkedState::Expired => view.written_events.get(written).expires,
+        ParkedState::Unrouted => view.topic_route(subscription, written) == TopicRoute::Unrouted,
         _ => true,
     };
     let state = row.state.as_str();
-    if fine { Ok(()) } else { Err(format!("s{subscription}: {} is not {state}", view.facts.get(fact))) }
+    if fine {
+        Ok(())
+    } else {
+        Err(format!("s{subscription}: {} is not {state}", view.written_events.get(written)))
+    }
 }
 
 fn accounted(
@@ -92,19 +96,19 @@ fn accounted(
     after: &Account,
 ) -> Result<(), String> {
     let Some(event) = view.database.log.get(position) else {
-        if view.database.log.is_dead(position) {
+        if view.database.log.is_empty_at(position) {
             return Ok(());
         }
         return Err(format!("s{subscription}: #{position} is done and its transaction is open"));
     };
-    let fact = Facts::number(event);
-    let fine = view.times_delivered(subscription, fact) > 0
+    let written = WrittenEvents::number(event);
+    let fine = view.times_delivered(subscription, written) > 0
         || after.parked.contains(&position)
-        || view.way(subscription, fact) == Way::Filtered;
+        || view.topic_route(subscription, written) == TopicRoute::Filtered;
     if fine {
         Ok(())
     } else {
-        Err(format!("s{subscription}: {} is done without a reason", view.facts.get(fact)))
+        Err(format!("s{subscription}: {} is done without a reason", view.written_events.get(written)))
     }
 }
 
@@ -113,16 +117,18 @@ impl Check for Conservation {
         Promise::Conservation
     }
 
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
-        match *seen {
-            Seen::Settled { owner, settlement } if !self.void => {
-                return self.settled(view, owner.seat.subscription, settlement);
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
+        match *observed {
+            Observation::Settled { owner, settlement } if !self.void => {
+                return self.settled(view, owner.subscription(), settlement);
             }
-            Seen::Restored { whole } => {
+            Observation::Restored { whole } => {
                 self.void |= !whole;
                 self.before = view.subscriptions().map(|number| Account::of(view, number)).collect();
             }
-            Seen::Accepted { subscription } => self.before[subscription] = Account::of(view, subscription),
+            Observation::Accepted { subscription } => {
+                self.before[subscription] = Account::of(view, subscription)
+            }
             _ => {}
         }
         Ok(())

@@ -2,9 +2,9 @@
 
 use postrider::sink::Outcome;
 
-use super::{Check, Promise, Seen, View};
+use super::{Check, Observation, Promise, View};
 
-/// Counts what is delivered again against what the faults so far allow.
+/// Compares the number of duplicates with what the faults so far allow.
 #[derive(Debug)]
 pub(super) struct Duplicates {
     subscriptions: Vec<Count>,
@@ -15,7 +15,7 @@ struct Count {
     duplicates: u64,
     allowed: u64,
     granted: bool,
-    /// After a restore everything since the backup may come again.
+    /// After a restore, every event since the backup may be delivered again.
     unbounded: bool,
 }
 
@@ -30,35 +30,39 @@ impl Check for Duplicates {
         Promise::Duplicates
     }
 
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
         let window = |subscription: usize| view.plan(subscription).policy.window_events_max as u64;
-        match *seen {
-            Seen::Granted { owner, clean, .. } => {
-                let subscription = owner.seat.subscription;
+        match *observed {
+            Observation::Granted { owner, clean, .. } => {
+                let subscription = owner.subscription();
                 let count = &mut self.subscriptions[subscription];
                 if std::mem::replace(&mut count.granted, true) && !clean {
                     count.allowed += window(subscription);
                 }
             }
-            Seen::Thawed => {
+            Observation::Thawed => {
                 for (subscription, count) in self.subscriptions.iter_mut().enumerate() {
                     count.allowed += window(subscription);
                 }
             }
-            Seen::Answered { owner, answers } => {
+            Observation::Answered { owner, answers } => {
                 let ambiguous = answers.iter().filter(|a| matches!(a.outcome, Outcome::Ambiguous(_))).count();
-                self.subscriptions[owner.seat.subscription].allowed += ambiguous as u64;
+                self.subscriptions[owner.subscription()].allowed += ambiguous as u64;
             }
-            Seen::Restored { .. } => self.subscriptions.iter_mut().for_each(|count| count.unbounded = true),
-            Seen::Accepted { subscription } => self.subscriptions[subscription].unbounded = true,
-            Seen::Written { owner, fact } if view.times_delivered(owner.seat.subscription, fact) > 1 => {
-                let subscription = owner.seat.subscription;
+            Observation::Restored { .. } => {
+                self.subscriptions.iter_mut().for_each(|count| count.unbounded = true)
+            }
+            Observation::Accepted { subscription } => self.subscriptions[subscription].unbounded = true,
+            Observation::Delivered { owner, written }
+                if view.times_delivered(owner.subscription(), written) > 1 =>
+            {
+                let subscription = owner.subscription();
                 let count = &mut self.subscriptions[subscription];
                 count.duplicates += 1;
                 if count.duplicates > count.allowed && !count.unbounded {
                     return Err(format!(
                         "s{subscription} delivered {} again: duplicate {} where {} are allowed",
-                        view.facts.get(fact),
+                        view.written_events.get(written),
                         count.duplicates,
                         count.allowed
                     ));

@@ -1,8 +1,8 @@
-//! Fencing: a settle, a halt and a pause take effect only with the last epoch that was given.
+//! Fencing: the database accepts a settle, a halt and a pause only with the last epoch that it granted.
 
 use postrider::store::Epoch;
 
-use super::{Check, Promise, Seen, View};
+use super::{Check, Observation, Promise, View};
 
 #[derive(Debug)]
 pub(super) struct Fencing {
@@ -20,17 +20,17 @@ impl Check for Fencing {
         Promise::Fencing
     }
 
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
-        match *seen {
-            Seen::Granted { owner, epoch, .. } => self.last[owner.seat.subscription] = epoch,
-            // The restored rows bring their own epochs; accepting a history makes a new one.
-            Seen::Restored { .. } | Seen::Accepted { .. } => {
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
+        match *observed {
+            Observation::Granted { owner, epoch, .. } => self.last[owner.subscription()] = epoch,
+            // The restored rows contain older epochs; accepting a history assigns a new one.
+            Observation::Restored { .. } | Observation::Accepted { .. } => {
                 for subscription in view.subscriptions() {
                     self.last[subscription] = view.rows(subscription).epoch;
                 }
             }
-            Seen::Settled { owner, settlement } => {
-                let last = self.last[owner.seat.subscription];
+            Observation::Settled { owner, settlement } => {
+                let last = self.last[owner.subscription()];
                 if settlement.epoch != last {
                     return Err(format!(
                         "{owner} settled with epoch {}, the last is {}",
@@ -38,8 +38,8 @@ impl Check for Fencing {
                     ));
                 }
             }
-            Seen::Stopped { owner, epoch } => {
-                let last = self.last[owner.seat.subscription];
+            Observation::Stopped { owner, epoch } => {
+                let last = self.last[owner.subscription()];
                 if epoch < last {
                     return Err(format!("{owner} stopped it with epoch {}, the last is {}", epoch.0, last.0));
                 }

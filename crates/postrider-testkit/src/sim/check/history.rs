@@ -1,7 +1,7 @@
-//! History: after a restore a subscription halts, or delivers everything the restored database holds.
+//! History: after a restore, a subscription halts or delivers every event of the restored database.
 
 use super::loss::nothing_missing;
-use super::{Check, Promise, Seen, View};
+use super::{Check, Observation, Promise, View};
 
 #[derive(Debug, Default)]
 pub(super) struct History {
@@ -13,8 +13,8 @@ impl Check for History {
         Promise::History
     }
 
-    fn observe(&mut self, _: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
-        self.restored |= matches!(seen, Seen::Restored { .. });
+    fn observe(&mut self, _: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
+        self.restored |= matches!(observed, Observation::Restored { .. });
         Ok(())
     }
 

@@ -1,43 +1,43 @@
-//! Isolation: in a world where only single keys and destinations are ill, everything else arrives soon.
+//! Isolation: if only some keys and destinations fail, all other events are delivered soon.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use postrider::Position;
 
-use super::super::facts::Facts;
-use super::super::scenario::{Kind, Way};
-use super::{Check, Promise, Seen, View};
+use super::super::scenario::{Kind, TopicRoute};
+use super::super::written::WrittenEvents;
+use super::{Check, Observation, Promise, View};
 
-/// Longest a healthy event may take from its commit to its destination. A poisoned key waits at least
-/// 20 s for its next attempt, so a message that waits for it is detected.
+/// The longest time between the commit and the delivery of a healthy event. A poisoned key waits at least 20 s for its
+/// next attempt, so a message that waits for it is detected.
 const SOON: Duration = Duration::from_secs(8);
 
-/// Watches the `Isolation` kind of history only. A key is ill in a subscription once one of its events is
-/// poisoned, unrouted, or goes to a destination that was ever down; all others are healthy.
+/// Checks only histories of the kind `Isolation`. A key is unhealthy in a subscription if one of its events is
+/// poisoned, is unrouted, or goes to a destination that was ever down. All other keys are healthy.
 #[derive(Debug, Default)]
 pub(super) struct Isolation {
-    ill_destinations: BTreeSet<usize>,
+    failed_destinations: BTreeSet<usize>,
 }
 
 impl Isolation {
-    fn late(&self, view: &View<'_>, subscription: usize, fact: usize) -> bool {
-        let committed = view.facts.get(fact).committed.unwrap_or(view.now);
-        view.now.saturating_sub(committed) > SOON && self.healthy(view, subscription, fact)
+    fn late(&self, view: &View<'_>, subscription: usize, written: usize) -> bool {
+        let committed = view.written_events.get(written).committed.unwrap_or(view.now);
+        view.now.saturating_sub(committed) > SOON && self.healthy(view, subscription, written)
     }
 
-    fn healthy(&self, view: &View<'_>, subscription: usize, fact: usize) -> bool {
-        let key = view.facts.get(fact).key;
+    fn healthy(&self, view: &View<'_>, subscription: usize, written: usize) -> bool {
+        let key = view.written_events.get(written).key;
         let single = view.plan(subscription).destinations.len() == 1;
-        if single && self.ill_destinations.contains(&view.plan(subscription).destinations[0]) {
+        if single && self.failed_destinations.contains(&view.plan(subscription).destinations[0]) {
             return false;
         }
         let fine = |number: usize| {
-            view.facts.get(number).poison.is_none()
-                && matches!(view.way(subscription, number), Way::To(d) if !self.ill_destinations.contains(&d))
+            view.written_events.get(number).poison.is_none()
+                && matches!(view.topic_route(subscription, number), TopicRoute::To(d) if !self.failed_destinations.contains(&d))
         };
-        let of_key = |number: &usize| key.is_some() && view.facts.get(*number).key == key;
-        fine(fact) && (0..view.facts.len()).filter(of_key).all(fine)
+        let of_key = |number: &usize| key.is_some() && view.written_events.get(*number).key == key;
+        fine(written) && (0..view.written_events.len()).filter(of_key).all(fine)
     }
 }
 
@@ -46,22 +46,22 @@ impl Check for Isolation {
         Promise::Isolation
     }
 
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
         if view.scenario.kind != Kind::Isolation {
             return Ok(());
         }
-        match *seen {
-            Seen::OutageBegan { destination } => {
-                self.ill_destinations.insert(destination);
+        match *observed {
+            Observation::OutageBegan { destination } => {
+                self.failed_destinations.insert(destination);
             }
-            Seen::Written { owner, fact }
-                if view.times_delivered(owner.seat.subscription, fact) == 1
-                    && self.late(view, owner.seat.subscription, fact) =>
+            Observation::Delivered { owner, written }
+                if view.times_delivered(owner.subscription(), written) == 1
+                    && self.late(view, owner.subscription(), written) =>
             {
-                let fact = view.facts.get(fact);
+                let written = view.written_events.get(written);
                 return Err(format!(
-                    "{owner} delivered {fact} at {:?}, committed {:?}",
-                    view.now, fact.committed
+                    "{owner} delivered {written} at {:?}, committed {:?}",
+                    view.now, written.committed
                 ));
             }
             _ => {}
@@ -75,10 +75,10 @@ impl Check for Isolation {
         }
         for subscription in view.subscriptions() {
             let stuck = |(_, event): &(Position, &postrider::Event)| {
-                self.late(view, subscription, Facts::number(event))
+                self.late(view, subscription, WrittenEvents::number(event))
             };
             if let Some((_, event)) = view.missing(subscription).find(stuck) {
-                return Err(format!("s{subscription} has not delivered {}", view.facts.of(event)));
+                return Err(format!("s{subscription} has not delivered {}", view.written_events.of(event)));
             }
         }
         Ok(())

@@ -1,10 +1,10 @@
-//! Liveness: once the faults stop, the world becomes quiet in bounded time.
+//! Liveness: after the faults have stopped, all relays become idle in bounded time.
 
 use postrider::Position;
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::relay::OnDead;
 
-use super::{Check, Promise, Seen, View};
+use super::{Check, Observation, Promise, View};
 
 #[derive(Debug)]
 pub(super) struct Liveness;
@@ -14,26 +14,26 @@ impl Check for Liveness {
         Promise::Liveness
     }
 
-    fn observe(&mut self, _: &View<'_>, _: &Seen<'_>) -> Result<(), String> {
+    fn observe(&mut self, _: &View<'_>, _: &Observation<'_>) -> Result<(), String> {
         Ok(())
     }
 
     fn finish(&mut self, view: &View<'_>) -> Result<(), String> {
         view.subscriptions().try_for_each(|subscription| match unsettled(view, subscription) {
-            Some(what) => Err(format!("s{subscription} is not quiet at {:?}: {what}", view.now)),
+            Some(what) => Err(format!("s{subscription} is not idle at {:?}: {what}", view.now)),
             None => Ok(()),
         })
     }
 }
 
-/// What keeps a subscription from being quiet, if anything does. Quiet is: halted; or everything
-/// committed is done, and every row still parked has a reason that only an operator can remove.
+/// Why a subscription is not idle; `None` if it is. It is idle if it is halted, or if every committed event is done and
+/// every row that is still parked needs an operator.
 pub(crate) fn unsettled(view: &View<'_>, subscription: usize) -> Option<String> {
     let rows = view.rows(subscription);
     if rows.halted.is_some() {
         return None;
     }
-    let waits = |row: &&ParkedRow| !lies(view, subscription, row);
+    let waits = |row: &&ParkedRow| !needs_operator(view, subscription, row);
     if let Some(row) = rows.parked.values().find(waits) {
         return Some(format!("#{} is parked as {}", row.position, row.state.as_str()));
     }
@@ -47,8 +47,8 @@ pub(crate) fn unsettled(view: &View<'_>, subscription: usize) -> Option<String> 
     open.map(|(position, _)| format!("#{position} is not done, progress {}", rows.progress.done))
 }
 
-/// Nothing will happen to this row without an operator.
-fn lies(view: &View<'_>, subscription: usize, row: &ParkedRow) -> bool {
+/// Whether the row stays as it is until an operator changes it.
+fn needs_operator(view: &View<'_>, subscription: usize, row: &ParkedRow) -> bool {
     let blocks = |other: &ParkedRow| match other.state {
         ParkedState::Unrouted => true,
         ParkedState::Dead => view.plan(subscription).policy.on_dead == OnDead::Block,
@@ -61,6 +61,7 @@ fn lies(view: &View<'_>, subscription: usize, row: &ParkedRow) -> bool {
             row.key.is_some()
                 && before.map(|(_, other): (&Position, _)| other).any(|o| o.key == row.key && blocks(o))
         }
-        ParkedState::Retry | ParkedState::Held => false,
+        // Retry and held: the relay must act. So must it in a state that this check does not know.
+        _ => false,
     }
 }

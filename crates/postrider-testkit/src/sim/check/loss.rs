@@ -1,8 +1,8 @@
-//! No loss: at the end every committed event was delivered, or lies parked where people see it.
+//! No loss: at the end, every committed event was delivered or is parked.
 
-use super::{Check, Promise, Seen, View};
+use super::{Check, Observation, Promise, View};
 
-/// After a restore the history checker asks the same question.
+/// After a restore, the history checker checks the same instead.
 #[derive(Debug, Default)]
 pub(super) struct NoLoss {
     restored: bool,
@@ -13,8 +13,8 @@ impl Check for NoLoss {
         Promise::NoLoss
     }
 
-    fn observe(&mut self, _: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
-        self.restored |= matches!(seen, Seen::Restored { .. });
+    fn observe(&mut self, _: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
+        self.restored |= matches!(observed, Observation::Restored { .. });
         Ok(())
     }
 
@@ -23,14 +23,14 @@ impl Check for NoLoss {
     }
 }
 
-/// Every event of every subscription that runs has arrived or is parked.
+/// Every event of every subscription that is not halted was delivered or is parked.
 pub(super) fn nothing_missing(view: &View<'_>) -> Result<(), String> {
     for subscription in view.subscriptions() {
         if view.rows(subscription).halted.is_some() || view.full[subscription] {
             continue;
         }
         let lost: Vec<String> =
-            view.missing(subscription).map(|(_, event)| view.facts.of(event).to_string()).collect();
+            view.missing(subscription).map(|(_, event)| view.written_events.of(event).to_string()).collect();
         if !lost.is_empty() {
             return Err(format!("s{subscription} never delivered {}", lost.join(" ")));
         }

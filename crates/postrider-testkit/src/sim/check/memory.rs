@@ -1,8 +1,8 @@
-//! Memory: an owner never holds more events than its policy allows, whatever the backlog.
+//! Memory: an owner never has more events in memory than its policy allows, whatever the backlog.
 
-use super::{Check, Promise, Seen, View};
+use super::{Check, Observation, Promise, View};
 
-/// Watches what a brain says of itself after every step.
+/// Checks the state that a brain reports after every step.
 #[derive(Debug, Default)]
 pub(super) struct Memory;
 
@@ -11,10 +11,10 @@ impl Check for Memory {
         Promise::Memory
     }
 
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
-        let Seen::Stepped { owner, snapshot } = *seen else { return Ok(()) };
-        let policy = &view.plan(owner.seat.subscription).policy;
-        // And one: a parked head is fetched when nothing else moves, full or not.
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
+        let Observation::Stepped { owner, snapshot } = *observed else { return Ok(()) };
+        let policy = &view.plan(owner.subscription()).policy;
+        // Plus one: if nothing else can proceed, the first parked event is fetched even if memory is full.
         let limit = policy.read_ahead_events_max + policy.batch_events_max + 1;
         if snapshot.events_in_memory > limit {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! The checkers: one per promise, each watching the history from outside.
+//! The checkers: one per promise. They observe the simulation from outside.
 
 mod conservation;
 mod duplicates;
@@ -18,12 +18,12 @@ use std::time::Duration;
 
 use postrider::{Event, Position};
 
-use super::facts::Facts;
-use super::scenario::{Scenario, SubscriptionPlan, Way};
-use super::seen::Seen;
+use super::observation::Observation;
+use super::scenario::{Scenario, SubscriptionPlan, TopicRoute};
+use super::written::WrittenEvents;
 use crate::memory::{MemoryDatabase, Subscription};
 
-/// What a checker watches over.
+/// A promise that a checker verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Promise {
     /// Every committed event is delivered or visibly parked.
@@ -38,17 +38,17 @@ pub enum Promise {
     Window,
     /// Events in memory stay within the read-ahead and a batch.
     Memory,
-    /// An old owner settles nothing.
+    /// A previous owner cannot settle.
     Fencing,
-    /// A position becomes done only by delivery, parking, filtering or death.
+    /// A position becomes done only because its event was delivered, parked or filtered, or because it is empty.
     Conservation,
-    /// After the faults the world becomes quiet.
+    /// After the faults, all relays become idle.
     Liveness,
-    /// What is healthy keeps flowing beside what is not.
+    /// A failing key or destination does not delay the others.
     Isolation,
-    /// An outage burns no attempt.
+    /// An outage does not count as an attempt.
     Outage,
-    /// A restored database is never skipped over.
+    /// After a restore, no event of the restored database is skipped.
     History,
 }
 
@@ -56,11 +56,11 @@ pub enum Promise {
 pub(crate) struct View<'a> {
     pub(crate) now: Duration,
     pub(crate) scenario: &'a Scenario,
-    pub(crate) facts: &'a Facts,
+    pub(crate) written_events: &'a WrittenEvents,
     pub(crate) database: &'a MemoryDatabase,
-    /// How often a fact became visible, by subscription and fact.
+    /// How often an event became visible, by subscription and by the index of the event.
     pub(crate) delivered: &'a [Vec<u32>],
-    /// Subscriptions that said that as much is parked as may be.
+    /// Subscriptions that reached the limit of parked rows.
     pub(crate) full: &'a [bool],
 }
 
@@ -74,46 +74,46 @@ impl View<'_> {
         self.database.subscription(&self.plan(subscription).name).unwrap_or(&NONE)
     }
 
-    pub(crate) fn way(&self, subscription: usize, fact: usize) -> Way {
-        self.plan(subscription).ways[self.facts.get(fact).topic]
+    pub(crate) fn topic_route(&self, subscription: usize, written: usize) -> TopicRoute {
+        self.plan(subscription).routes[self.written_events.get(written).topic]
     }
 
-    pub(crate) fn times_delivered(&self, subscription: usize, fact: usize) -> u32 {
-        self.delivered[subscription].get(fact).copied().unwrap_or_default()
+    pub(crate) fn times_delivered(&self, subscription: usize, written: usize) -> u32 {
+        self.delivered[subscription].get(written).copied().unwrap_or_default()
     }
 
     pub(crate) fn subscriptions(&self) -> std::ops::Range<usize> {
         0..self.scenario.subscriptions.len()
     }
 
-    /// Events that are committed and neither delivered, nor parked, nor unwanted by the subscription.
+    /// Events that are committed and neither delivered, nor parked, nor filtered by the subscription.
     pub(crate) fn missing(&self, subscription: usize) -> impl Iterator<Item = (Position, &Event)> {
         let rows = self.rows(subscription);
         self.database.log.visible().map(|(position, event)| (position, &**event)).filter(
             move |(position, event)| {
-                let fact = Facts::number(event);
-                self.way(subscription, fact) != Way::Filtered
-                    && self.times_delivered(subscription, fact) == 0
+                let written = WrittenEvents::number(event);
+                self.topic_route(subscription, written) != TopicRoute::Filtered
+                    && self.times_delivered(subscription, written) == 0
                     && !rows.parked.contains_key(position)
             },
         )
     }
 }
 
-/// Watches one promise.
+/// Verifies one promise.
 pub(crate) trait Check {
     fn promise(&self) -> Promise;
 
-    /// Something happened. An error is a broken promise.
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String>;
+    /// Called for every observation. An error is a broken promise.
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String>;
 
-    /// The history is over: the world is quiet, or should have been.
+    /// Called at the end, when all relays are idle or should be.
     fn finish(&mut self, _: &View<'_>) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// All checkers, and the first complaint of each.
+/// All checkers, and the first failure of each.
 pub(crate) struct Checks {
     checks: Vec<Box<dyn Check>>,
     pub(crate) broken: BTreeMap<Promise, String>,
@@ -139,18 +139,18 @@ impl Checks {
         Self { checks, broken: BTreeMap::new() }
     }
 
-    pub(crate) fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) {
+    pub(crate) fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) {
         for check in &mut self.checks {
-            if let Err(complaint) = check.observe(view, seen) {
-                self.broken.entry(check.promise()).or_insert(complaint);
+            if let Err(failure) = check.observe(view, observed) {
+                self.broken.entry(check.promise()).or_insert(failure);
             }
         }
     }
 
     pub(crate) fn finish(&mut self, view: &View<'_>) {
         for check in &mut self.checks {
-            if let Err(complaint) = check.finish(view) {
-                self.broken.entry(check.promise()).or_insert(complaint);
+            if let Err(failure) = check.finish(view) {
+                self.broken.entry(check.promise()).or_insert(failure);
             }
         }
     }

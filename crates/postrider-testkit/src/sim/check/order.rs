@@ -7,27 +7,27 @@ use postrider::relay::Order;
 use postrider::relay::brain::Routed;
 use postrider::sink::Outcome;
 
-use super::super::facts::{Fact, Facts};
-use super::super::seen::{Answer, Owner};
-use super::{Check, Promise, Seen, View};
+use super::super::observation::{Owner, ReportedOutcome};
+use super::super::written::{WrittenEvent, WrittenEvents};
+use super::{Check, Observation, Promise, View};
 
 /// Two rules.
 ///
-/// At the destination: when an event is seen for the first time, no later one of its key was seen before.
-/// At the relay: one owner never publishes an event of a key again after it was acknowledged, nor while
-/// another of that key is unanswered (unless both are in one batch, in order, and the sink is prefix safe).
-/// A replay therefore restarts at a point and goes on in order.
+/// At the destination: when an event becomes visible for the first time, no later event of its key was visible before.
+/// At the relay: an owner never publishes an event again after it was acknowledged, and never while another event of
+/// its key is unanswered (unless both are in one batch, in order, and the sink is prefix safe). A replay therefore
+/// restarts at one event and continues in order.
 #[derive(Debug)]
 pub(super) struct KeyOrder {
     newest: Vec<BTreeMap<u32, Position>>,
     /// Unanswered and acknowledged events of the owners, since the last restore.
     owners: BTreeMap<Owner, Owned>,
     restored: bool,
-    /// Who has the lease.
+    /// The owner that holds the lease.
     current: Vec<Option<Owner>>,
-    /// Events that had an answer which left open whether they were written.
+    /// Events with an outcome that left open whether they were written.
     unknown: BTreeSet<(usize, usize)>,
-    /// Parked rows may belong to another history: nothing can be said of order any more.
+    /// Parked rows may belong to another history: the order can no longer be checked.
     void: bool,
 }
 
@@ -49,69 +49,73 @@ impl KeyOrder {
         }
     }
 
-    fn written(&mut self, view: &View<'_>, owner: Owner, fact: usize) -> Result<(), String> {
-        let subscription = owner.seat.subscription;
-        let Fact { key: Some(key), position, .. } = *view.facts.get(fact) else { return Ok(()) };
-        if view.times_delivered(subscription, fact) > 1 {
+    fn written(&mut self, view: &View<'_>, owner: Owner, written: usize) -> Result<(), String> {
+        let subscription = owner.subscription();
+        let WrittenEvent { key: Some(key), position, .. } = *view.written_events.get(written) else {
+            return Ok(());
+        };
+        if view.times_delivered(subscription, written) > 1 {
             return Ok(());
         }
-        // Who leads since before a restore has not heard of it, and knows of deaths that never were.
+        // An owner from before the restore does not know about it, and skips events that were dead only in the lost
+        // history.
         if self.restored && !self.owners.contains_key(&owner) {
             return Ok(());
         }
-        // An event of a history that was lost; and one given up after an answer that left open whether it
-        // was written, or that a replaced owner still had: these cannot be withdrawn.
-        let lost = view.database.log.get(position).is_none_or(|event| Facts::number(event) != fact);
+        // These deliveries cannot be prevented: events of a lost history, and events that were given up while an
+        // ambiguous outcome was open or while a replaced owner still published them.
+        let lost =
+            view.database.log.get(position).is_none_or(|event| WrittenEvents::number(event) != written);
         let given_up = view.rows(subscription).parked.get(&position).is_some_and(|row| row.state.is_final());
         let beyond_reach =
-            self.unknown.contains(&(subscription, fact)) || self.current[subscription] != Some(owner);
+            self.unknown.contains(&(subscription, written)) || self.current[subscription] != Some(owner);
         if lost || given_up && beyond_reach {
             return Ok(());
         }
         let newest = self.newest[subscription].entry(key).or_default();
         if *newest > position {
-            return Err(format!("{owner} delivered {} after #{newest}", view.facts.get(fact)));
+            return Err(format!("{owner} delivered {} after #{newest}", view.written_events.get(written)));
         }
         *newest = position;
         Ok(())
     }
 
     fn publishing(&mut self, view: &View<'_>, owner: Owner, messages: &[Routed]) -> Result<(), String> {
-        let prefix_safe = view.plan(owner.seat.subscription).prefix_safe;
+        let prefix_safe = view.plan(owner.subscription()).prefix_safe;
         let Some(owned) = self.owners.get_mut(&owner) else { return Ok(()) };
         let mut batch: BTreeMap<u32, Position> = BTreeMap::new();
         for message in messages {
-            let fact = view.facts.of(&message.event);
-            let Some(key) = fact.key else { continue };
+            let written = view.written_events.of(&message.event);
+            let Some(key) = written.key else { continue };
             let unanswered = owned.unanswered.entry(key).or_default();
-            let in_order = match batch.insert(key, fact.position) {
-                Some(before) => prefix_safe && before < fact.position,
+            let in_order = match batch.insert(key, written.position) {
+                Some(before) => prefix_safe && before < written.position,
                 None => unanswered.is_empty(),
             };
-            let again = owned.acknowledged.get(&key).is_some_and(|last| *last >= fact.position);
-            unanswered.insert(fact.position);
+            let again = owned.acknowledged.get(&key).is_some_and(|last| *last >= written.position);
+            unanswered.insert(written.position);
             if again {
-                return Err(format!("{owner} publishes {fact} again after its acknowledgement"));
+                return Err(format!("{owner} publishes {written} again after its acknowledgement"));
             }
             if !in_order {
-                return Err(format!("{owner} publishes {fact} beside another of its key"));
+                return Err(format!("{owner} publishes {written} beside another of its key"));
             }
         }
         Ok(())
     }
 
-    fn answered(&mut self, view: &View<'_>, owner: Owner, answers: &[Answer]) {
+    fn answered(&mut self, view: &View<'_>, owner: Owner, answers: &[ReportedOutcome]) {
         let Some(owned) = self.owners.get_mut(&owner) else { return };
         for answer in answers {
-            let fact = view.facts.get(answer.fact);
+            let written = view.written_events.get(answer.written);
             if matches!(answer.outcome, Outcome::Ambiguous(_)) {
-                self.unknown.insert((owner.seat.subscription, answer.fact));
+                self.unknown.insert((owner.subscription(), answer.written));
             }
-            let Some(key) = fact.key else { continue };
-            owned.unanswered.entry(key).or_default().remove(&fact.position);
+            let Some(key) = written.key else { continue };
+            owned.unanswered.entry(key).or_default().remove(&written.position);
             if matches!(answer.outcome, Outcome::Acknowledged(_)) {
                 let last = owned.acknowledged.entry(key).or_default();
-                *last = fact.position.max(*last);
+                *last = written.position.max(*last);
             }
         }
     }
@@ -122,28 +126,28 @@ impl Check for KeyOrder {
         Promise::Order
     }
 
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
         let ordered = |subscription: usize| view.plan(subscription).policy.order == Order::Key;
-        match *seen {
-            Seen::Restored { whole } => {
+        match *observed {
+            Observation::Restored { whole } => {
                 self.void |= !whole;
                 self.restored = true;
                 self.owners.clear();
                 self.newest.iter_mut().for_each(BTreeMap::clear);
             }
-            Seen::Granted { owner, .. } => {
-                self.current[owner.seat.subscription] = Some(owner);
+            Observation::Granted { owner, .. } => {
+                self.current[owner.subscription()] = Some(owner);
                 self.owners.entry(owner).or_default();
             }
-            Seen::Accepted { subscription } => self.newest[subscription].clear(),
+            Observation::Accepted { subscription } => self.newest[subscription].clear(),
             _ if self.void => {}
-            Seen::Written { owner, fact } if ordered(owner.seat.subscription) => {
-                return self.written(view, owner, fact);
+            Observation::Delivered { owner, written } if ordered(owner.subscription()) => {
+                return self.written(view, owner, written);
             }
-            Seen::Publishing { owner, messages } if ordered(owner.seat.subscription) => {
+            Observation::Publishing { owner, messages } if ordered(owner.subscription()) => {
                 return self.publishing(view, owner, messages);
             }
-            Seen::Answered { owner, answers } => self.answered(view, owner, answers),
+            Observation::Answered { owner, answers } => self.answered(view, owner, answers),
             _ => {}
         }
         Ok(())

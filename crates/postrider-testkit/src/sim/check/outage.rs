@@ -1,4 +1,4 @@
-//! An outage burns no attempt: what a parked row counts are the message's own failures.
+//! Outage: a failure during an outage does not count as an attempt. A parked row counts only failures of its message.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use postrider::relay::brain::{CRASHED_REASON, Disposition, Routed};
 use postrider::sink::Outcome;
 
-use super::super::facts::Facts;
-use super::super::scenario::Way;
-use super::super::seen::{Answer, Owner};
-use super::{Check, Promise, Seen, View};
+use super::super::observation::{Owner, ReportedOutcome};
+use super::super::scenario::TopicRoute;
+use super::super::written::WrittenEvents;
+use super::{Check, Observation, Promise, View};
 
-/// Keeps, per event, how many failures may count against it:
+/// Counts, per event, how many failures may count as attempts:
 ///
 /// - every failure while its destination was up;
-/// - a failure in an outage when the owner had no other key's event for that destination at hand: alone,
-///   a message cannot be distinguished from its destination.
+/// - a failure during an outage if the owner had no event of another key for that destination: a single message cannot
+///   be distinguished from its destination.
 ///
 /// `Down` never counts.
 #[derive(Debug)]
 pub(super) struct Outages {
     own: Vec<BTreeMap<usize, u32>>,
-    /// What an owner has at hand, by key: read, not acknowledged and not parked.
+    /// The events that an owner has in memory, by key: read, not acknowledged and not parked.
     open: BTreeMap<Owner, BTreeMap<Key, BTreeSet<usize>>>,
-    /// Failures of this very moment.
+    /// Failures at the current moment.
     just_failed: Vec<(Duration, Owner, usize)>,
-    /// Rows and events are of different histories.
+    /// The rows and the events belong to different histories.
     void: bool,
 }
 
@@ -42,71 +42,73 @@ impl Outages {
     fn known(&mut self, view: &View<'_>, owner: Owner, events: &[Routed]) {
         let open = self.open.entry(owner).or_default();
         for event in events.iter().filter(|event| matches!(event.disposition, Disposition::Deliver { .. })) {
-            let fact = Facts::number(&event.event);
-            open.entry(identity(view, fact)).or_default().insert(fact);
+            let written = WrittenEvents::number(&event.event);
+            open.entry(identity(view, written)).or_default().insert(written);
         }
     }
 
-    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &Answer) {
-        let subscription = owner.seat.subscription;
-        let Way::To(_) = view.way(subscription, answer.fact) else { return };
+    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &ReportedOutcome) {
+        let subscription = owner.subscription();
+        let TopicRoute::To(_) = view.topic_route(subscription, answer.written) else { return };
         match answer.outcome {
             Outcome::Acknowledged(_) => {
-                self.close(view, owner, answer.fact);
+                self.close(view, owner, answer.written);
             }
             Outcome::Down(_) | Outcome::Untried | Outcome::Fenced => {}
-            _ if !answer.outage || self.is_alone(view, owner, answer.fact) => {
-                *self.own[subscription].entry(answer.fact).or_default() += 1;
+            _ if !answer.outage || self.is_alone(view, owner, answer.written) => {
+                *self.own[subscription].entry(answer.written).or_default() += 1;
             }
-            _ => self.just_failed.push((view.now, owner, answer.fact)),
+            _ => self.just_failed.push((view.now, owner, answer.written)),
         }
     }
 
-    /// Whether the owner has no other key's event at hand for the same destination. Only the first of a
-    /// key can be sent, and so be company, if its time is not over.
-    fn is_alone(&self, view: &View<'_>, owner: Owner, fact: usize) -> bool {
-        let way = |fact: usize| view.way(owner.seat.subscription, fact);
-        let company = |facts: &BTreeSet<usize>| {
-            facts.first().is_some_and(|other| !view.facts.get(*other).expires && way(*other) == way(fact))
+    /// Whether the owner has no event of another key for the same destination. Only the first event of a key counts,
+    /// because only it can be sent, and only if it has not expired.
+    fn is_alone(&self, view: &View<'_>, owner: Owner, written: usize) -> bool {
+        let route = |written: usize| view.topic_route(owner.subscription(), written);
+        let company = |written_events: &BTreeSet<usize>| {
+            written_events.first().is_some_and(|other| {
+                !view.written_events.get(*other).expires && route(*other) == route(written)
+            })
         };
-        let key = identity(view, fact);
-        self.open
-            .get(&owner)
-            .is_none_or(|open| open.iter().all(|(other, facts)| *other == key || !company(facts)))
+        let key = identity(view, written);
+        self.open.get(&owner).is_none_or(|open| {
+            open.iter().all(|(other, written_events)| *other == key || !company(written_events))
+        })
     }
 
-    /// An event is put aside, and the rest of its key with it. What failed in the same moment may have lost
-    /// its company by that.
-    fn parked(&mut self, view: &View<'_>, owner: Owner, fact: usize) {
-        self.open.entry(owner).or_default().remove(&identity(view, fact));
+    /// An event is parked, and the other events of its key with it. A message that failed at the same moment may now be
+    /// the only one for its destination.
+    fn parked(&mut self, view: &View<'_>, owner: Owner, written: usize) {
+        self.open.entry(owner).or_default().remove(&identity(view, written));
         self.just_failed.retain(|(at, _, _)| *at == view.now);
         for (_, of, failed) in std::mem::take(&mut self.just_failed) {
             if of == owner && self.is_alone(view, owner, failed) {
-                *self.own[owner.seat.subscription].entry(failed).or_default() += 1;
+                *self.own[owner.subscription()].entry(failed).or_default() += 1;
             } else {
                 self.just_failed.push((view.now, of, failed));
             }
         }
     }
 
-    fn close(&mut self, view: &View<'_>, owner: Owner, fact: usize) {
+    fn close(&mut self, view: &View<'_>, owner: Owner, written: usize) {
         let open = self.open.entry(owner).or_default();
-        open.entry(identity(view, fact)).or_default().remove(&fact);
+        open.entry(identity(view, written)).or_default().remove(&written);
     }
 
-    fn allowed(&self, owner: Owner, fact: usize) -> u32 {
-        self.own[owner.seat.subscription].get(&fact).copied().unwrap_or_default()
+    fn allowed(&self, owner: Owner, written: usize) -> u32 {
+        self.own[owner.subscription()].get(&written).copied().unwrap_or_default()
     }
 }
 
 /// A key, or an event without one.
 type Key = (Option<u32>, usize);
 
-/// What identifies a key: each event without a key is its own.
-fn identity(view: &View<'_>, fact: usize) -> Key {
-    match view.facts.get(fact).key {
+/// Identifies a key. Every event without a key is a separate key.
+fn identity(view: &View<'_>, written: usize) -> Key {
+    match view.written_events.get(written).key {
         Some(key) => (Some(key), 0),
-        None => (None, fact),
+        None => (None, written),
     }
 }
 
@@ -115,29 +117,30 @@ impl Check for Outages {
         Promise::Outage
     }
 
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
-        match *seen {
-            Seen::Known { owner, events } => self.known(view, owner, events),
-            Seen::Answered { owner, answers } => {
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
+        match *observed {
+            Observation::Known { owner, events } => self.known(view, owner, events),
+            Observation::Answered { owner, answers } => {
                 answers.iter().for_each(|answer| self.answered(view, owner, answer));
             }
-            Seen::Parked { owner, position } => {
+            Observation::Parked { owner, position } => {
                 if let Some(event) = view.database.log.get(position) {
-                    self.parked(view, owner, Facts::number(event));
+                    self.parked(view, owner, WrittenEvents::number(event));
                 }
             }
-            Seen::Restored { whole } => self.void |= !whole,
-            Seen::Settled { owner, settlement } if !self.void => {
+            Observation::Restored { whole } => self.void |= !whole,
+            Observation::Settled { owner, settlement } if !self.void => {
                 for row in &settlement.park {
                     let Some(event) = view.database.log.get(row.position) else { continue };
-                    let fact = Facts::number(event);
-                    // An event on trial when its relay died is taken for the killer, and that counts.
+                    let written = WrittenEvents::number(event);
+                    // If a relay dies during a trial, the event on trial is considered the cause, and that counts as an
+                    // attempt.
                     let crashed = row.last_error.as_ref().is_some_and(|e| e.starts_with(CRASHED_REASON));
-                    let allowed = self.allowed(owner, fact) + u32::from(crashed);
+                    let allowed = self.allowed(owner, written) + u32::from(crashed);
                     if row.attempts > allowed {
-                        let fact = view.facts.get(fact);
+                        let written = view.written_events.get(written);
                         return Err(format!(
-                            "{owner} counts {} attempts of {fact}, {allowed} were its own",
+                            "{owner} counts {} attempts of {written}, {allowed} were its own",
                             row.attempts
                         ));
                     }

@@ -1,6 +1,6 @@
-//! No phantom: what is visible at a destination was committed before.
+//! No phantom: every message at a destination belongs to an event that was committed before.
 
-use super::{Check, Promise, Seen, View};
+use super::{Check, Observation, Promise, View};
 
 #[derive(Debug)]
 pub(super) struct NoPhantom;
@@ -10,10 +10,15 @@ impl Check for NoPhantom {
         Promise::NoPhantom
     }
 
-    fn observe(&mut self, view: &View<'_>, seen: &Seen<'_>) -> Result<(), String> {
-        match seen {
-            Seen::Written { owner, fact } if view.facts.get(*fact).committed.is_none() => {
-                Err(format!("{owner} delivered {}, which is not committed", view.facts.get(*fact)))
+    fn observe(&mut self, view: &View<'_>, observed: &Observation<'_>) -> Result<(), String> {
+        match observed {
+            Observation::Delivered { owner, written }
+                if view.written_events.get(*written).committed.is_none() =>
+            {
+                Err(format!(
+                    "{owner} delivered {}, which is not committed",
+                    view.written_events.get(*written)
+                ))
             }
             _ => Ok(()),
         }

@@ -145,8 +145,8 @@ pub enum RoutedClaim {
     Page {
         /// The events.
         events: Vec<Routed>,
-        /// Ranges of positions that can never get an event, both ends included.
-        dead: Vec<(Position, Position)>,
+        /// Empty positions: no event will ever have one of them. Ranges, both ends included.
+        empty_positions: Vec<(Position, Position)>,
         /// Rows that cannot be read as events, and why.
         damaged: Vec<(Position, String)>,
         /// The next claim has something to read.
@@ -158,7 +158,7 @@ pub enum RoutedClaim {
     HistoryChanged(String),
 }
 
-/// Answer to [`Effect::Fetch`], routed. A position that is in no list did not fit.
+/// The result of [`Effect::Fetch`], routed. A position that is in no list did not fit.
 #[derive(Debug, Default)]
 pub struct RoutedFetch {
     /// Found and routed again.

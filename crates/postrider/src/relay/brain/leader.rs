@@ -125,8 +125,14 @@ impl Leader {
             }
             Reply::Renewed(Ok(Renewed::Lost)) => return Err(TermEnd::LeaseLost),
             Reply::Renewed(Err(_)) => self.lease.not_renewed(cx.elapsed()),
-            Reply::Claimed(Ok(RoutedClaim::Page { events, dead, damaged, more_at_once, has_unread })) => {
-                for (start, end) in dead {
+            Reply::Claimed(Ok(RoutedClaim::Page {
+                events,
+                empty_positions,
+                damaged,
+                more_at_once,
+                has_unread,
+            })) => {
+                for (start, end) in empty_positions {
                     self.progress.finish(start, end, cx.elapsed());
                 }
                 self.park_damaged(cx, damaged);

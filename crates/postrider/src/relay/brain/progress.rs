@@ -124,7 +124,7 @@ impl ProgressBuffer {
         }
     }
 
-    /// Positions that are done: their events need nothing more, or they can never get one.
+    /// Positions that are done: their events need nothing more, or they are empty.
     pub(super) fn finish(&mut self, start: Position, end: Position, now: Duration) {
         self.done.insert_range(start, end);
         self.touch(now);

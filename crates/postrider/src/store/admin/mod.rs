@@ -141,22 +141,22 @@ fn exclusive(table: &RowTable) -> RowTable {
 }
 
 /// Adds the database's name to an error.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 async fn named<T>(name: &str, answer: impl Future<Output = Result<T>> + Send) -> Result<T> {
     answer.await.map_err(|error| error.within(name))
 }
 
 /// The writer for a table with a state per row, or for the outbox in this schema.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 fn placed_outbox(outbox: Outbox, table: Option<&RowTable>, schema: &crate::Ident) -> Outbox {
     match table {
-        Some(table) => outbox.rows(table.clone()),
+        Some(table) => outbox.table(table.clone()),
         None => outbox.schema(schema.clone()),
     }
 }
 
 /// See [`Admin::overview`]: opens the store, reads the overview, closes the store.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 async fn overview_of(admin: &dyn Admin, name: &str, backlog_max: u64) -> Result<Overview> {
     let store = admin.open().await?;
     let overview = named(name, store.overview(backlog_max)).await;
@@ -171,7 +171,7 @@ fn script(migrations: Vec<Migration>, wrap: impl Fn(&str) -> String) -> String {
 }
 
 /// The error of a layout without roles.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 fn no_roles(table: &RowTable) -> crate::Error {
     let what = format!("roles for layout {} are not supported yet", table.layout().name());
     crate::Error::new(crate::Code::LayoutDiffers, what).with_hint(

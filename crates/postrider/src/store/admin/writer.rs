@@ -14,7 +14,7 @@ pub trait EventWriter: Send {
 
 /// The error of a server, with what it means for these events: the general effects and hints of the codes are about a
 /// relay, which retries by itself.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(super) fn not_written(error: crate::Error) -> crate::Error {
     use crate::Code;
 

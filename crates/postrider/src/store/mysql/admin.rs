@@ -85,7 +85,7 @@ pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: S
     tx.execute(sql, params![epoch.0, history, subscription]).await?;
     tx.execute("DELETE FROM {schema}.leases WHERE name = ?", params![subscription]).await?;
     // In another history these positions may hold other events.
-    tx.execute("DELETE FROM {schema}.absent WHERE subscription = ?", params![subscription]).await?;
+    tx.execute("DELETE FROM {schema}.empty_positions WHERE subscription = ?", params![subscription]).await?;
     let progress = start_progress(tx, start).await?;
     forget_parked(tx, subscription, &progress.done).await?;
     put_progress(tx, subscription, epoch, &progress).await

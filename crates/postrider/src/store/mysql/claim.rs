@@ -8,7 +8,7 @@
 //! 3. the history: whether the highest event seen still has its position. It is queried after the events, so that a
 //!    change before or between the two queries is detected before any event is handed out
 //!
-//! See [`holes`](crate::store::holes) for when a hole is declared dead, which means that no event can appear there.
+//! See [`holes`](crate::store::holes) for when a hole is declared empty, which means that no event will ever have the position.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use std::time::Duration;
 use mysql_async::Row;
 use uuid::Uuid;
 
-use super::absent::Absent;
 use super::connect::MySqlConfig;
+use super::empty_positions::EmptyPositions;
 use super::history::{NEXT, before};
 use super::page::{self, small};
 use super::ranges::within;
@@ -62,11 +62,11 @@ pub(super) struct MySqlClaimer {
     /// The positions that were done at the start.
     done: Intervals,
     /// Those of them, and later ones, that are empty.
-    absent: Absent,
+    empty_positions: EmptyPositions,
 }
 
 /// Everything that one claim read from the database.
-struct Answer {
+struct QueryResults {
     listed: Option<Listed>,
     read: PageBuilder,
     /// The id of the event at the position of the highest one known.
@@ -83,13 +83,16 @@ impl MySqlClaimer {
         subscription: &str,
         loaded: &Loaded,
     ) -> Self {
-        Self { absent: Absent::of(subscription, loaded.epoch), ..Self::new(config, server, &loaded.progress) }
+        Self {
+            empty_positions: EmptyPositions::of(subscription, loaded.epoch),
+            ..Self::new(config, server, &loaded.progress)
+        }
     }
 
     pub(super) fn new(config: MySqlConfig, server: Option<String>, progress: &Progress) -> Self {
         Self {
             done: progress.done.clone(),
-            absent: Absent::default(),
+            empty_positions: EmptyPositions::default(),
             tail: Tail::new(progress, config.options().patience),
             lister: Lister::default(),
             config,
@@ -106,11 +109,11 @@ impl MySqlClaimer {
             return Err(link_lost());
         }
         if session.server.locks.is_none() {
-            let age = self.config.statements_end();
+            let age = self.config.insert_duration();
             tracing::warn!(
                 age_ms = age.as_millis(),
                 "the server does not report which sessions write to the outbox: rolled-back positions stay \
-                 undecided for this long, and until every transaction that had written by then has ended"
+                 holes for this long, and until every transaction that had written by then has ended"
             );
             self.tail.holes.wait_at_least(age);
         }
@@ -124,25 +127,25 @@ impl MySqlClaimer {
         }
         let now = self.tail.now();
         let asked = self.tail.holes.ranges(budget.events_max);
-        let Answer { listed, mut read, found, last } = self.ask(&asked, budget, now).await?;
+        let QueryResults { listed, mut read, found, last } = self.ask(&asked, budget, now).await?;
         if let Some(change) = self.tail.history_change(last, found) {
             return Ok(Claimed::HistoryChanged(change));
         }
         let session = self.link.session()?;
-        self.absent.check(session, &self.done, now).await?;
+        self.empty_positions.check(session, &self.done, now).await?;
         page::complete(session, &mut read).await?;
-        let (writers, taken, held) = match listed {
-            Some(Listed { writers, taken, held }) => (Some(writers), taken, held),
+        let (writers, assigned_up_to, held) = match listed {
+            Some(Listed { writers, assigned_up_to, held }) => (Some(writers), assigned_up_to, held),
             None => (None, Position::LAST, Vec::new()),
         };
-        let facts = ScanFacts { last, stamp: None, horizon: None, writers, taken, held };
+        let facts = ScanFacts { last, stamp: None, horizon: None, writers, assigned_up_to, held };
         let mut page = self.tail.page(asked, now, read, facts);
-        page.dead = self.absent.add(page.dead);
-        page.damaged.extend(self.absent.take_late_rows());
+        page.empty_positions = self.empty_positions.add(page.empty_positions);
+        page.damaged.extend(self.empty_positions.take_late_rows());
         Ok(Claimed::Page(page))
     }
 
-    async fn ask(&mut self, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
+    async fn ask(&mut self, asked: &Ranges, budget: Budget, now: Duration) -> Result<QueryResults> {
         let session = self.link.session()?;
         let listed = self.lister.list(session, &self.tail.holes, now).await?;
 
@@ -163,7 +166,7 @@ impl MySqlClaimer {
             let rows = session.autocommit(Access::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), before)?;
         }
-        Ok(Answer { listed, read, found, last })
+        Ok(QueryResults { listed, read, found, last })
     }
 }
 

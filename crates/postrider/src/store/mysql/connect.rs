@@ -1,7 +1,6 @@
 //! Where the database is, and a connection to it with everything checked.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use mysql_async::{Conn, Opts, OptsBuilder};
@@ -12,19 +11,17 @@ use super::failure::connect_failed;
 use super::server::Server;
 use super::session::Session;
 use super::{migrate, row_state};
-use crate::layout::RowTable;
-use crate::store::AfterFailover;
-use crate::store::server_options::ServerOptions;
-use crate::{Code, Error, Ident, Result};
+use crate::store::server_options::{ServerOptions, server_setters};
+use crate::{Code, Error, Result};
 
 /// A server that has not finished the login within this time is considered dead; or within the time of
 /// [`LOGIN_ANSWERS`] answers, if that is shorter.
 const LOGIN_WITHIN: Duration = Duration::from_secs(20);
 const LOGIN_ANSWERS: u32 = 4;
 
-/// The default of [`MySqlConfig::statements_end_within`]. Taking a position and writing the row is one call of the
+/// The default of [`MySqlConfig::insert_duration_max`]. Taking a position and writing the row is one call of the
 /// storage engine, which does not take this long.
-const STATEMENTS_END: Duration = Duration::from_secs(60);
+const INSERT_DURATION_MAX: Duration = Duration::from_secs(60);
 
 /// The age from which on writers are listed for a hole. Early, because these servers have no cheaper proof.
 const LIST_WRITERS_AFTER: Duration = Duration::from_millis(200);
@@ -51,7 +48,7 @@ const SETTINGS_OF_MYSQL: &str = "/*!80000 SET information_schema_stats_expiry = 
 pub struct MySqlConfig {
     address: Address,
     options: ServerOptions,
-    statements_end: Duration,
+    insert_duration_max: Duration,
 }
 
 impl MySqlConfig {
@@ -69,14 +66,7 @@ impl MySqlConfig {
     pub fn new(url: &str) -> Result<Self> {
         let (address, certificates) = Address::parse(url)?;
         let options = ServerOptions::new(certificates, LIST_WRITERS_AFTER);
-        Ok(Self { address, options, statements_end: STATEMENTS_END })
-    }
-
-    /// The database with the outbox. Default: `postrider`.
-    #[must_use]
-    pub fn schema(mut self, schema: Ident) -> Self {
-        self.options.schema = schema;
-        self
+        Ok(Self { address, options, insert_duration_max: INSERT_DURATION_MAX })
     }
 
     /// The database in the URL, which is the application's.
@@ -91,82 +81,24 @@ impl MySqlConfig {
         self
     }
 
-    /// A PEM file with root certificates to trust instead of the system's. Read for every connection.
-    #[must_use]
-    pub fn tls_root(mut self, file: impl Into<PathBuf>) -> Self {
-        self.options.certificates.root = Some(file.into());
-        self
-    }
-
-    /// PEM files with the client's certificate (followed by its intermediate certificates) and its key. Read for every
-    /// connection.
-    #[must_use]
-    pub fn tls_client(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.options.certificates.client = Some(certificate.into());
-        self.options.certificates.client_key = Some(key.into());
-        self
-    }
-
     /// Whether traffic crosses a network unencrypted: the URL has `ssl-mode=disabled` and the server is another
     /// machine.
     pub fn is_exposed(&self) -> bool {
         self.address.is_exposed()
     }
 
-    /// The age from which on a hole is looked up in the server's lock table. Default: 200 ms.
+    /// The longest time that an INSERT of a writer may take between getting its position and writing the row. Default:
+    /// one minute. Used only on a server that does not report metadata locks: there, the relay waits at least this long
+    /// before it skips a position that was rolled back. If one writer stalls for longer while others on the server
+    /// continue, its event may be lost.
     #[must_use]
-    pub fn list_writers_after(mut self, age: Duration) -> Self {
-        self.options.patience.list_after = age;
+    pub fn insert_duration_max(mut self, duration: Duration) -> Self {
+        self.insert_duration_max = duration;
         self
     }
 
-    /// The longest time that a statement may take between taking a position and writing the row. Default: one minute.
-    /// Used only on a server that does not report metadata locks: there, a position that was rolled back is tracked for
-    /// at least this long. If one writer stalls for longer while others on the server continue, its event may be lost.
-    #[must_use]
-    pub fn statements_end_within(mut self, time: Duration) -> Self {
-        self.statements_end = time;
-        self
-    }
-
-    /// The number of holes that are tracked. While there are this many, nothing new is read. Default: 10,000.
-    #[must_use]
-    pub fn holes_max(mut self, holes_max: usize) -> Self {
-        self.options.patience.holes_max = holes_max.max(1);
-        self
-    }
-
-    /// What a failover of the server means for the subscriptions. Default: they halt.
-    #[must_use]
-    pub fn after_failover(mut self, choice: AfterFailover) -> Self {
-        self.options.after_failover = choice;
-        self
-    }
-
-    /// A server that has not answered within this time is considered dead, even if its network connection is alive,
-    /// and a new connection is opened. Default: 30 seconds. Must not be shorter than the 5 seconds for which a settle
-    /// may wait for a lock.
-    #[must_use]
-    pub fn answer_within(mut self, limit: Duration) -> Self {
-        self.options.answer_within = limit;
-        self
-    }
-
-    pub(crate) fn schema_name(&self) -> &Ident {
-        &self.options.schema
-    }
-
-    pub(super) fn options(&self) -> &ServerOptions {
-        &self.options
-    }
-
-    pub(super) fn statements_end(&self) -> Duration {
-        self.statements_end
-    }
-
-    /// The same server with a table with a state per row as its outbox.
-    pub(super) fn with_rows(&self, rows: RowTable) -> Self {
-        Self { options: self.options.with_rows(rows), ..self.clone() }
+    pub(super) fn insert_duration(&self) -> Duration {
+        self.insert_duration_max
     }
 
     /// A connection for the caller, without any check of the server and its tables. Its session has the settings of the
@@ -242,6 +174,12 @@ impl MySqlConfig {
         })?;
         Ok(Session::new(conn, server, self.schema_name().clone(), self.options.answer_within))
     }
+}
+
+server_setters! {
+    MySqlConfig;
+    schema: "The database with the outbox. Default: `postrider`.";
+    check_rollbacks_after: "200 ms";
 }
 
 impl fmt::Debug for MySqlConfig {

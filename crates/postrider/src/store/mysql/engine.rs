@@ -3,7 +3,7 @@
 //!
 //! `INNODB_TRX` does not show the current moment. It is a copy that is not refreshed while it is read more often than
 //! every 0.1 s, and it contains a writer from its first row on, not from the moment it took its position. It proves a
-//! hole dead under these conditions, all of which are needed (ADR 26):
+//! hole empty under these conditions, all of which are needed (ADR 26):
 //!
 //! - The copy was made during the statement that reads it: it shows this connection with that statement, by a unique
 //!   number in its text.

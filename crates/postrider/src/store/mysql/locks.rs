@@ -265,7 +265,7 @@ pub(super) async fn triggers(conn: &mut Conn, schema: &Ident) -> Result<Vec<Stri
                FROM information_schema.triggers
                WHERE event_object_schema = ?
                  AND event_object_table IN ('events', 'subscriptions', 'parked', 'leases', 'relays', 'migrations',
-                                            'absent')
+                                            'empty_positions')
                ORDER BY 1";
     conn.exec(sql, (schema.as_str(),)).await.map_err(failed)
 }

@@ -9,7 +9,7 @@ use crate::{Code, Error, Ident, Result};
 /// immediately, so each migration must be safe to run again after an interruption.
 const MIGRATIONS: &[&str] = &[
     concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
-    include_str!("migrations/0002_absent.sql"),
+    include_str!("migrations/0002_empty_positions.sql"),
     include_str!("migrations/0003_inbox.sql"),
 ];
 

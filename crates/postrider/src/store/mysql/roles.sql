@@ -22,7 +22,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.parked TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.relays TO '{relay}';
-GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.absent TO '{relay}';
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.empty_positions TO '{relay}';
 GRANT SELECT, DELETE ON {schema}.inbox TO '{relay}';
 -- To see which transactions have the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';

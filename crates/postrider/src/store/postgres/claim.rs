@@ -6,12 +6,12 @@
 //! 1. a transaction id for the holes noticed before (their stamp), and the list of writers for the old ones;
 //!    each in a separate transaction, so both are older than the snapshot that follows
 //! 2. `BEGIN` with one snapshot for the rest
-//! 3. the shape of the outbox table, if a hole may be declared dead
+//! 3. the shape of the outbox table, if a hole may be declared empty
 //! 4. the history: server, sequence, the highest event seen; and the snapshot's horizon
 //! 5. the events: holes and tail in one stream
 //! 6. `COMMIT`
 //!
-//! See [`holes`](crate::store::holes) for when a hole is declared dead, which means that no event can appear there.
+//! See [`holes`](crate::store::holes) for when a hole is declared empty, which means that no event will ever have the position.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub(super) struct PostgresClaimer {
 }
 
 /// Everything that one claim read from the database.
-struct Answer {
+struct QueryResults {
     stamp: Option<u64>,
     writers: Option<Writers>,
     head: Row,
@@ -131,7 +131,7 @@ impl PostgresClaimer {
             stamp: answer.stamp,
             horizon: u64::try_from(get::<i64>(&answer.head, 3)?).ok(),
             writers: answer.writers,
-            taken: sequence,
+            assigned_up_to: sequence,
             held: Vec::new(),
         };
         let read = page::read(session, &answer.rows, budget).await?;
@@ -146,7 +146,7 @@ impl PostgresClaimer {
         budget: Budget,
         payload_bytes_max: i32,
         now: Duration,
-    ) -> Result<Answer> {
+    ) -> Result<QueryResults> {
         let Session { client, statements, .. } = session;
         // One more than the budget, to know whether there are more events.
         let limit = i64::try_from(budget.events_max.max(1).saturating_add(1)).unwrap_or(i64::MAX);
@@ -163,7 +163,7 @@ impl PostgresClaimer {
         let shape = statements.get(client, SHAPE, &[]).await?;
         let (wants_stamp, wants_writers) =
             (self.tail.holes.wants_stamp(), self.tail.holes.wants_writers(now));
-        // Only a hole that was noticed before can be declared dead now, and only if the table still assigns positions
+        // Only a hole that was noticed before can be declared empty now, and only if the table still assigns positions
         // as it should.
         let wants_shape = self.tail.holes.len() > 0;
         // Each future sends its statement when it is first polled, and `biased` polls them in this order.
@@ -197,7 +197,7 @@ impl PostgresClaimer {
         let head = head.into_iter().next();
         let head =
             head.ok_or_else(|| Error::new(Code::SchemaMissing, "the sequence of the outbox does not exist"))?;
-        Ok(Answer { stamp, writers, head, rows })
+        Ok(QueryResults { stamp, writers, head, rows })
     }
 
     /// Refuses an answer after a restart of the server, or from another server. Whether the subscription may continue

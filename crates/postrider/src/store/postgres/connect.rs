@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +15,8 @@ use super::failure::connect_failed;
 use super::pooler::{Pooler, SessionSettings, StartupToken, options_refused, set_for_session};
 use super::session::{Access, Session, Sharing, read_transaction};
 use super::{migrate, row_state};
-use crate::layout::RowTable;
-use crate::store::AfterFailover;
-use crate::store::server_options::ServerOptions;
-use crate::{BoxFuture, Ident, Result};
+use crate::store::server_options::{ServerOptions, server_setters};
+use crate::{BoxFuture, Result};
 
 /// The age from which on writers are listed for a hole; until then the cheaper proof by horizon is enough.
 const LIST_WRITERS_AFTER: Duration = Duration::from_secs(1);
@@ -82,33 +79,10 @@ impl PostgresConfig {
         })
     }
 
-    /// The schema with the outbox. Default: `postrider`.
-    #[must_use]
-    pub fn schema(mut self, schema: Ident) -> Self {
-        self.options.schema = schema;
-        self
-    }
-
     /// The password, if it is not in the URL.
     #[must_use]
     pub fn password(mut self, password: &str) -> Self {
         self.config.password(password);
-        self
-    }
-
-    /// A PEM file with root certificates to trust instead of the system's. Read for every connection.
-    #[must_use]
-    pub fn tls_root(mut self, file: impl Into<PathBuf>) -> Self {
-        self.options.certificates.root = Some(file.into());
-        self
-    }
-
-    /// PEM files with the client's certificate (followed by its intermediate certificates) and its key. Read for every
-    /// connection.
-    #[must_use]
-    pub fn tls_client(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
-        self.options.certificates.client = Some(certificate.into());
-        self.options.certificates.client_key = Some(key.into());
         self
     }
 
@@ -131,20 +105,6 @@ impl PostgresConfig {
             self.config.ssl_mode(SslMode::Require);
         }
         self.connector = Some(connector(tls));
-        self
-    }
-
-    /// The age from which on a hole is looked up in the server's lock table. Default: one second.
-    #[must_use]
-    pub fn list_writers_after(mut self, age: Duration) -> Self {
-        self.options.patience.list_after = age;
-        self
-    }
-
-    /// The number of holes that are tracked. While there are this many, nothing new is read. Default: 10,000.
-    #[must_use]
-    pub fn holes_max(mut self, holes_max: usize) -> Self {
-        self.options.patience.holes_max = holes_max.max(1);
         self
     }
 
@@ -172,35 +132,6 @@ impl PostgresConfig {
     /// The configured pooler; see [`pooler`](Self::pooler).
     pub fn pooler_choice(&self) -> Pooler {
         self.pooler
-    }
-
-    /// What a failover of the server means for the subscriptions. Default: they halt.
-    #[must_use]
-    pub fn after_failover(mut self, choice: AfterFailover) -> Self {
-        self.options.after_failover = choice;
-        self
-    }
-
-    /// A server that has not answered within this time is considered dead, even if its network connection is alive,
-    /// and a new connection is opened. Default: 30 seconds. Must not be shorter than the 5 seconds for which a settle
-    /// may wait for a lock.
-    #[must_use]
-    pub fn answer_within(mut self, limit: Duration) -> Self {
-        self.options.answer_within = limit;
-        self
-    }
-
-    pub(super) fn options(&self) -> &ServerOptions {
-        &self.options
-    }
-
-    /// The same database with a table with a state per row as its outbox.
-    pub(super) fn with_rows(&self, rows: RowTable) -> Self {
-        Self { options: self.options.with_rows(rows), ..self.clone() }
-    }
-
-    pub(crate) fn schema_name(&self) -> &Ident {
-        &self.options.schema
     }
 
     /// A connection for the caller, with the user's own settings, and without any check of the server and its tables.
@@ -319,6 +250,12 @@ impl PostgresConfig {
         set_for_session(&client, settings).await?;
         Ok((client, Sharing::Own))
     }
+}
+
+server_setters! {
+    PostgresConfig;
+    schema: "The schema with the outbox. Default: `postrider`.";
+    check_rollbacks_after: "one second";
 }
 
 impl fmt::Debug for PostgresConfig {

@@ -9,14 +9,14 @@ use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction
 
 use super::begin::Begins;
 use super::failure::{commit_failed, failed};
-use super::history::{Incarnation, Kind, SERVER_IDENTITY};
+use super::history::{Incarnation, SERVER_IDENTITY, ServerProperties};
 use super::pooler::{BEGIN_READ, newer_settings};
 use super::row::get;
 use super::statement::{Params, Ready, RowsReceived, Statements};
 use crate::store::server_options::ServerOptions;
 use crate::{Code, Error, Result};
 
-/// The oldest supported server: it has `xid8` columns, and a lock view that can prove holes dead.
+/// The oldest supported server: it has `xid8` columns, and a lock view that can prove holes empty.
 const SERVER_VERSION_MIN: i32 = 140_000;
 
 /// How many times longer an answer within a transaction may take: an operator's command may read all of a large
@@ -339,7 +339,7 @@ impl Trust {
     }
 }
 
-fn refuse(server: &Kind) -> Result<()> {
+fn refuse(server: &ServerProperties) -> Result<()> {
     if server.version < SERVER_VERSION_MIN {
         let (major, least) = (server.version / 10_000, SERVER_VERSION_MIN / 10_000);
         let what = format!("the server is PostgreSQL {major}; at least {least} is required");

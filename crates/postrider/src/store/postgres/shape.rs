@@ -2,7 +2,7 @@
 //! its rows are visible.
 //!
 //! The check runs for every connection, for every lease that is taken or renewed, and in every claim that may declare a
-//! position dead: altering the outbox under a running relay stops that relay, as it would prevent a new one from
+//! position empty: altering the outbox under a running relay stops that relay, as it would prevent a new one from
 //! starting.
 
 use tokio_postgres::Row;

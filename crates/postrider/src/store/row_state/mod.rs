@@ -6,7 +6,7 @@
 mod adopt;
 mod claimer;
 pub(crate) mod columns;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[cfg(feature = "_server")]
 pub(super) mod connections;
 pub(crate) mod custom_sql;
 pub(crate) mod dialect;
@@ -20,12 +20,13 @@ pub(crate) mod plan;
 pub(crate) mod read;
 pub(crate) mod refused;
 mod retention;
-mod session;
-pub(crate) mod session_rows;
+mod term;
+pub(crate) mod term_rows;
 pub(crate) mod store;
 pub(crate) mod tables;
 mod takeover;
 
+pub use store::RowStateStore;
 pub use tables::{RowExtras, RowsMigrated};
 
 use crate::{Code, Error};

@@ -118,7 +118,7 @@ struct Register {
 }
 
 impl TxVerb for Register {
-    type Answer = bool;
+    type Output = bool;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<bool> {
         let Self { handler, start } = self;
@@ -152,7 +152,7 @@ struct FanOutOldest {
 }
 
 impl TxVerb for FanOutOldest {
-    type Answer = FannedOut;
+    type Output = FannedOut;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<FannedOut> {
         let Some(targets) = lock_targets(tx).await? else { return Ok(busy()) };
@@ -170,7 +170,7 @@ struct ListOldest {
 }
 
 impl TxVerb for ListOldest {
-    type Answer = Vec<String>;
+    type Output = Vec<String>;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Vec<String>> {
         let Some(targets) = lock_targets(tx).await? else { return Ok(Vec::new()) };
@@ -187,7 +187,7 @@ struct FanOutOne {
 }
 
 impl TxVerb for FanOutOne {
-    type Answer = FannedOut;
+    type Output = FannedOut;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<FannedOut> {
         let Some(targets) = lock_targets(tx).await? else { return Ok(busy()) };
@@ -202,7 +202,7 @@ struct FanOutMissed {
 }
 
 impl TxVerb for FanOutMissed {
-    type Answer = FannedOut;
+    type Output = FannedOut;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<FannedOut> {
         if !tx.lock_fan_out(false).await? {

@@ -1,6 +1,5 @@
 //! Turns rows that a statement returned into events, within a budget.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +7,7 @@ use uuid::Uuid;
 
 use super::dialect::SeenRow;
 use super::refused::UnchangedRows;
-use super::session_rows::RowId;
+use super::term_rows::RowId;
 use crate::event::columns::headers_from_json;
 use crate::layout::derived_id::derived_id;
 use crate::store::Budget;
@@ -204,6 +203,7 @@ impl Read {
     }
 
     /// Ids of the rows whose payload is not read yet.
+    #[cfg(feature = "_server")]
     pub(crate) fn lacking_payload(&self) -> Vec<&str> {
         self.lacking_payload.iter().map(|index| &*self.rows[*index].state.id).collect()
     }
@@ -212,7 +212,11 @@ impl Read {
     ///
     /// # Errors
     /// [`Code::StoreBusy`] if a row was deleted meanwhile.
-    pub(crate) fn add_payloads(&mut self, mut payloads: HashMap<String, Bytes>) -> Result<()> {
+    #[cfg(feature = "_server")]
+    pub(crate) fn add_payloads(
+        &mut self,
+        mut payloads: std::collections::HashMap<String, Bytes>,
+    ) -> Result<()> {
         for index in &self.lacking_payload {
             let ReadRow { state, event } = &mut self.rows[*index];
             let gone = || Error::new(Code::StoreBusy, "a row was deleted while it was read");
@@ -284,7 +288,7 @@ mod tests {
     }
 
     fn read(rows: &[(usize, usize)], bytes_max: usize) -> Read {
-        let budget = Budget { events_max: 100, bytes_max };
+        let budget = Budget::new(100, bytes_max);
         let rows: Vec<(String, (usize, usize))> =
             rows.iter().enumerate().map(|(index, row)| (index.to_string(), *row)).collect();
         let columns = |(_, (key, headers))| Ok(columns(key, headers));

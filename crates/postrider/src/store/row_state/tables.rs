@@ -17,6 +17,7 @@ pub struct RowExtras {
 
 /// The result of migrating a table with a state per row.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RowsMigrated {
     /// Postrider's own tables.
     pub ledger: Migrated,
@@ -61,7 +62,7 @@ pub(crate) fn check_names(table: &RowTable, shapes: &[Shape]) -> Result<()> {
 }
 
 /// The statements that create views, each with the name of its view.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
     sql.split_inclusive(";\n").filter_map(|statement| {
         let (_, named) = statement.split_once(" VIEW {views}.")?;
@@ -70,7 +71,7 @@ pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The difference for an existing view that is not the layout's view of this table.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(crate) fn other_view(table: &RowTable, name: &str) -> Difference {
     let what = format!(
         "{name:?} already exists and is not the layout's view of {}; it was not replaced",
@@ -80,7 +81,7 @@ pub(crate) fn other_view(table: &RowTable, name: &str) -> Difference {
 }
 
 /// A column by which the layout's view of this name is recognised.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(crate) fn column_of_view(name: &str) -> &'static str {
     match name {
         "vw_event_outbox" => "is_due",
@@ -152,7 +153,7 @@ pub(crate) fn check_owner(place: &str, recorded: Option<[String; 3]>, table: &Ro
 }
 
 /// The error for a place that contains the default layout.
-#[cfg(any(feature = "postgres", feature = "mysql"))]
+#[cfg(feature = "_server")]
 pub(crate) fn other_layout(place: &str) -> Error {
     Error::new(Code::LayoutDiffers, format!("{place} contains the tables of another outbox"))
         .with_hint("configure another `schema` for Postrider's own tables of this outbox")

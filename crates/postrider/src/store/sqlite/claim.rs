@@ -1,7 +1,7 @@
 //! Claiming: committed events in position order, each once.
 //!
 //! SQLite has one writer at a time, so positions become visible in their order: a missing position below the sequence
-//! will never get an event and is declared dead immediately. There are no [holes](crate::store::holes) to wait for, and
+//! is empty: no event will ever have it. There are no [holes](crate::store::holes) to wait for, and
 //! therefore no [tail](crate::store::tail) of a server; only the history check is the same.
 
 use std::sync::{Arc, LazyLock};
@@ -42,7 +42,7 @@ pub(super) struct SqliteClaimer {
 struct Cursor {
     /// The positions that were done when the state was loaded; they are skipped.
     done: Arc<Intervals>,
-    /// Every position up to this one was handed out, is dead, or was done.
+    /// Every position up to this one was handed out, is empty, or was done.
     read_to: Position,
     seen: Seen,
 }
@@ -84,10 +84,10 @@ impl Cursor {
         let mut statement = snapshot.prepare_cached(&READ)?;
         let waiting = usize::try_from(last.get().saturating_sub(self.read_to.get())).unwrap_or(0);
         let mut page = PageBuilder::new(budget, waiting);
-        let mut dead = Vec::new();
-        let mut declare_dead = |first: Position, last: Position| {
+        let mut empty_positions = Vec::new();
+        let mut declare_empty = |first: Position, last: Position| {
             if first <= last {
-                dead.push((first, last));
+                empty_positions.push((first, last));
             }
         };
         for (start, end) in self.done.gaps(last) {
@@ -98,29 +98,36 @@ impl Cursor {
             let mut rows = statement.query(params![self.read_to.next().get(), end.get()])?;
             while let Some(row) = rows.next()? {
                 let (position, widths) = (row::position(row)?, row::widths(row)?);
-                declare_dead(self.read_to.next(), position.previous());
+                declare_empty(self.read_to.next(), position.previous());
                 self.read_to = position.previous();
                 if !page.take(position, widths.size_bytes(), || row::event(row, &widths))? {
                     let PageBuilder { events, damaged, .. } = page;
                     let (more_at_once, has_unread) = (true, true);
-                    return Ok(Page { events, dead, damaged, more_at_once, has_unread, ..Page::default() });
+                    return Ok(Page {
+                        events,
+                        empty_positions,
+                        damaged,
+                        more_at_once,
+                        has_unread,
+                        ..Page::default()
+                    });
                 }
                 self.read_to = position;
             }
             if self.read_to < end {
-                declare_dead(self.read_to.next(), end);
+                declare_empty(self.read_to.next(), end);
             }
             self.read_to = end;
         }
         let PageBuilder { events, damaged, .. } = page;
-        Ok(Page { events, dead, damaged, ..Page::default() })
+        Ok(Page { events, empty_positions, damaged, ..Page::default() })
     }
 }
 
 /// See [`Store::fetch`](crate::store::Store::fetch).
 pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: usize) -> Attempt<Fetched> {
     let mut statement = snapshot.prepare_cached(&FETCH)?;
-    let budget = Budget { events_max: positions.len(), bytes_max };
+    let budget = Budget::new(positions.len(), bytes_max);
     let mut page = PageBuilder::new(budget, positions.len());
     for position in positions {
         let mut rows = statement.query([position.get()])?;

@@ -70,7 +70,7 @@ impl LogTx for SqliteTx<'_> {
         Ok(history::last_position(self.0)?)
     }
 
-    /// There is one writer at a time: a missing position below the last one never gets an event.
+    /// There is one writer at a time: a missing position below the last one is empty.
     async fn visible(&mut self, until: Option<Timestamp>) -> Result<Intervals> {
         let end = history::last_position(self.0)?;
         let Some(until) = until else { return Ok(Intervals::up_to(end)) };

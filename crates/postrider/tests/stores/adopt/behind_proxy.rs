@@ -1,31 +1,20 @@
 //! A relay on a table with a state per row, behind a network that breaks. Not an adoption, but it uses the same stage.
 
-use std::time::Duration;
-
 use postrider::Result;
 use postrider::layout::RowLayout;
+use postrider_testkit::eventually;
 use postrider_testkit::proxy::{Fault, Proxy, Side};
 
 use crate::adopt::server::{Driver, MariaDb, MySql, Postgres, Server};
 use crate::adopt::stage::*;
-use crate::taker::{LONG, Taker};
-
-async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
-    let waiting = async {
-        while !is_so().await? {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok(())
-    };
-    tokio::time::timeout(LONG, waiting).await.unwrap_or_else(|_| panic!("timed out waiting until {what}"))
-}
+use crate::recording_sink::{LONG, RecordingSink};
 
 /// Breaks the network once per fault while rows are delivered; `Fault::None` cuts open connections.
 async fn survives<D: Driver>(stage: Option<Server<D>>, faults: &[Fault]) -> Result<()> {
     let Some(stage) = stage else { return Ok(()) };
     let layout = stage.layout();
     let proxy = Proxy::to(stage.port()).await.unwrap();
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let relay = relay(stage.rows_at(proxy.port()).await?, &sink).await?;
     let mut numbers = 0;
     for fault in faults {

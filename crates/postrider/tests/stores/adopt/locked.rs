@@ -1,25 +1,19 @@
 //! Rows that are locked by a poller with `FOR UPDATE SKIP LOCKED`, on PostgreSQL.
 
-use std::time::Duration;
-
 use postrider::adopt::AdoptionRun;
 use postrider::layout::RowLayout;
 use postrider::{Code, Result};
+use postrider_testkit::eventually;
 use tokio_postgres::Client;
 
 use crate::adopt::server::Postgres;
 use crate::adopt::stage::*;
-use crate::taker::LONG;
 
 /// Waits until another session waits for a lock of this connection.
 async fn is_waited_for(client: &Client) {
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))";
-    let waiting = async {
-        while client.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(LONG, waiting).await.expect("another session waits for the row");
+    let is_waited_for = async || client.query_one(waits, &[]).await.unwrap().get::<_, i64>(0) > 0;
+    eventually("another session waits for the row", is_waited_for).await;
 }
 
 async fn is_left_to_the_poller(layout: RowLayout) -> Result<()> {

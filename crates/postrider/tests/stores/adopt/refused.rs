@@ -1,6 +1,6 @@
 //! When nothing moves.
 
-use postrider::adopt::{AdoptSource, Adoption, AdoptionRun, Batch, Field};
+use postrider::adopt::{AdoptSource, Adoption, AdoptionBatch, AdoptionRun, OptionalField};
 use postrider::ledger::Intervals;
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Loaded, Settlement, Start};
 use postrider::{Code, Error, Event, Outbox, Result};
@@ -8,7 +8,7 @@ use postrider::{Code, Error, Event, Outbox, Result};
 use crate::adopt::server::{MariaDb, MySql, Postgres};
 use crate::adopt::sqlite::Sqlite;
 use crate::adopt::stage::*;
-use crate::taker::{LONG, Taker};
+use crate::recording_sink::{LONG, RecordingSink};
 
 async fn refusal(source: &dyn AdoptSource, to: Outbox, adoption: Adoption) -> Error {
     adopt(source, to, adoption).await.expect_err("it is refused")
@@ -36,7 +36,7 @@ pub(crate) async fn nothing_moves_while_a_relay_runs(stage: &impl Stage) -> Resu
         (stage.rows().await?, stage.to_rows(), stage.to_log()),
         (stage.log().await?, stage.to_log(), stage.to_rows()),
     ] {
-        let sink = Taker::new(|_, _| None);
+        let sink = RecordingSink::new(|_, _| None);
         let relay = relay(store.clone(), &sink).await?;
         stage.write(&to, events(stage.layout(), 0..1)).await?;
         sink.wait_for(KEYS).await;
@@ -76,7 +76,7 @@ pub(crate) async fn events_that_do_not_fit_are_reported_before_anything_is_chang
     );
     assert_eq!(states(stage).await?, (0, 0));
     assert_eq!(log.counts(NAME).await?.undelivered(), 19);
-    let leaving = Adoption { leave_out: vec![Field::Namespace], ..all() };
+    let leaving = Adoption { leave_out: vec![OptionalField::Namespace], ..all() };
     let (_, adopted) = adopt(&*log, stage.to_rows(), leaving).await?;
     assert_eq!((adopted.copied, states(stage).await?), (19, (19, 0)));
     Ok(())
@@ -149,8 +149,8 @@ pub(crate) async fn acquired(source: &dyn AdoptSource, holder: &str) -> Result<L
 }
 
 /// Everything that a store has, read and packed.
-pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<Batch> {
-    let budget = Budget { events_max: 100, bytes_max: 1_000_000 };
+pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<AdoptionBatch> {
+    let budget = Budget::new(100, 1_000_000);
     let Claimed::Page(page) = source.claimer_of(NAME, loaded).claim(budget).await? else { panic!("no page") };
     let mut done: Intervals = loaded.progress.done.clone();
     page.events.iter().for_each(|event| done.insert(event.position));
@@ -165,7 +165,7 @@ pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox
         park: Vec::new(),
         unpark: Vec::new(),
     };
-    Ok(Batch { settlement, to, attempts: vec![0; events.len()], events })
+    Ok(AdoptionBatch { settlement, to, attempts: vec![0; events.len()], events })
 }
 
 pub(crate) async fn a_batch_is_rolled_back_if_another_publisher_takes_one_of_its_rows(

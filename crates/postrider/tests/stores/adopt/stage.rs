@@ -10,9 +10,10 @@ use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::{Start, Store};
 use postrider::{Event, Outbox, Result};
+use postrider_testkit::eventually;
 use uuid::Uuid;
 
-use crate::taker::{LONG, Taker};
+use crate::recording_sink::RecordingSink;
 
 /// Attempts before a row is given up.
 pub(crate) const ATTEMPTS_MAX: u32 = 5;
@@ -125,7 +126,7 @@ pub(crate) async fn adopt(
 }
 
 /// A relay that reads a store from the beginning.
-pub(crate) async fn relay(store: Arc<dyn AdoptSource>, sink: &Taker) -> Result<Relay> {
+pub(crate) async fn relay(store: Arc<dyn AdoptSource>, sink: &RecordingSink) -> Result<Relay> {
     let policy = Policy::default()
         .lease(Duration::from_secs(1))
         .backoff_min(Duration::from_millis(5))
@@ -144,7 +145,9 @@ pub(crate) async fn fail_one_key(
     parked: &str,
 ) -> Result<()> {
     stage.write(to, events(stage.layout(), 0..3)).await?;
-    let sink = Taker::new(|key, _| key.ends_with("key1").then(|| Outcome::Failed(Failure::new("not today"))));
+    let sink = RecordingSink::new(|key, _| {
+        key.ends_with("key1").then(|| Outcome::Failed(Failure::new("not today")))
+    });
     let policy =
         Policy::default().backoff_min(Duration::from_secs(3_600)).backoff_max(Duration::from_secs(3_600));
     let store: Arc<dyn Store> = store;
@@ -153,27 +156,22 @@ pub(crate) async fn fail_one_key(
         Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await?;
     sink.wait_for(3 * (KEYS - 1)).await;
     let waits = format!("SELECT count(*) FROM {parked} WHERE state = 'retry' AND attempts = 1");
-    let waiting = async {
-        while stage.one(&waits).await.unwrap() == 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(LONG, waiting).await.expect("the event is parked");
+    eventually("the event is parked", async || Ok(stage.one(&waits).await? > 0)).await?;
     relay.shutdown().await.map(|_| ())
 }
 
 /// The messages that a relay delivers from a store, which must be this many.
-pub(crate) async fn delivered(store: Arc<dyn AdoptSource>, messages: usize) -> Result<Taker> {
-    let sink = Taker::new(|_, _| None);
+pub(crate) async fn delivered(store: Arc<dyn AdoptSource>, messages: usize) -> Result<RecordingSink> {
+    let sink = RecordingSink::new(|_, _| None);
     let relay = relay(store, &sink).await?;
     sink.wait_for(messages).await;
     relay.shutdown().await?;
-    assert_eq!(sink.taken().len(), messages, "each event arrives once");
+    assert_eq!(sink.accepted().len(), messages, "each event arrives once");
     Ok(sink)
 }
 
 /// Asserts that every key received these numbers in this order.
-pub(crate) fn in_order(sink: &Taker, numbers: std::ops::Range<u64>) {
+pub(crate) fn in_order(sink: &RecordingSink, numbers: std::ops::Range<u64>) {
     let expected: Vec<u64> = numbers.collect();
     for key in 0..KEYS {
         assert_eq!(sink.of_key(&format!("key{key}")), expected, "key{key}");

@@ -32,17 +32,30 @@ impl End {
         Self::CrashAfterCommit,
     ];
 
-    /// Whether the broker hears of the delivery.
+    /// Whether the consumer acknowledges the delivery.
     pub(crate) fn is_acknowledged(self) -> bool {
         self == Self::Commit
     }
+
+    /// The result of an effect that has inserted its row.
+    pub(crate) fn of_effect(self) -> Result<()> {
+        match self {
+            Self::EffectFails => Err(crate::failed(std::io::Error::other("the effect failed"))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The statement with the names of the tables in a schema. `{inbox}` is the inbox, and `effects` the table beside it.
+pub(crate) fn in_schema(sql: &str) -> String {
+    sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects")
 }
 
 /// How the effect is guarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Design {
     /// By [`Inbox::once`].
-    Ours,
+    Inbox,
     /// By nothing: a planted bug, which the cases must find.
     NoRow,
     /// By a SELECT before the effect and an INSERT after it: a planted bug where transactions run side by side.
@@ -98,24 +111,93 @@ pub(crate) trait InboxCase: Send + Sync + Sized + 'static {
     }
 }
 
-/// A consumer with a connection. After a crash it has a new one.
+/// A consumer with a connection. A database implements the single steps; the deliveries are the same on all databases.
 pub(crate) trait Consumer: Send + 'static {
-    /// One delivery in one transaction.
-    fn deliver(
+    /// Begins a transaction with a statement: that of a driver would roll back when it is dropped.
+    fn begin(&mut self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Ends the open transaction.
+    fn end(&mut self, is_committed: bool) -> impl Future<Output = Result<()>> + Send;
+
+    /// Opens a new connection instead of the current one. The server rolls back what the lost connection left open.
+    fn reconnect(&mut self) -> impl Future<Output = Result<()>> + Send;
+
+    /// [`Inbox::receive`] in the open transaction.
+    fn receive(&mut self, inbox: &Inbox, delivery: Delivery)
+    -> impl Future<Output = Result<Received>> + Send;
+
+    /// [`Inbox::once`] with the effect, in the open transaction.
+    fn once(
         &mut self,
         inbox: &Inbox,
         delivery: Delivery,
         end: End,
     ) -> impl Future<Output = Result<Once<()>>> + Send;
 
-    /// Begins a transaction and receives the event, and leaves the transaction open.
-    fn hold(&mut self, inbox: &Inbox, delivery: Delivery) -> impl Future<Output = Result<Received>> + Send;
+    /// Inserts the row of the effect in the open transaction; then fails, if the effect is meant to.
+    fn effect(&mut self, delivery: Delivery, end: End) -> impl Future<Output = Result<()>> + Send;
 
-    /// Ends that transaction.
-    fn end(&mut self, is_committed: bool) -> impl Future<Output = Result<()>> + Send;
+    /// Whether the inbox has a row of the delivery.
+    fn has_row(&mut self, delivery: Delivery) -> impl Future<Output = Result<bool>> + Send;
 
     /// Deletes expired rows in one transaction.
     fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> impl Future<Output = Result<u64>> + Send;
+
+    /// Begins a transaction and receives the event, and leaves the transaction open.
+    fn hold(&mut self, inbox: &Inbox, delivery: Delivery) -> impl Future<Output = Result<Received>> + Send {
+        async move {
+            self.begin().await?;
+            self.receive(inbox, delivery).await
+        }
+    }
+
+    /// One delivery in one transaction. After a crash the consumer has a new connection.
+    fn deliver(
+        &mut self,
+        inbox: &Inbox,
+        delivery: Delivery,
+        end: End,
+    ) -> impl Future<Output = Result<Once<()>>> + Send {
+        async move {
+            let delivered = self.transaction(inbox, delivery, end).await;
+            if matches!(end, End::CrashAfterRow | End::CrashAfterEffect | End::CrashAfterCommit) {
+                self.reconnect().await?;
+            }
+            delivered
+        }
+    }
+
+    /// The transaction of [`deliver`](Self::deliver).
+    fn transaction(
+        &mut self,
+        inbox: &Inbox,
+        delivery: Delivery,
+        end: End,
+    ) -> impl Future<Output = Result<Once<()>>> + Send {
+        async move {
+            self.begin().await?;
+            if end == End::CrashAfterRow {
+                return self.receive(inbox, delivery).await.map(|_| Once::Duplicate);
+            }
+            let once = match delivery.design {
+                Design::Inbox => self.once(inbox, delivery, end).await,
+                Design::NoRow => self.effect(delivery, end).await.map(Once::Applied),
+                Design::CheckThenAct => {
+                    if !self.has_row(delivery).await? {
+                        self.effect(delivery, end).await?;
+                        _ = self.receive(inbox, delivery).await?;
+                    }
+                    Ok(Once::Applied(()))
+                }
+            };
+            match (&once, end) {
+                (Ok(_), End::Commit | End::CrashAfterCommit) => self.end(true).await?,
+                (Ok(_), End::CrashAfterEffect) => {}
+                _ => self.end(false).await?,
+            }
+            once
+        }
+    }
 
     /// Delivers until the database lets it, as a broker does after a negative acknowledgement. Returns how often that was
     /// refused, too.
@@ -146,6 +228,6 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     pub(crate) fn of(group: &'static str, id: Uuid) -> Self {
-        Self { group, id, design: Design::Ours }
+        Self { group, id, design: Design::Inbox }
     }
 }

@@ -11,7 +11,7 @@ use postrider::store::mysql::MySqlConfig;
 use postrider_testkit::servers::mysql::Kind;
 use uuid::Uuid;
 
-use super::case::{Consumer, Delivery, Design, End, InboxCase};
+use super::case::{Consumer, Delivery, End, InboxCase, in_schema};
 use crate::failed;
 use crate::mysql::log::case::{Case, MariaDb, MySql, Which};
 
@@ -80,13 +80,11 @@ impl<W: Which> InboxCase for MySqlInbox<W> {
     }
 
     async fn run(&self, sql: &str) {
-        let sql = sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects");
-        self.0.run(&sql).await.unwrap();
+        self.0.run(&in_schema(sql)).await.unwrap();
     }
 
     async fn number(&self, sql: &str) -> i64 {
-        let sql = sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects");
-        self.0.one(&sql).await.unwrap()
+        self.0.one(&in_schema(sql)).await.unwrap()
     }
 
     fn days_from_now(days: i32) -> String {
@@ -99,24 +97,38 @@ impl<W: Which> InboxCase for MySqlInbox<W> {
 }
 
 impl Consumer for MySqlConsumer {
-    async fn deliver(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
-        let delivered = self.transaction(inbox, delivery, end).await;
-        if matches!(end, End::CrashAfterRow | End::CrashAfterEffect | End::CrashAfterCommit) {
-            // The server rolls back what a lost connection left open.
-            let conn = std::mem::replace(&mut self.conn, self.config.client().await?);
-            conn.disconnect().await.map_err(failed)?;
-        }
-        delivered
-    }
-
-    async fn hold(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
-        self.conn.query_drop("START TRANSACTION").await.map_err(failed)?;
-        inbox.receive(&mut self.conn, group, id).await
+    async fn begin(&mut self) -> Result<()> {
+        self.conn.query_drop("START TRANSACTION").await.map_err(failed)
     }
 
     async fn end(&mut self, is_committed: bool) -> Result<()> {
         let end = if is_committed { "COMMIT" } else { "ROLLBACK" };
         self.conn.query_drop(end).await.map_err(failed)
+    }
+
+    async fn reconnect(&mut self) -> Result<()> {
+        let conn = std::mem::replace(&mut self.conn, self.config.client().await?);
+        conn.disconnect().await.map_err(failed)
+    }
+
+    async fn receive(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
+        inbox.receive(&mut self.conn, group, id).await
+    }
+
+    async fn once(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
+        let (schema, Delivery { group, id, .. }) = (self.schema.as_str(), delivery);
+        let effect = async |conn: &mut Conn| effect(conn, schema, delivery, end).await;
+        inbox.once(&mut self.conn, group, id, effect).await
+    }
+
+    async fn effect(&mut self, delivery: Delivery, end: End) -> Result<()> {
+        effect(&mut self.conn, &self.schema, delivery, end).await
+    }
+
+    async fn has_row(&mut self, Delivery { group, id, .. }: Delivery) -> Result<bool> {
+        let sql = format!("SELECT 1 FROM {}.inbox WHERE consumer_group = ? AND event_id = ?", self.schema);
+        let found: Option<i64> = self.conn.exec_first(&sql, (group, id.as_bytes())).await.map_err(failed)?;
+        Ok(found.is_some())
     }
 
     async fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> Result<u64> {
@@ -126,45 +138,8 @@ impl Consumer for MySqlConsumer {
     }
 }
 
-impl MySqlConsumer {
-    async fn transaction(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
-        let Delivery { group, id, design } = delivery;
-        let schema = &self.schema;
-        let insert = format!("INSERT INTO {schema}.effects (consumer_group, event_id) VALUES (?, ?)");
-        let effect = async |conn: &mut Conn| {
-            conn.exec_drop(&insert, (group, id.to_string())).await.map_err(failed)?;
-            match end {
-                End::EffectFails => Err(failed(std::io::Error::other("the effect failed"))),
-                _ => Ok(()),
-            }
-        };
-        // Transactions are begun by hand: the crate's own would roll back when they are dropped.
-        let conn = &mut self.conn;
-        conn.query_drop("START TRANSACTION").await.map_err(failed)?;
-        if end == End::CrashAfterRow {
-            return inbox.receive(conn, group, id).await.map(|_| Once::Duplicate);
-        }
-        let once = match design {
-            Design::Ours => inbox.once(&mut *conn, group, id, effect).await,
-            Design::NoRow => effect(&mut *conn).await.map(Once::Applied),
-            Design::CheckThenAct => {
-                let found = format!("SELECT 1 FROM {schema}.inbox WHERE consumer_group = ? AND event_id = ?");
-                let found: Option<i64> =
-                    conn.exec_first(&found, (group, id.as_bytes())).await.map_err(failed)?;
-                if found.is_none() {
-                    effect(&mut *conn).await?;
-                    _ = inbox.receive(&mut *conn, group, id).await?;
-                }
-                Ok(Once::Applied(()))
-            }
-        };
-        match (&once, end) {
-            (Ok(_), End::Commit | End::CrashAfterCommit) => {
-                conn.query_drop("COMMIT").await.map_err(failed)?
-            }
-            (Ok(_), End::CrashAfterEffect) => {}
-            _ => conn.query_drop("ROLLBACK").await.map_err(failed)?,
-        }
-        once
-    }
+async fn effect(conn: &mut Conn, schema: &str, Delivery { group, id, .. }: Delivery, end: End) -> Result<()> {
+    let insert = format!("INSERT INTO {schema}.effects (consumer_group, event_id) VALUES (?, ?)");
+    conn.exec_drop(&insert, (group, id.to_string())).await.map_err(failed)?;
+    end.of_effect()
 }

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use postrider::inbox::{Once, Received};
+use postrider_testkit::eventually;
 use tokio::sync::Barrier;
 use uuid::Uuid;
 
 use super::case::{Consumer, Delivery, Design, End, InboxCase};
-use crate::relay_cases::eventually;
 
 /// Consumers that deliver each id at the same time.
 const CONSUMERS: usize = 32;
@@ -53,7 +53,7 @@ pub(crate) async fn an_effect_happens_once_under_32_concurrent_deliveries_and_ro
     case: C,
 ) {
     let ids: Arc<Vec<Uuid>> = Arc::new((0..ids()).map(|_| Uuid::now_v7()).collect());
-    let refused = storm(&case, &ids, Design::Ours).await;
+    let refused = storm(&case, &ids, Design::Inbox).await;
     println!(
         "{}: {} ids, {CONSUMERS} consumers, each effect once; {refused} deliveries refused and repeated",
         C::NAME,

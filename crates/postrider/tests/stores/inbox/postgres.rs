@@ -8,7 +8,7 @@ use postrider::{Error, Result};
 use tokio_postgres::Client;
 use uuid::Uuid;
 
-use super::case::{Consumer, Delivery, Design, End, InboxCase};
+use super::case::{Consumer, Delivery, End, InboxCase, in_schema};
 use crate::failed;
 use crate::postgres::log::case::Case;
 
@@ -60,13 +60,11 @@ impl InboxCase for PostgresInbox {
     }
 
     async fn run(&self, sql: &str) {
-        let sql = sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects");
-        self.0.run(&sql).await.unwrap();
+        self.0.run(&in_schema(sql)).await.unwrap();
     }
 
     async fn number(&self, sql: &str) -> i64 {
-        let sql = sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects");
-        self.0.one(&sql).await.unwrap()
+        self.0.one(&in_schema(sql)).await.unwrap()
     }
 
     fn days_from_now(days: i32) -> String {
@@ -79,23 +77,37 @@ impl InboxCase for PostgresInbox {
 }
 
 impl Consumer for PostgresConsumer {
-    async fn deliver(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
-        let delivered = self.transaction(inbox, delivery, end).await;
-        if matches!(end, End::CrashAfterRow | End::CrashAfterEffect | End::CrashAfterCommit) {
-            // The server rolls back what a lost connection left open.
-            self.client = crate::postgres::log::case::connect(&self.url).await?;
-        }
-        delivered
-    }
-
-    async fn hold(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
-        self.client.batch_execute("BEGIN").await.map_err(failed)?;
-        inbox.receive(&self.client, group, id).await
+    async fn begin(&mut self) -> Result<()> {
+        self.client.batch_execute("BEGIN").await.map_err(failed)
     }
 
     async fn end(&mut self, is_committed: bool) -> Result<()> {
         let end = if is_committed { "COMMIT" } else { "ROLLBACK" };
         self.client.batch_execute(end).await.map_err(failed)
+    }
+
+    async fn reconnect(&mut self) -> Result<()> {
+        self.client = crate::postgres::log::case::connect(&self.url).await?;
+        Ok(())
+    }
+
+    async fn receive(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
+        inbox.receive(&self.client, group, id).await
+    }
+
+    async fn once(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
+        let (schema, Delivery { group, id, .. }) = (self.schema.as_str(), delivery);
+        let effect = async |client: &Client| effect(client, schema, delivery, end).await;
+        inbox.once(&self.client, group, id, effect).await
+    }
+
+    async fn effect(&mut self, delivery: Delivery, end: End) -> Result<()> {
+        effect(&self.client, &self.schema, delivery, end).await
+    }
+
+    async fn has_row(&mut self, Delivery { group, id, .. }: Delivery) -> Result<bool> {
+        let sql = format!("SELECT 1 FROM {}.inbox WHERE consumer_group = $1 AND event_id = $2", self.schema);
+        Ok(self.client.query_opt(&sql, &[&group, &id]).await.map_err(failed)?.is_some())
     }
 
     async fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> Result<u64> {
@@ -105,49 +117,13 @@ impl Consumer for PostgresConsumer {
     }
 }
 
-impl PostgresConsumer {
-    async fn transaction(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
-        let Delivery { group, id, design } = delivery;
-        let schema = &self.schema;
-        let insert = format!("INSERT INTO {schema}.effects (consumer_group, event_id) VALUES ($1, $2)");
-        let effect = async |client: &Client| {
-            client.execute(&insert, &[&group, &id.to_string()]).await.map_err(failed)?;
-            match end {
-                End::EffectFails => Err(failed(std::io::Error::other("the effect failed"))),
-                _ => Ok(()),
-            }
-        };
-        // Transactions are begun by hand: the crate's own would roll back when they are dropped.
-        let client = &self.client;
-        client.batch_execute("BEGIN").await.map_err(failed)?;
-        if end == End::CrashAfterRow {
-            return inbox.receive(client, group, id).await.map(|_| Once::Duplicate);
-        }
-        let once = match design {
-            Design::Ours => inbox.once(client, group, id, effect).await,
-            Design::NoRow => effect(client).await.map(Once::Applied),
-            Design::CheckThenAct => {
-                let found =
-                    format!("SELECT 1 FROM {schema}.inbox WHERE consumer_group = $1 AND event_id = $2");
-                if client.query(&found, &[&group, &id]).await.map_err(failed)?.is_empty() {
-                    effect(client).await?;
-                    _ = inbox.receive(client, group, id).await?;
-                }
-                Ok(Once::Applied(()))
-            }
-        };
-        match (&once, end) {
-            (Ok(_), End::Commit | End::CrashAfterCommit) => {
-                client.batch_execute("COMMIT").await.map_err(failed)?
-            }
-            (Ok(_), End::CrashAfterEffect) => {}
-            _ => client.batch_execute("ROLLBACK").await.map_err(failed)?,
-        }
-        once
-    }
+async fn effect(client: &Client, schema: &str, Delivery { group, id, .. }: Delivery, end: End) -> Result<()> {
+    let insert = format!("INSERT INTO {schema}.effects (consumer_group, event_id) VALUES ($1, $2)");
+    client.execute(&insert, &[&group, &id.to_string()]).await.map_err(failed)?;
+    end.of_effect()
 }
 
-/// What a consumer at a stricter isolation gets, who meets another.
+/// At a stricter isolation level, the second consumer gets an error.
 #[tokio::test]
 async fn at_repeatable_read_the_second_of_two_deliveries_gets_an_error_to_retry() -> Result<()> {
     let Some(case) = PostgresInbox::new().await else { return Ok(()) };

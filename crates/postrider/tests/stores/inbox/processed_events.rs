@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use postrider::inbox::{Inbox, Received};
 use postrider::{Code, Result};
+use postrider_testkit::eventually;
 use tokio::sync::Barrier;
 use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::failed;
 use crate::postgres::log::case::Case;
-use crate::relay_cases::eventually;
 
 /// The table as the layout's document has it.
 const AS_IT_IS: &str = include_str!("../../../src/store/postgres/row_state/processed_events.sql");

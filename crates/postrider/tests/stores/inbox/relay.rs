@@ -5,10 +5,10 @@ use std::time::Duration;
 use postrider::relay::Retention;
 use postrider::store::sqlite::SqliteStore;
 use postrider::{Code, Relay, Subscription};
+use postrider_testkit::eventually;
 use rusqlite::Connection;
 
-use crate::relay_cases::eventually;
-use crate::taker::Taker;
+use crate::recording_sink::RecordingSink;
 
 /// An inbox with one row that has expired, one that has not, and one that expired too early for the outbox.
 fn filled() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -33,7 +33,7 @@ fn filled() -> (tempfile::TempDir, std::path::PathBuf) {
 async fn groups_after(retention: Retention, expected: &str) {
     let (_folder, path) = filled();
     let store = SqliteStore::open(&path).unwrap();
-    let subscription = Subscription::new("orders", Taker::new(|_, _| None));
+    let subscription = Subscription::new("orders", RecordingSink::new(|_, _| None));
     let retention = retention.interval(Duration::from_millis(5));
     let relay =
         Relay::builder().outbox_with_retention(store, [subscription], retention).spawn().await.unwrap();
@@ -62,7 +62,7 @@ async fn an_inbox_row_stays_as_long_as_the_outbox_keeps_its_events() {
 #[tokio::test]
 async fn a_relay_whose_inbox_would_forget_what_its_outbox_keeps_does_not_start() {
     let (_folder, path) = filled();
-    let subscription = Subscription::new("orders", Taker::new(|_, _| None));
+    let subscription = Subscription::new("orders", RecordingSink::new(|_, _| None));
     let retention = Retention::default().inbox_keep_for(Duration::from_secs(86_400));
     let store = SqliteStore::open(&path).unwrap();
     let refused =

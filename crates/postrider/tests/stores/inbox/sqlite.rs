@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::case::{Consumer, Delivery, Design, End, InboxCase};
+use super::case::{Consumer, Delivery, End, InboxCase};
 use crate::failed;
 
 super::cases::inbox_tests!(SqliteInbox);
@@ -80,25 +80,49 @@ fn connect(path: &PathBuf) -> Connection {
     connection
 }
 
-impl Consumer for SqliteConsumer {
-    async fn deliver(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
-        let (inbox, connection) = (inbox.clone(), self.connection.take().unwrap());
-        let work = move || (transaction(&connection, &inbox, delivery, end), connection);
-        let (delivered, connection) = tokio::task::spawn_blocking(work).await.map_err(failed)?;
-        let is_crash = matches!(end, End::CrashAfterRow | End::CrashAfterEffect | End::CrashAfterCommit);
-        self.connection = Some(if is_crash { connect(&self.path) } else { connection });
-        delivered
+impl SqliteConsumer {
+    fn connection(&self) -> &Connection {
+        self.connection.as_ref().unwrap()
     }
+}
 
-    async fn hold(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
-        let connection = self.connection.as_ref().unwrap();
-        connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
-        inbox.receive(connection, group, id)
+impl Consumer for SqliteConsumer {
+    /// On another thread, because it waits for the transaction of another connection.
+    async fn begin(&mut self) -> Result<()> {
+        let connection = self.connection.take().unwrap();
+        let begin = move || (connection.execute_batch("BEGIN IMMEDIATE"), connection);
+        let (begun, connection) = tokio::task::spawn_blocking(begin).await.map_err(failed)?;
+        self.connection = Some(connection);
+        begun.map_err(failed)
     }
 
     async fn end(&mut self, is_committed: bool) -> Result<()> {
         let end = if is_committed { "COMMIT" } else { "ROLLBACK" };
-        self.connection.as_ref().unwrap().execute_batch(end).map_err(failed)
+        self.connection().execute_batch(end).map_err(failed)
+    }
+
+    async fn reconnect(&mut self) -> Result<()> {
+        self.connection = Some(connect(&self.path));
+        Ok(())
+    }
+
+    async fn receive(&mut self, inbox: &Inbox, Delivery { group, id, .. }: Delivery) -> Result<Received> {
+        inbox.receive(self.connection(), group, id)
+    }
+
+    async fn once(&mut self, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
+        let Delivery { group, id, .. } = delivery;
+        inbox.once_blocking(self.connection(), group, id, |connection| effect(connection, delivery, end))
+    }
+
+    async fn effect(&mut self, delivery: Delivery, end: End) -> Result<()> {
+        effect(self.connection(), delivery, end)
+    }
+
+    async fn has_row(&mut self, Delivery { group, id, .. }: Delivery) -> Result<bool> {
+        let sql = "SELECT 1 FROM postrider_inbox WHERE consumer_group = ?1 AND event_id = ?2";
+        let found = self.connection().query_row(sql, params![group, id.to_string()], |_| Ok(())).optional();
+        Ok(found.map_err(failed)?.is_some())
     }
 
     async fn delete_expired(&mut self, inbox: &Inbox, rows_max: usize) -> Result<u64> {
@@ -109,40 +133,10 @@ impl Consumer for SqliteConsumer {
     }
 }
 
-fn transaction(connection: &Connection, inbox: &Inbox, delivery: Delivery, end: End) -> Result<Once<()>> {
-    let Delivery { group, id, design } = delivery;
-    let effect = |connection: &Connection| {
-        let insert = "INSERT INTO effects (consumer_group, event_id) VALUES (?1, ?2)";
-        connection.execute(insert, params![group, id.to_string()]).map_err(failed)?;
-        match end {
-            End::EffectFails => Err(failed(std::io::Error::other("the effect failed"))),
-            _ => Ok(()),
-        }
-    };
-    // Transactions are begun by hand: the crate's own would roll back when they are dropped.
-    connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
-    if end == End::CrashAfterRow {
-        return inbox.receive(connection, group, id).map(|_| Once::Duplicate);
-    }
-    let once = match design {
-        Design::Ours => inbox.once_blocking(connection, group, id, effect),
-        Design::NoRow => effect(connection).map(Once::Applied),
-        Design::CheckThenAct => {
-            let found = "SELECT 1 FROM postrider_inbox WHERE consumer_group = ?1 AND event_id = ?2";
-            let found = connection.query_row(found, params![group, id.to_string()], |_| Ok(())).optional();
-            if found.map_err(failed)?.is_none() {
-                effect(connection)?;
-                _ = inbox.receive(connection, group, id)?;
-            }
-            Ok(Once::Applied(()))
-        }
-    };
-    match (&once, end) {
-        (Ok(_), End::Commit | End::CrashAfterCommit) => connection.execute_batch("COMMIT").map_err(failed)?,
-        (Ok(_), End::CrashAfterEffect) => {}
-        _ => connection.execute_batch("ROLLBACK").map_err(failed)?,
-    }
-    once
+fn effect(connection: &Connection, Delivery { group, id, .. }: Delivery, end: End) -> Result<()> {
+    let insert = "INSERT INTO effects (consumer_group, event_id) VALUES (?1, ?2)";
+    connection.execute(insert, params![group, id.to_string()]).map_err(failed)?;
+    end.of_effect()
 }
 
 #[tokio::test]

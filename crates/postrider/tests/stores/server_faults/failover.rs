@@ -1,6 +1,7 @@
 //! A replica is promoted in place of a primary that died.
 
 use postrider::store::AfterFailover;
+use postrider_testkit::eventually;
 
 use super::history::accept;
 use super::*;

@@ -1,6 +1,7 @@
 //! The server comes back restored, or with its positions set back.
 
 use super::*;
+use postrider_testkit::eventually;
 
 /// Accepts the current history and continues at its first unseen position.
 pub(crate) async fn accept<W: TestServer>(server: &W, next: i64) -> Result<()> {

@@ -21,6 +21,7 @@ use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Start, Store, SubscriptionOverview};
 use postrider::{Event, Ident, Position, Result};
 use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_testkit::eventually;
 use postrider_testkit::servers::{Controlled, Copy};
 
 pub(crate) use cases::server_fault_tests;
@@ -241,16 +242,6 @@ pub(crate) fn policy() -> Policy {
 
 pub(crate) fn subscription(sink: &Recorder) -> Subscription {
     Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy())
-}
-
-/// Waits until a condition holds.
-pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !is_so().await {
-            tokio::time::sleep(POLL_EVERY).await;
-        }
-    };
-    assert!(tokio::time::timeout(LONG, waiting).await.is_ok(), "timed out waiting until {what}");
 }
 
 /// Waits until the relay reports a problem with the database, and returns it.

@@ -1,5 +1,6 @@
 //! The network between relay and server fails.
 
+use postrider_testkit::eventually;
 use postrider_testkit::proxy::{Fault, Proxy, Side};
 
 use super::*;

@@ -1,6 +1,7 @@
 //! The server runs and refuses.
 
 use postrider::Code;
+use postrider_testkit::eventually;
 use postrider_testkit::proxy::Proxy;
 
 use super::*;

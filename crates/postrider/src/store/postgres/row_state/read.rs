@@ -18,7 +18,7 @@ use crate::store::row_state::dialect::{Owner, SeenRow};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::read::{EventColumns, EventContext, Read, RowState, Which, aggregate, uuid};
 use crate::store::row_state::refused::attempts_after_mark;
-use crate::store::row_state::session_rows::{Claims, RowClaim, RowId};
+use crate::store::row_state::term_rows::{Claims, RowClaim, RowId};
 use crate::{Action, Result};
 
 /// Microseconds after which the mark of another publisher is considered abandoned; `None` if never.

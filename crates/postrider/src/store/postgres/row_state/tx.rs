@@ -9,16 +9,16 @@ use super::super::time::Time;
 use super::super::{adopt, lease, relays};
 use super::connection::PostgresRows;
 use super::{notifications, read, retention, settle};
-use crate::adopt::Batch;
+use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
-use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, SubscriptionState};
+use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::notifications::{RegisteredType, Target, Which};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
-use crate::store::row_state::session_rows::RowClaim;
+use crate::store::row_state::term_rows::RowClaim;
 use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, Settlement};
 use crate::{Result, Timestamp};
 
@@ -80,9 +80,9 @@ impl RowTx for PostgresRowTx<'_> {
         Ok(self.tx.execute(sql, &[&name, &self.server.history]).await? > 0)
     }
 
-    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionState>> {
+    async fn subscriptions(&mut self) -> Result<Vec<StoredSubscription>> {
         let sql = "SELECT name, epoch, clean, paused, halted FROM {schema}.subscriptions ORDER BY name";
-        self.tx.query(sql, &[]).await?.iter().map(SubscriptionState::read).collect()
+        self.tx.query(sql, &[]).await?.iter().map(StoredSubscription::read).collect()
     }
 
     async fn accept_history(&mut self, name: &str) -> Result<bool> {
@@ -188,7 +188,7 @@ impl RowTx for PostgresRowTx<'_> {
         retention::exclude(&self.tx, ids).await
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<()> {
+    async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&self.tx, batch).await
     }
 

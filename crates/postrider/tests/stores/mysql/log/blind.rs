@@ -9,7 +9,7 @@ use postrider_testkit::servers::mysql::{Kind, Options, own};
 
 use super::case::{Case, MySql, failed};
 
-const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+const PLENTY: Budget = Budget::new(1_000, 1 << 26);
 
 /// Looks enough for any rule that believes what the server says.
 const LOOKS: usize = 10;
@@ -25,16 +25,16 @@ async fn waits_for_an_unlisted_writer(setting: &str, counter: &str) -> Result<()
         let mut late = case.writing("late").await?;
         case.committed("early").await?;
         let mut claimer = store.claimer(&Progress::default());
-        let (mut seen, mut dead) = (Vec::new(), Vec::new());
+        let (mut seen, mut empty) = (Vec::new(), Vec::new());
         for look in 0..=LOOKS {
             if look == LOOKS {
                 late.query_drop("COMMIT").await.map_err(failed)?;
             }
             let Claimed::Page(page) = claimer.claim(PLENTY).await? else { panic!("a page") };
             seen.extend(page.events.iter().map(|event| event.event.event_type.clone()));
-            dead.extend(page.dead);
+            empty.extend(page.empty_positions);
         }
-        assert_eq!((seen, dead), (vec!["early".to_owned(), "late".to_owned()], Vec::new()), "{kind:?}");
+        assert_eq!((seen, empty), (vec!["early".to_owned(), "late".to_owned()], Vec::new()), "{kind:?}");
         let lost: Option<(String, u64)> =
             late.query_first(format!("SHOW GLOBAL STATUS LIKE '{counter}'")).await.map_err(failed)?;
         assert!(lost.is_some_and(|(_, lost)| lost > 0), "{kind:?} had room enough, so nothing was shown");
@@ -43,7 +43,7 @@ async fn waits_for_an_unlisted_writer(setting: &str, counter: &str) -> Result<()
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_list_all_threads_declares_no_position_dead() -> Result<()> {
+async fn a_server_that_cannot_list_all_threads_declares_no_position_empty() -> Result<()> {
     waits_for_an_unlisted_writer(
         "performance_schema_max_thread_instances=5",
         "performance_schema_thread_instances_lost",
@@ -52,7 +52,7 @@ async fn a_server_that_cannot_list_all_threads_declares_no_position_dead() -> Re
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_list_all_locks_declares_no_position_dead() -> Result<()> {
+async fn a_server_that_cannot_list_all_locks_declares_no_position_empty() -> Result<()> {
     waits_for_an_unlisted_writer(
         "performance_schema_max_metadata_locks=1",
         "performance_schema_metadata_lock_lost",

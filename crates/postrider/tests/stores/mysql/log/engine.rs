@@ -21,16 +21,16 @@ fn silent(kind: Kind) -> Option<Server> {
 /// An outbox on it. A single statement is over before the next poll.
 async fn outbox<W: Which>(server: &Server) -> Result<Case<W>> {
     let mut case = Case::<W>::at(server.url()).await?;
-    case.config = case.config.statements_end_within(Duration::ZERO);
+    case.config = case.config.insert_duration_max(Duration::ZERO);
     MySqlStore::migrate(&case.config).await?;
     Ok(case)
 }
 
 /// Looks for long enough that the transactions are listed several times.
-async fn stays_alive(reader: &mut Reader, position: i64) -> Result<()> {
+async fn stays_a_hole(reader: &mut Reader, position: i64) -> Result<()> {
     let until = Instant::now() + Duration::from_millis(1_800);
     while Instant::now() < until {
-        reader.stays_alive(position).await?;
+        reader.stays_a_hole(position).await?;
     }
     Ok(())
 }
@@ -49,22 +49,22 @@ async fn holes_live_as_long_as_their_writers<W: Which>(server: &Server) -> Resul
     let mut reader = Reader::on(&case).await?;
     left.disconnect().await.map_err(failed)?;
     for position in 1..=4 {
-        stays_alive(&mut reader, position).await?;
+        stays_a_hole(&mut reader, position).await?;
     }
     case.on(&mut late, "COMMIT").await?;
     case.on(&mut gone, "ROLLBACK").await?;
     case.on(&mut held, "XA COMMIT 'held'").await?;
     // Those who were listed with it may have taken its position as well.
-    stays_alive(&mut reader, 3).await?;
+    stays_a_hole(&mut reader, 3).await?;
     assert_eq!(reader.read, [5, 1, 4]);
     done(server.kill())?;
     done(server.start())?;
     let mut reader = Reader::on(&case).await?;
-    stays_alive(&mut reader, 3).await?;
+    stays_a_hole(&mut reader, 3).await?;
     assert_eq!(reader.read, [1, 4, 5]);
     case.another().await?.query_drop("XA COMMIT 'left'").await.map_err(failed)?;
-    reader.until_dead(2).await?;
-    assert_eq!((reader.read.as_slice(), reader.is_dead(3)), (&[1, 4, 5, 3][..], false));
+    reader.until_empty(2).await?;
+    assert_eq!((reader.read.as_slice(), reader.is_empty_at(3)), (&[1, 4, 5, 3][..], false));
     Ok(())
 }
 
@@ -94,10 +94,10 @@ async fn a_stale_list_of_transactions_is_not_used() -> Result<()> {
         let mut late = case.writing("late").await?;
         case.committed("fast").await?;
         let mut reader = Reader::on(&case).await?;
-        stays_alive(&mut reader, 1).await?;
+        stays_a_hole(&mut reader, 1).await?;
         case.on(&mut late, "ROLLBACK").await?;
         polling.abort();
-        reader.until_dead(1).await?;
+        reader.until_empty(1).await?;
     }
     Ok(())
 }
@@ -107,14 +107,14 @@ async fn a_hole_younger_than_the_statement_time_limit_stays() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = silent(kind) else { continue };
         let mut case = outbox::<MySql>(&server).await?;
-        case.config = case.config.statements_end_within(Duration::from_secs(3_600));
+        case.config = case.config.insert_duration_max(Duration::from_secs(3_600));
         case.run(
             "START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK",
         )
         .await?;
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
-        stays_alive(&mut reader, 1).await?;
+        stays_a_hole(&mut reader, 1).await?;
     }
     Ok(())
 }

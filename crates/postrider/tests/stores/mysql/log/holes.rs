@@ -98,30 +98,30 @@ case! {
         let mut gone = case.writing("gone").await?;
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         let _later = case.writing("later").await?;
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         case.on(&mut gone, "ROLLBACK").await?;
-        reader.until_dead(1).await?;
+        reader.until_empty(1).await?;
         assert_eq!(reader.read, [2]);
     }
 }
 
 case! {
     /// It has written events, and then rests: what others take and give back meanwhile is not its own.
-    async fn an_open_transaction_does_not_keep_holes_of_others_alive(case) {
+    async fn an_open_transaction_does_not_keep_holes_of_others_open(case) {
         let mut open = case.writing("open").await?;
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK").await?;
         case.committed("kept").await?;
-        reader.until_dead(3).await?;
-        assert!(!reader.is_dead(1));
+        reader.until_empty(3).await?;
+        assert!(!reader.is_empty_at(1));
         // It goes on, and what it takes now is its own again.
         case.insert(&mut open, &[Event::new("later", "")]).await?;
         case.committed("kept").await?;
-        reader.stays_alive(5).await?;
+        reader.stays_a_hole(5).await?;
         case.on(&mut open, "COMMIT").await?;
         while reader.claim().await?.holes > 0 {}
         assert_eq!(reader.read, [2, 4, 6, 1, 5]);
@@ -137,7 +137,7 @@ case! {
         let mut late = case.writing("late").await?;
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         let insert = case.sql("INSERT INTO {schema}.events (type, payload) SELECT 'later', GET_LOCK('{schema}', 60)");
         let running = tokio::spawn(async move {
             late.query_drop(insert).await.map_err(failed)?;
@@ -145,12 +145,12 @@ case! {
         });
         let waits = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'User lock' AND info LIKE '%{schema}.%'";
         while case.one::<i64>(waits).await? == 0 {}
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         case.on(&mut gate, "DO RELEASE_LOCK('{schema}')").await?;
         let mut late = running.await.map_err(failed)??;
         // An INSERT ... SELECT takes its first position alone.
         assert_eq!(case.committed("fast").await?, 4);
-        reader.stays_alive(3).await?;
+        reader.stays_a_hole(3).await?;
         case.on(&mut late, "COMMIT").await?;
         while reader.claim().await?.holes > 0 {}
         assert_eq!(reader.read, [2, 4, 1, 3]);
@@ -168,7 +168,7 @@ case! {
             case.on(&mut busy, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; START TRANSACTION").await?;
             case.insert(&mut busy, &[Event::new("late", "")]).await?;
             case.committed("fast").await?;
-            reader.stays_alive(2 * round + 1).await?;
+            reader.stays_a_hole(2 * round + 1).await?;
             case.on(&mut busy, "COMMIT").await?;
             expected.extend([2 * round + 2, 2 * round + 1]);
         }
@@ -178,13 +178,13 @@ case! {
 }
 
 case! {
-    async fn an_undecided_prepared_transaction_does_not_keep_holes_of_others_alive(case) {
-        undecided_transactions_keep_only_their_own_holes_alive(&case).await?;
+    async fn a_prepared_transaction_does_not_keep_holes_of_others_open(case) {
+        prepared_transactions_keep_only_their_own_holes_open(&case).await?;
     }
 }
 
 /// Prepared and left behind, and prepared and held on to.
-async fn undecided_transactions_keep_only_their_own_holes_alive<W: Which>(case: &Case<W>) -> Result<()> {
+async fn prepared_transactions_keep_only_their_own_holes_open<W: Which>(case: &Case<W>) -> Result<()> {
     let (mut left, mut held) = (case.begin_global("left").await?, case.begin_global("held").await?);
     for (writer, name) in [(&mut left, "left"), (&mut held, "held")] {
         case.write(writer, name).await?;
@@ -193,11 +193,11 @@ async fn undecided_transactions_keep_only_their_own_holes_alive<W: Which>(case: 
     left.disconnect().await.map_err(failed)?;
     case.committed("kept").await?;
     let mut reader = Reader::on(case).await?;
-    reader.stays_alive(1).await?;
+    reader.stays_a_hole(1).await?;
     case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK")
         .await?;
     case.committed("kept").await?;
-    reader.until_dead(4).await?;
+    reader.until_empty(4).await?;
     case.on(&mut held, "XA COMMIT '{schema} held'").await?;
     case.commit_prepared("left").await?;
     while reader.claim().await?.holes > 0 {}
@@ -209,11 +209,11 @@ async fn undecided_transactions_keep_only_their_own_holes_alive<W: Which>(case: 
 
 case! {
     /// Its next transactions are not the one that took the position.
-    async fn a_connection_that_keeps_writing_does_not_keep_its_old_holes_alive(case) {
+    async fn a_connection_that_keeps_writing_does_not_keep_its_old_holes_open(case) {
         let mut busy = case.writing("gone").await?;
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         case.on(&mut busy, "ROLLBACK").await?;
         // At every poll it has the outbox open.
         for _ in 0..3 {
@@ -221,22 +221,22 @@ case! {
             case.insert(&mut busy, &[Event::new("open", "")]).await?;
             reader.claim().await?;
         }
-        assert!(reader.is_dead(1), "{:?}", reader.dead);
+        assert!(reader.is_empty_at(1), "{:?}", reader.empty);
     }
 }
 
 case! {
-    async fn a_prepared_transaction_keeps_its_positions_alive(case) {
-        holes::a_prepared_transaction_keeps_its_positions_alive(&case).await?;
+    async fn a_prepared_transaction_keeps_its_positions_open(case) {
+        holes::a_prepared_transaction_keeps_its_positions_open(&case).await?;
     }
 }
 
 #[tokio::test]
-async fn a_prepared_transaction_keeps_its_positions_alive_with_only_the_plugin() -> Result<()> {
+async fn a_prepared_transaction_keeps_its_positions_open_with_only_the_plugin() -> Result<()> {
     let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
     let case = Case::<MariaDb>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
-    holes::a_prepared_transaction_keeps_its_positions_alive(&case).await
+    holes::a_prepared_transaction_keeps_its_positions_open(&case).await
 }
 
 /// The plugin lists connections; their activity comes from another list.
@@ -245,12 +245,12 @@ async fn an_idle_transaction_is_not_waited_for_with_only_the_plugin() -> Result<
     let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
     let case = Case::<MariaDb>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
-    undecided_transactions_keep_only_their_own_holes_alive(&case).await
+    prepared_transactions_keep_only_their_own_holes_open(&case).await
 }
 
 /// Its lock was taken while locks were not recorded, so no list will ever contain it.
 #[tokio::test]
-async fn an_uncommitted_event_keeps_its_position_alive_whichever_session_wrote_it() -> Result<()> {
+async fn an_uncommitted_event_keeps_its_position_open_whichever_session_wrote_it() -> Result<()> {
     let Some(server) = own(Options::of(Kind::MariaDb)) else { return Ok(()) };
     let case = Case::<MariaDb>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
@@ -265,12 +265,12 @@ async fn an_uncommitted_event_keeps_its_position_alive_whichever_session_wrote_i
     assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));
     case.committed("fast").await?;
     // One lists the writers at every poll, the other polls more often than it lists.
-    let config = case.config.clone().list_writers_after(Duration::from_millis(100));
+    let config = case.config.clone().check_rollbacks_after(Duration::from_millis(100));
     let mut readers = [Reader::on(&case).await?, Reader::of(&MySqlStore::connect(&config).await?)];
     for reader in &mut readers {
         let until = Instant::now() + Duration::from_millis(500);
         while Instant::now() < until {
-            reader.stays_alive(1).await?;
+            reader.stays_a_hole(1).await?;
         }
     }
     case.on(&mut late, "COMMIT").await?;
@@ -287,7 +287,7 @@ fn with_nothing_but_the_plugin() -> Options {
 }
 
 /// The server was restarted in between, and lists its own thread as the owner, or none.
-async fn recovered_transactions_keep_their_positions_alive<W: Which>(server: Server) -> Result<()> {
+async fn recovered_transactions_keep_their_positions_open<W: Which>(server: Server) -> Result<()> {
     let case = Case::<W>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
     let (mut late, mut gone) = (case.another().await?, case.another().await?);
@@ -301,24 +301,24 @@ async fn recovered_transactions_keep_their_positions_alive<W: Which>(server: Ser
     done(server.start())?;
     let mut client = case.another().await?;
     let mut reader = Reader::on(&case).await?;
-    reader.stays_alive(1).await?;
-    reader.stays_alive(2).await?;
+    reader.stays_a_hole(1).await?;
+    reader.stays_a_hole(2).await?;
     case.on(&mut client, "XA COMMIT 'late'; XA ROLLBACK 'gone'").await?;
-    reader.until_dead(2).await?;
-    assert_eq!((reader.read.as_slice(), reader.is_dead(1)), (&[3, 1][..], false));
+    reader.until_empty(2).await?;
+    assert_eq!((reader.read.as_slice(), reader.is_empty_at(1)), (&[3, 1][..], false));
     Ok(())
 }
 
 #[tokio::test]
-async fn a_prepared_transaction_recovered_by_mysql_keeps_its_positions_alive() -> Result<()> {
+async fn a_prepared_transaction_recovered_by_mysql_keeps_its_positions_open() -> Result<()> {
     let Some(server) = own(Options::of(Kind::MySql)) else { return Ok(()) };
-    recovered_transactions_keep_their_positions_alive::<MySql>(server).await
+    recovered_transactions_keep_their_positions_open::<MySql>(server).await
 }
 
 #[tokio::test]
-async fn a_prepared_transaction_recovered_by_mariadb_keeps_its_positions_alive() -> Result<()> {
+async fn a_prepared_transaction_recovered_by_mariadb_keeps_its_positions_open() -> Result<()> {
     let Some(server) = own(with_nothing_but_the_plugin()) else { return Ok(()) };
-    recovered_transactions_keep_their_positions_alive::<MariaDb>(server).await
+    recovered_transactions_keep_their_positions_open::<MariaDb>(server).await
 }
 
 case! {
@@ -344,7 +344,7 @@ case! {
     /// The server does not know the number of rows beforehand: it reserves more positions than the statement uses.
     async fn a_large_late_transaction_is_read_in_order_page_by_page(case) {
         let mut reader = holes::a_large_late_transaction_is_read_in_order_page_by_page(&case).await?;
-        reader.until_dead(2701).await?;
+        reader.until_empty(2701).await?;
     }
 }
 

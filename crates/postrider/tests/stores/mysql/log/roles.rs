@@ -29,7 +29,7 @@ async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<My
     Ok(MySqlConfig::new(&url)?
         .password("pass word")
         .schema(schema.clone())
-        .list_writers_after(std::time::Duration::ZERO))
+        .check_rollbacks_after(std::time::Duration::ZERO))
 }
 
 case! {
@@ -55,7 +55,7 @@ case! {
             duration: std::time::Duration::from_secs(9),
         };
         let Acquired::Granted(loaded) = store.acquire(lease.clone()).await? else { panic!("the lease is free") };
-        let budget = Budget { events_max: 9, bytes_max: 999 };
+        let budget = Budget::new(9, 999);
         // A hole, so that the writers are listed.
         case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('c', ''); ROLLBACK").await?;
         case.committed("d").await?;
@@ -101,11 +101,11 @@ case! {
         case.insert(&mut open, &[Event::new("open", "")]).await?;
         case.committed("kept").await?;
         let mut reader = Reader::of(&MySqlStore::connect(&relay).await?);
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK").await?;
         case.committed("kept").await?;
-        reader.until_dead(3).await?;
-        assert!(!reader.is_dead(1));
+        reader.until_empty(3).await?;
+        assert!(!reader.is_empty_at(1));
         case.on(&mut open, "COMMIT").await?;
         while reader.claim().await?.holes > 0 {}
         assert_eq!(reader.read, [2, 4, 1]);

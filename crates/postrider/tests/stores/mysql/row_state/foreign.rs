@@ -10,13 +10,13 @@ use postrider::{Code, Result};
 
 use super::case::RowCase;
 use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
+use crate::recording_sink::RecordingSink;
 use crate::relay_cases::relay;
 use crate::row_database::{RowDatabase, lease};
 use crate::seed_004::{
     DELETE_PUBLISHED_EVENTS_OLDER_THAN, GET_EVENTS_TO_PROCESS, MARK_EVENT_AS_FAILED, MARK_EVENT_AS_PUBLISHED,
     MARK_EVENT_FOR_PROCESSING, Publisher, neither_publishes_rows_of_the_other,
 };
-use crate::taker::Taker;
 
 impl Publisher for Conn {
     async fn due(&mut self) -> Result<Vec<(i64, String, String)>> {
@@ -78,7 +78,7 @@ async fn at_work<W: Which>() -> Result<()> {
     // An abandoned claim is taken over after the configured time.
     case.run("UPDATE outbox_events SET last_attempt_at = NOW() - INTERVAL 1 HOUR").await?;
     case.table = case.table.foreign_claim_timeout(Some(Duration::from_secs(60)));
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let relay = relay(case.store().await?, &sink).await?;
     sink.wait_for(1).await;
     relay.shutdown().await?;

@@ -1,15 +1,16 @@
 //! Tables as other outbox libraries make them, worked by a map. Each shape is written by hand after the library's own.
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::mysql::MySqlRowStore;
 use postrider::{Ident, Result};
+use postrider_testkit::eventually;
 
 use super::case::RowCase;
 use crate::arrivals::{Arrivals, strings};
 use crate::mapped::{cap, watermill};
 use crate::mysql::log::case::{MariaDb, MySql, Which};
-use crate::relay_cases::{eventually, relay_to};
+use crate::relay_cases::relay_to;
 
 macro_rules! on_both {
     ($($test:ident)+) => { $(
@@ -82,7 +83,7 @@ mod on {
         let left = "SELECT COUNT(*) FROM `Outbox Messages`
                     WHERE `StatusName` IN ('Scheduled', 'Delayed') AND `GivenUpAt` IS NULL";
         let arrived =
-            arrivals::<W>(&[table, rows], cap(None, &[(Field::GivenUpAt, "GivenUpAt")])?, left).await?;
+            arrivals::<W>(&[table, rows], cap(None, &[(MappedField::GivenUpAt, "GivenUpAt")])?, left).await?;
         let bytes = String::from_utf8_lossy(&[0, 0xff, 0x80]).into_owned();
         assert_eq!(arrived, strings(&[["paid", "", "", "{\"Value\":2}"], ["placed", "", "", &bytes]]));
         Ok(())

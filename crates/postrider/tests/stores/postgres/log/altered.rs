@@ -6,12 +6,12 @@ use std::time::Duration;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Acquired, Budget, Claimed, Claimer, LeaseRequest, Start, Store};
 use postrider::{Code, Result};
+use postrider_testkit::eventually;
 
 use super::case::{Case, case, failed};
-use super::kept::Kept;
-use crate::server_faults::eventually;
+use super::event_types_sink::EventTypesSink;
 
-async fn relay(case: &Case, sink: &Kept) -> Result<Relay> {
+async fn relay(case: &Case, sink: &EventTypesSink) -> Result<Relay> {
     let policy = Policy::default().lease(Duration::from_secs(1));
     let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await
@@ -44,7 +44,7 @@ const CHANGES: [[&str; 3]; 5] = [
 
 case! {
     async fn a_running_relay_stops_at_an_altered_outbox_and_continues_once_it_is_repaired(case) {
-        let sink = Kept::new();
+        let sink = EventTypesSink::new();
         let relay = relay(&case, &sink).await?;
         for (number, [change, said, undone]) in CHANGES.into_iter().enumerate() {
             let event = format!("event.{number}");
@@ -81,9 +81,9 @@ async fn claimer(case: &Case) -> Result<Box<dyn Claimer>> {
 
 case! {
     /// A session that was given twenty positions at once uses the second long after others have used theirs.
-    async fn no_position_is_declared_dead_once_the_sequence_caches_positions(case) {
+    async fn no_position_is_declared_empty_once_the_sequence_caches_positions(case) {
         let mut claimer = claimer(&case).await?;
-        let budget = Budget { events_max: 10, bytes_max: 1 << 20 };
+        let budget = Budget::new(10, 1 << 20);
         case.committed("before").await?;
         assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.events.len() == 1));
         case.run("ALTER SEQUENCE {schema}.events_position_seq CACHE 20").await?;
@@ -91,7 +91,7 @@ case! {
         case.outbox().write(&ahead, postrider::Event::new("ahead.1", "")).await?;
         case.committed("other").await?;
         // The positions in between are seen as holes; in an unaltered outbox no writer could still fill them.
-        assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.dead.is_empty()));
+        assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.empty_positions.is_empty()));
         for _ in 0..3 {
             let refused = claimer.claim(budget).await.err().map(|error| error.code());
             assert_eq!(refused, Some(Code::SchemaAltered));

@@ -11,12 +11,13 @@ use postrider::store::{
 use postrider::{Code, Position, Recovery, Result, Timestamp};
 
 use postrider_testkit::conformance::store::lease::a_renewal_does_not_wait_for_a_report;
+use postrider_testkit::eventually;
 use postrider_testkit::proxy::Proxy;
 use postrider_testkit::servers::postgres;
 
 use super::case::{Case, RELAY, case, failed};
 
-const BUDGET: Budget = Budget { events_max: 100, bytes_max: 1 << 20 };
+const BUDGET: Budget = Budget::new(100, 1 << 20);
 
 fn lease() -> LeaseRequest {
     LeaseRequest {
@@ -88,25 +89,21 @@ case! {
     async fn no_renewal_waits_for_a_subscription_that_takes_long_to_create(case) {
         let store = subscribed(&case).await?;
         let owner = granted(&store).await?;
-        // Who creates one waits for who deletes.
+        // A process that creates a subscription waits for one that deletes events.
         let deleting = "(hashtextextended('postrider retention of \"{schema}\"', 0))";
         case.run(&format!("SELECT pg_advisory_lock{deleting}")).await?;
         let creator = store.clone();
         let creating = tokio::spawn(async move { creator.subscribe("other", Start::Now).await });
         let waiting = "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)
                        WHERE locktype = 'advisory' AND NOT granted AND application_name = '{schema}'";
-        while case.one::<i64>(waiting).await? == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("the creation waits", async || Ok(case.one::<i64>(waiting).await? > 0)).await?;
         assert_eq!(store.renew(lease(), owner.epoch).await?, Renewed::Held { paused: None, parked_changed: false });
         assert!(!creating.is_finished(), "the renewal came first");
         case.run(&format!("SELECT pg_advisory_unlock{deleting}")).await?;
         assert!(creating.await.unwrap()?);
-        // Its connection is given back.
+        // Its connection is closed.
         let connections = "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{schema}'";
-        while case.one::<i64>(connections).await? > 1 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("one connection is left", async || Ok(case.one::<i64>(connections).await? <= 1)).await?;
     }
 }
 

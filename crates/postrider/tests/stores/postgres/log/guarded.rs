@@ -12,10 +12,11 @@ use postrider::store::{
     Acquired, Budget, Claimed, CountBy, Epoch, EventFilter, LeaseRequest, Purge, Settlement, Start, Store,
 };
 use postrider::{Code, Event, Position, Result};
+use postrider_testkit::eventually;
 use postrider_testkit::servers::{pgbouncer, postgres};
 
 use super::case::{Case, case, failed};
-use super::kept::Kept;
+use super::event_types_sink::EventTypesSink;
 
 fn lease(name: &str) -> LeaseRequest {
     LeaseRequest { subscription: name.to_owned(), holder: "a".to_owned(), duration: Duration::from_secs(60) }
@@ -33,14 +34,14 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     }
     let Acquired::Granted(loaded) = store.acquire(lease(&name)).await? else { panic!("the lease is free") };
     let mut claimer = store.claimer_of(&name, &loaded);
-    // The hole is found, then watched, then declared dead: each with its own statements.
-    let (mut seen, mut dead) = (BTreeSet::new(), 0);
-    while dead == 0 {
-        let Claimed::Page(page) = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await? else {
+    // The hole is found, then watched, then declared empty: each with its own statements.
+    let (mut seen, mut empty) = (BTreeSet::new(), 0);
+    while empty == 0 {
+        let Claimed::Page(page) = claimer.claim(Budget::new(10, 1 << 20)).await? else {
             panic!("the history did not change")
         };
         seen.extend(page.events.iter().map(|event| event.position));
-        dead += page.dead.len();
+        empty += page.empty_positions.len();
     }
     let last = *seen.last().unwrap();
     store.fetch(seen.into_iter().collect(), 1 << 20).await?;
@@ -84,7 +85,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
 
 /// A relay that is woken delivers, as this user.
 async fn whole_relay(case: &Case, config: &PostgresConfig, event: &str) -> Result<()> {
-    let sink = Kept::new();
+    let sink = EventTypesSink::new();
     let store = Arc::new(PostgresStore::connect(&config.clone().listen(true)).await?);
     let policy = Policy::default().lease(Duration::from_secs(1));
     let mail = Subscription::new(format!("of {event}").replace(' ', "."), sink.clone());
@@ -165,7 +166,7 @@ async fn functions_operators_and_tables_planted_on_the_search_path_are_never_use
 case! {
     /// Rows that a policy hides cannot be distinguished from rolled back ones.
     async fn a_relay_from_which_a_policy_hides_events_is_refused_at_start_and_stopped_later(case) {
-        let sink = Kept::new();
+        let sink = EventTypesSink::new();
         let policy = Policy::default().lease(Duration::from_secs(1));
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
         let relay = Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await?;
@@ -180,7 +181,7 @@ case! {
         case.run("INSERT INTO {schema}.events (type, payload) VALUES ('hidden', '')").await?;
         case.committed("shown").await?;
         let trouble = async || relay.status()[0].error.clone().is_some_and(|said| said.contains("row-level security"));
-        crate::server_faults::eventually("the relay says that rows are hidden", trouble).await;
+        eventually("the relay says that rows are hidden", trouble).await;
         let floor: i64 = case.one("SELECT floor FROM {schema}.subscriptions").await?;
         assert!(floor <= 1, "nothing hidden is taken for done: {floor}");
         let refused = case.store().await.unwrap_err();
@@ -205,7 +206,7 @@ case! {
         )
         .await?;
         let config = case.config_as(&case.sql("{schema}_hurried"))?;
-        let sink = Kept::new();
+        let sink = EventTypesSink::new();
         let store = PostgresStore::connect(&config).await?;
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning);
         let relay = Relay::builder().outbox(Arc::new(store), [mail]).spawn().await?;

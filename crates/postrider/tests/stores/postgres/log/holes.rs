@@ -70,7 +70,7 @@ impl HoleCase for Case {
 
 /// A reader that never lists the writers.
 async fn with_the_horizon_rule(case: &Case) -> Result<Reader> {
-    let config = case.config.clone().list_writers_after(Duration::MAX);
+    let config = case.config.clone().check_rollbacks_after(Duration::MAX);
     Ok(Reader::of(&PostgresStore::connect(&config).await?))
 }
 
@@ -91,7 +91,7 @@ case! {
         late.batch_execute("COMMIT").await.map_err(failed)?;
         let page = reader.claim().await?;
         assert_eq!(page.damaged.iter().map(|(position, _)| position.get()).collect::<Vec<_>>(), [1]);
-        assert_eq!((page.holes, page.dead, page.has_unread), (0, Vec::new(), false));
+        assert_eq!((page.holes, page.empty_positions, page.has_unread), (0, Vec::new(), false));
     }
 }
 
@@ -100,10 +100,10 @@ case! {
         let mut reader = with_the_horizon_rule(&case).await?;
         let gone = case.writing("gone").await?;
         case.committed("kept").await?;
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         gone.batch_execute("ROLLBACK").await.map_err(failed)?;
-        reader.until_dead(1).await?;
-        assert_eq!((reader.read, reader.dead.to_string()), (vec![2], "1".to_owned()));
+        reader.until_empty(1).await?;
+        assert_eq!((reader.read, reader.empty.to_string()), (vec![2], "1".to_owned()));
     }
 }
 
@@ -116,60 +116,60 @@ case! {
         let gone = case.writing("gone").await?;
         case.committed("kept").await?;
         let (mut cheap, mut listing) = (with_the_horizon_rule(&case).await?, Reader::on(&case).await?);
-        listing.stays_alive(1).await?;
+        listing.stays_a_hole(1).await?;
         gone.batch_execute("ROLLBACK").await.map_err(failed)?;
-        listing.until_dead(1).await?;
-        cheap.stays_alive(1).await?;
+        listing.until_empty(1).await?;
+        cheap.stays_a_hole(1).await?;
         open.batch_execute("ROLLBACK").await.map_err(failed)?;
-        cheap.until_dead(1).await?;
+        cheap.until_empty(1).await?;
     }
 }
 
 case! {
     async fn an_old_hole_is_checked_against_the_lock_table_after_a_second(case) {
-        let patient = case.config.clone().list_writers_after(Duration::from_secs(1));
+        let patient = case.config.clone().check_rollbacks_after(Duration::from_secs(1));
         let open = case.another().await?;
         open.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.map_err(failed)?;
         let gone = case.writing("gone").await?;
         case.committed("kept").await?;
         gone.batch_execute("ROLLBACK").await.map_err(failed)?;
         let mut reader = Reader::of(&PostgresStore::connect(&patient).await?);
-        reader.until_dead(1).await?;
+        reader.until_empty(1).await?;
         open.batch_execute("ROLLBACK").await.map_err(failed)?;
     }
 }
 
 case! {
-    async fn a_prepared_transaction_keeps_its_positions_alive(case) {
-        holes::a_prepared_transaction_keeps_its_positions_alive(&case).await?;
+    async fn a_prepared_transaction_keeps_its_positions_open(case) {
+        holes::a_prepared_transaction_keeps_its_positions_open(&case).await?;
     }
 }
 
 case! {
-    async fn a_long_writing_transaction_keeps_its_own_positions_alive_and_no_later_ones(case) {
+    async fn a_long_writing_transaction_keeps_its_own_positions_open_and_no_later_ones(case) {
         let mut reader = Reader::on(&case).await?;
         let long = case.writing("long").await?;
         case.committed("kept").await?;
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         let gone = case.writing("gone").await?;
         case.committed("kept").await?;
-        reader.stays_alive(3).await?;
+        reader.stays_a_hole(3).await?;
         gone.batch_execute("ROLLBACK").await.map_err(failed)?;
-        reader.until_dead(3).await?;
+        reader.until_empty(3).await?;
         // It wakes up, writes once more and falls silent again: that position is its own.
         case.outbox().write(&long, Event::new("long", "")).await?;
         case.committed("kept").await?;
-        reader.stays_alive(5).await?;
+        reader.stays_a_hole(5).await?;
         // As a prepared transaction it is just as silent.
         long.batch_execute(&case.sql("PREPARE TRANSACTION '{schema} long'")).await.map_err(failed)?;
-        reader.stays_alive(5).await?;
+        reader.stays_a_hole(5).await?;
         case.writing("gone").await?.batch_execute("ROLLBACK").await.map_err(failed)?;
         case.committed("kept").await?;
-        reader.until_dead(7).await?;
-        reader.stays_alive(1).await?;
+        reader.until_empty(7).await?;
+        reader.stays_a_hole(1).await?;
         case.run("COMMIT PREPARED '{schema} long'").await?;
         reader.claim().await?;
-        assert_eq!((reader.read, reader.dead.to_string()), (vec![2, 4, 6, 8, 1, 5], "0 3 7".to_owned()));
+        assert_eq!((reader.read, reader.empty.to_string()), (vec![2, 4, 6, 8, 1, 5], "0 3 7".to_owned()));
     }
 }
 
@@ -187,12 +187,12 @@ case! {
         let mut reader = Reader::of(&PostgresStore::connect(&config).await?);
         let long = case.writing("long").await?;
         case.committed("kept").await?;
-        reader.stays_alive(1).await?;
+        reader.stays_a_hole(1).await?;
         case.writing("gone").await?.batch_execute("ROLLBACK").await.map_err(failed)?;
         case.committed("kept").await?;
-        reader.stays_alive(3).await?;
+        reader.stays_a_hole(3).await?;
         long.batch_execute("ROLLBACK").await.map_err(failed)?;
-        reader.until_dead(3).await?;
+        reader.until_empty(3).await?;
     }
 }
 
@@ -207,7 +207,7 @@ case! {
         case.run("INSERT INTO {schema}.events (type, payload) VALUES ('', '')").await.unwrap_err();
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
-        reader.until_dead(1).await?;
+        reader.until_empty(1).await?;
         assert_eq!(reader.read, [2]);
     }
 }

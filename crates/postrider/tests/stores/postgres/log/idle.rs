@@ -8,6 +8,7 @@ use postrider::relay::brain::{Acquisition, Brain, Effect, Input, Reply, RoutedCl
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{Budget, Epoch, Loaded, Renewed, Store};
 use postrider::{Now, Result, Timestamp};
+use postrider_testkit::eventually;
 use postrider_testkit::servers::postgres;
 
 use super::case::{Case, case};
@@ -34,11 +35,11 @@ fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
                     }
                     Effect::Claim(_) => {
                         looks += counted;
-                        let (events, dead, damaged) = (Vec::new(), Vec::new(), Vec::new());
+                        let (events, empty_positions, damaged) = (Vec::new(), Vec::new(), Vec::new());
                         let (more_at_once, has_unread) = (false, false);
                         Reply::Claimed(Ok(RoutedClaim::Page {
                             events,
-                            dead,
+                            empty_positions,
                             damaged,
                             more_at_once,
                             has_unread,
@@ -57,16 +58,7 @@ fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
 }
 
 fn granted() -> Acquisition {
-    let loaded = Loaded {
-        epoch: Epoch(1),
-        progress: Progress::default(),
-        parked: Vec::new(),
-        dead: Vec::new(),
-        parked_count: 0,
-        clean: true,
-        paused: None,
-        origin: None,
-    };
+    let loaded = Loaded::new(Epoch(1), Progress::default());
     Acquisition::Granted { loaded: Box::new(loaded), parked: Vec::new(), dead: Vec::new() }
 }
 
@@ -82,12 +74,11 @@ async fn transactions(case: &Case, database: &str, at_least: i64) -> Result<i64>
     let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
     let sql =
         format!("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = '{database}'");
-    for _ in 0..500 {
-        if case.one::<i64>(&others).await? == 0 && case.one::<i64>(&sql).await? >= at_least {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let what = format!("every session has left, after {at_least} transactions");
+    eventually(&what, async || {
+        Ok(case.one::<i64>(&others).await? == 0 && case.one::<i64>(&sql).await? >= at_least)
+    })
+    .await?;
     case.one(&sql).await
 }
 
@@ -98,7 +89,7 @@ case! {
         let url = postgres::url().unwrap().rsplit_once('/').unwrap().0.to_owned();
         let config = PostgresConfig::new(&format!("{url}/{database}"))?;
         PostgresStore::migrate(&config).await?;
-        let budget = Budget { events_max: 100, bytes_max: 1 << 20 };
+        let budget = Budget::new(100, 1 << 20);
         // The same twice, with a hundred more polls the second time.
         let (mut before, mut costs) = (transactions(&case, &database, 0).await?, Vec::new());
         for looks in [1, 101] {

@@ -10,7 +10,7 @@ mod failover;
 mod guarded;
 mod holes;
 mod idle;
-mod kept;
+mod event_types_sink;
 mod outbox;
 mod server_faults;
 mod pooled;

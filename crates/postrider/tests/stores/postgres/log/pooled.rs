@@ -11,7 +11,7 @@ use postrider_testkit::conformance::store::{OpenTransaction, StoreUnderTest};
 use postrider_testkit::servers::pgbouncer;
 
 use super::case::{Case, case};
-use super::kept::Kept;
+use super::event_types_sink::EventTypesSink;
 
 postrider_testkit::store_conformance!(Pooled);
 
@@ -116,7 +116,7 @@ case! {
 case! {
     async fn no_session_state_is_left_in_the_pooler(case) {
         let Some(config) = through_pooler(&case).await? else { return Ok(()) };
-        let relay = relay(&config, &Kept::new()).await?;
+        let relay = relay(&config, &EventTypesSink::new()).await?;
         case.committed("a").await?;
         relay.shutdown().await?;
         // Every process of the pool, one after the other: each is held while the next is queried.
@@ -140,7 +140,7 @@ case! {
     }
 }
 
-async fn relay(config: &PostgresConfig, sink: &Kept) -> Result<Relay> {
+async fn relay(config: &PostgresConfig, sink: &EventTypesSink) -> Result<Relay> {
     let store = Arc::new(PostgresStore::connect(&config.clone().listen(true)).await?);
     let policy = Policy::default().lease(Duration::from_secs(1));
     let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
@@ -150,7 +150,7 @@ async fn relay(config: &PostgresConfig, sink: &Kept) -> Result<Relay> {
 case! {
     async fn two_relays_behind_a_pooler_deliver_and_one_takes_over_from_the_other(case) {
         let Some(config) = through_pooler(&case).await? else { return Ok(()) };
-        let sink = Kept::new();
+        let sink = EventTypesSink::new();
         let first = relay(&config, &sink).await?;
         let second = relay(&config, &sink).await?;
         case.committed("before").await?;

@@ -7,6 +7,7 @@ use postrider::relay::{Relay, Retention, Subscription};
 use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
 use postrider::store::{Purge, Start, Store};
 use postrider::{BoxFuture, Code, Position, Result};
+use postrider_testkit::eventually;
 
 use super::case::{Case, case, failed};
 
@@ -42,13 +43,7 @@ async fn left(case: &Case) -> Result<Vec<i64>> {
 }
 
 async fn wait_until(case: &Case, sql: &str, expected: i64) -> Result<()> {
-    for _ in 0..3_000 {
-        if case.one::<i64>(sql).await? == expected {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{sql} is {} and not {expected}", case.one::<i64>(sql).await?)
+    eventually(&format!("{sql} is {expected}"), async || Ok(case.one::<i64>(sql).await? == expected)).await
 }
 
 const COUNT: &str = "SELECT count(*) FROM {schema}.events";

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Budget, Claimed, Start, Store};
+use postrider_testkit::eventually;
 
 use super::case::{Case, case, failed};
-use super::kept::Kept;
-use crate::server_faults::eventually;
+use super::event_types_sink::EventTypesSink;
 
 /// Each rewrites every row.
 const REWRITES: [&str; 8] = [
@@ -25,7 +25,7 @@ const REWRITES: [&str; 8] = [
 
 case! {
     async fn a_relay_keeps_working_through_every_rewrite_of_the_table(case) {
-        let sink = Kept::new();
+        let sink = EventTypesSink::new();
         let policy = Policy::default().lease(Duration::from_secs(3));
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
         let relay = Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await?;
@@ -60,7 +60,7 @@ case! {
         let store = Arc::new(case.store().await?);
         let position = postrider::Position::new(case.committed("one").await?);
         let mut claimer = store.claimer(&Default::default());
-        let budget = Budget { events_max: 10, bytes_max: 1 << 20 };
+        let budget = Budget::new(10, 1 << 20);
         // Known from here on: that it is gone would be another history.
         assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.events.len() == 1));
         assert_eq!(store.fetch(vec![position], 1 << 20).await?.events.len(), 1);

@@ -11,7 +11,7 @@ use postrider_testkit::proxy::{Fault, Proxy};
 use postrider_testkit::servers::postgres::{self, Options, own};
 
 use super::case::{RELAY, case, failed};
-use super::kept::Kept;
+use super::event_types_sink::EventTypesSink;
 
 case! {
     /// The whole of it takes several times as long as nothing may come.
@@ -26,7 +26,7 @@ case! {
         let sql = case.sql("INSERT INTO {schema}.events (type, payload) VALUES ('large', $1)");
         case.client.execute(&sql, &[&noise(9_000_000)]).await.map_err(failed)?;
         case.committed("small").await?;
-        let sink = Kept::new();
+        let sink = EventTypesSink::new();
         let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning);
         let relay = Relay::builder().outbox(Arc::new(PostgresStore::unconnected(&config)), [mail]).spawn().await?;
         for event in ["large", "small"] {
@@ -69,7 +69,7 @@ async fn an_event_that_the_server_cannot_read_is_parked_with_the_reason_and_all_
         std::fs::OpenOptions::new().write(true).open(file).and_then(|file| file.set_len(0)).unwrap();
         server.start().unwrap();
     });
-    let sink = Kept::new();
+    let sink = EventTypesSink::new();
     let mail = Subscription::new("mail", sink.clone()).start(Start::Beginning);
     let relay =
         Relay::builder().outbox(Arc::new(PostgresStore::connect(&config).await?), [mail]).spawn().await?;

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, NoTls};
 
 use super::case::{Case, case, failed};
-use super::kept::Kept;
+use super::event_types_sink::EventTypesSink;
 
 /// A connection that listens, and the payloads that it receives.
 async fn listener(case: &Case) -> Result<(tokio_postgres::Client, mpsc::UnboundedReceiver<String>)> {
@@ -72,7 +72,7 @@ case! {
 }
 
 /// A relay that polls once and then not for an hour, unless it is woken.
-async fn sleeper(case: &Case, sink: &Kept) -> Result<Relay> {
+async fn sleeper(case: &Case, sink: &EventTypesSink) -> Result<Relay> {
     let hour = Duration::from_secs(60 * 60);
     let policy = Policy::default().poll_min(hour).poll_max(hour);
     let store = Arc::new(PostgresStore::connect(&case.config.clone().listen(true)).await?);
@@ -95,7 +95,7 @@ async fn listening(case: &Case, before: i32) -> Result<i32> {
 }
 
 /// The poll at the start and the one after a connection explain one event each; only a wake-up explains the others.
-async fn notified_events_arrive(case: &Case, sink: &Kept, word: &str) -> Result<()> {
+async fn notified_events_arrive(case: &Case, sink: &EventTypesSink, word: &str) -> Result<()> {
     let notifier = PostgresNotifier::new(&case.config);
     for number in 0..4 {
         let event = format!("{word}.{number}");
@@ -108,7 +108,7 @@ async fn notified_events_arrive(case: &Case, sink: &Kept, word: &str) -> Result<
 
 case! {
     async fn a_notification_wakes_an_idle_relay_even_after_its_connection_was_cut(case) {
-        let sink = Kept::new();
+        let sink = EventTypesSink::new();
         let relay = sleeper(&case, &sink).await?;
         let first = listening(&case, 0).await?;
         notified_events_arrive(&case, &sink, "heard").await?;

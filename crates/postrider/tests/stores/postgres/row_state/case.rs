@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use crate::failed;
 use postrider::layout::{FanOut, RowLayout, RowTable};
-use postrider::store::Store;
-use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+use postrider::store::{RowExtras, Store};
 use postrider::{Code, Error, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use postrider_testkit::servers::postgres;

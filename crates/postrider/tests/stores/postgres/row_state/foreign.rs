@@ -6,12 +6,13 @@ use std::time::Duration;
 use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::store::postgres::PostgresRowStore;
+use postrider_testkit::eventually;
 use tokio_postgres::Client;
 
 use super::case::{Case, failed};
-use crate::relay_cases::{eventually, relay, write};
+use crate::recording_sink::RecordingSink;
+use crate::relay_cases::{relay, write};
 use crate::seed_004::{Publisher, neither_publishes_rows_of_the_other};
-use crate::taker::Taker;
 
 /// The queries of seed 004, as its document has them.
 const GET_EVENTS_TO_PROCESS: &str = "
@@ -82,13 +83,13 @@ async fn a_relay_does_not_start_while_another_publisher_works_unless_the_table_i
     write(&case, 1).await?;
     case.run("UPDATE outbox_events SET status = 'PUBLISHING', attempt_count = 1, last_attempt_at = now() WHERE id = 1")
         .await?;
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let refused = relay(case.store().await?, &sink).await?;
     let trouble =
         async || Ok(refused.status()[0].error.clone().is_some_and(|text| text.contains("as PUBLISHING")));
     eventually("the relay reports the other publisher", trouble).await?;
     refused.shutdown().await?;
-    assert_eq!(sink.taken(), [], "nothing was published");
+    assert_eq!(sink.accepted(), [], "nothing was published");
 
     let shared = case.table.clone().shared(true);
     let store = Arc::new(PostgresRowStore::connect(&case.config, &shared).await?);

@@ -6,13 +6,14 @@ use postrider::layout::RowLayout;
 use postrider::sink::{Failure, Outcome};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 use postrider::{Ident, Result};
+use postrider_testkit::eventually;
 
 use super::case::{failed, on_every_layout, url};
-use crate::relay_cases::{Table as _, eventually, relay, write};
-use crate::taker::Taker;
+use crate::recording_sink::RecordingSink;
+use crate::relay_cases::{Table as _, relay, write};
 
 /// Every key from its first row on, each delivery at most one ahead of those before it: a replay, or the next.
-fn assert_ordered(sink: &Taker, key: &str, rows: u64, layout: RowLayout) {
+fn assert_ordered(sink: &RecordingSink, key: &str, rows: u64, layout: RowLayout) {
     let mut next = 0;
     for number in sink.of_key(key) {
         assert!(number <= next, "{layout:?}: {key} {number} came before {next}");
@@ -25,7 +26,7 @@ fn assert_ordered(sink: &Taker, key: &str, rows: u64, layout: RowLayout) {
 async fn nothing_is_lost_when_connections_are_cut() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
-        let sink = Taker::new(|_, _| None);
+        let sink = RecordingSink::new(|_, _| None);
         let relay = relay(case.store().await?, &sink).await?;
         let cut = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{schema}'";
         let mut cuts = 0;
@@ -51,7 +52,7 @@ async fn nothing_is_lost_when_connections_are_cut() -> Result<()> {
 async fn an_open_transaction_delays_only_its_own_rows() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
-        let sink = Taker::new(|_, _| None);
+        let sink = RecordingSink::new(|_, _| None);
         let relay = relay(case.store().await?, &sink).await?;
         let (late, never) = (case.another().await?, case.another().await?);
         for (client, key) in [(&late, "late"), (&never, "never")] {
@@ -66,7 +67,7 @@ async fn an_open_transaction_delays_only_its_own_rows() -> Result<()> {
         sink.wait_for(51).await;
         relay.shutdown().await?;
         assert_eq!((sink.of_key("late"), sink.of_key("never")), (vec![0], vec![]), "{layout:?}");
-        assert_eq!(sink.taken().len(), 51);
+        assert_eq!(sink.accepted().len(), 51);
         Ok(())
     })
     .await
@@ -76,19 +77,19 @@ async fn an_open_transaction_delays_only_its_own_rows() -> Result<()> {
 async fn of_two_relays_one_works_and_the_other_takes_over() -> Result<()> {
     on_every_layout(async |case| {
         let layout = case.layout;
-        let (first_sink, second_sink) = (Taker::new(|_, _| None), Taker::new(|_, _| None));
+        let (first_sink, second_sink) = (RecordingSink::new(|_, _| None), RecordingSink::new(|_, _| None));
         let first = relay(case.store().await?, &first_sink).await?;
         write(&case, 5).await?;
         first_sink.wait_for(25).await;
         let second = relay(case.store().await?, &second_sink).await?;
         write(&case, 5).await?;
         first_sink.wait_for(50).await;
-        assert_eq!(second_sink.taken(), [], "it is a standby");
+        assert_eq!(second_sink.accepted(), [], "it is a standby");
         first.shutdown().await?;
         write(&case, 5).await?;
         second_sink.wait_for(25).await;
         second.shutdown().await?;
-        let all = first_sink.taken().len() + second_sink.taken().len();
+        let all = first_sink.accepted().len() + second_sink.accepted().len();
         assert_eq!((all, case.delivered().await?), (75, 75), "{layout:?}: each row once");
         Ok(())
     })
@@ -103,7 +104,7 @@ async fn times_are_the_same_in_every_session_time_zone() -> Result<()> {
         let there = format!("{}?options=-c%20TimeZone%3DAsia/Kolkata", url()?);
         let config = PostgresConfig::new(&there)?.schema(Ident::new(&case.ledger)?);
         let store = Arc::new(PostgresRowStore::connect(&config, &case.table).await?);
-        let sink = Taker::new(|key, number| {
+        let sink = RecordingSink::new(|key, number| {
             (key.ends_with("key0") && number == 0).then(|| Outcome::Rejected(Failure::new("poison")))
         });
         write(&case, 2).await?;

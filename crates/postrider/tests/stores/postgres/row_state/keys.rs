@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::relay::{Order, Policy, Relay, Subscription};
-use postrider::store::Start;
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::store::postgres::PostgresRowStore;
+use postrider::store::{RowExtras, Start};
 use postrider::{Code, Ident, Result};
 
 use super::case::{Case, on_every_layout};
+use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{relay, relay_to};
-use crate::taker::Taker;
 
 #[tokio::test]
 async fn two_aggregate_types_with_one_id_are_ordered_separately_and_send_the_same_key() -> Result<()> {
@@ -59,12 +59,12 @@ async fn rows_of_one_statement_arrive_in_its_order() -> Result<()> {
         rows.join(", ")
     ))
     .await?;
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let relay = relay(case.store().await?, &sink).await?;
     sink.wait_for(80).await;
     relay.shutdown().await?;
     let mut of_keys: HashMap<String, Vec<u64>> = HashMap::new();
-    sink.taken().into_iter().for_each(|(key, number)| of_keys.entry(key).or_default().push(number));
+    sink.accepted().into_iter().for_each(|(key, number)| of_keys.entry(key).or_default().push(number));
     assert!(of_keys.len() == 40 && of_keys.values().all(|numbers| *numbers == [0, 1]), "{of_keys:?}");
     Ok(())
 }
@@ -86,14 +86,14 @@ async fn a_relay_refuses_an_order_that_no_column_provides() -> Result<()> {
         Ok(RowTable::custom(Ident::new("outboxevent")?, map)?.in_schema(schema.clone()))
     };
     let (unordered, ordered) =
-        (table(ColumnMap::debezium())?, table(ColumnMap::debezium().with(Field::Order, "seq")?)?);
+        (table(ColumnMap::debezium())?, table(ColumnMap::debezium().with(MappedField::Order, "seq")?)?);
     let migrated = PostgresRowStore::migrate(&case.config, &unordered, RowExtras::default()).await?;
     assert!(
         migrated.differences.iter().any(|reported| reported.what.contains("no column defines the order")),
         "{migrated:?}"
     );
     case.table = unordered;
-    let sink = Taker::new(|_, _| None);
+    let sink = RecordingSink::new(|_, _| None);
     let refused = relay_to(case.store().await?, sink.clone()).await.unwrap_err();
     assert_eq!(refused.code(), Code::OrderUndefined);
     assert!(refused.report().contains("order = \"none\""), "{refused}");
@@ -101,7 +101,7 @@ async fn a_relay_refuses_an_order_that_no_column_provides() -> Result<()> {
     let subscription = Subscription::new("mail", sink.clone()).start(Start::Beginning).policy(policy);
     let relay = Relay::builder().outbox(case.store().await?, [subscription]).spawn().await?;
     sink.wait_for(1).await;
-    assert_eq!(sink.taken(), [("7".to_owned(), 1)], "Debezium's key: the id of the aggregate");
+    assert_eq!(sink.accepted(), [("7".to_owned(), 1)], "Debezium's key: the id of the aggregate");
     relay.shutdown().await?;
     case.table = ordered;
     relay_to(case.store().await?, sink).await?.shutdown().await.map(|_| ())

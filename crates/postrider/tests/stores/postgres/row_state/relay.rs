@@ -7,9 +7,11 @@ use std::time::Duration;
 use postrider::Result;
 use postrider::layout::RowLayout;
 use postrider::sink::{Failure, Outcome};
+use postrider_testkit::eventually;
 
 use super::case::{Case, on_every_layout};
-use crate::relay_cases::{self, KEYS, eventually, relay, relay_tests, write};
+use crate::recording_sink::RecordingSink;
+use crate::relay_cases::{self, KEYS, relay, relay_tests, write};
 use crate::row_database::{STATE_PER_ROW, attempts};
 use crate::taker::Taker;
 
@@ -47,7 +49,7 @@ async fn a_relay_that_is_shut_down_during_an_outage_leaves_the_rows_unchanged() 
         let layout = case.layout;
         let asked = Arc::new(AtomicU32::new(0));
         let counted = asked.clone();
-        let sink = Taker::new(move |_, _| {
+        let sink = RecordingSink::new(move |_, _| {
             counted.fetch_add(1, Ordering::Relaxed);
             Some(Outcome::Down(Failure::new("maintenance")))
         });

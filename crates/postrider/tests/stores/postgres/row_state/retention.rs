@@ -7,10 +7,10 @@ use postrider::layout::RowLayout;
 use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
 use postrider::store::postgres::PostgresRowStore;
 use postrider::store::{InboxPurge, Purge, Start};
+use postrider_testkit::eventually;
 
 use super::case::{Case, on_every_layout};
-use crate::relay_cases::eventually;
-use crate::taker::Taker;
+use crate::recording_sink::RecordingSink;
 
 /// Looks all the time.
 fn soon(retention: Retention) -> Retention {
@@ -19,7 +19,7 @@ fn soon(retention: Retention) -> Retention {
 
 /// A relay delivers pending rows, with this retention, until this many rows are left.
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
-    let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
+    let subscription = Subscription::new("mail", RecordingSink::new(|_, _| None)).start(Start::Beginning);
     let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
     let relay = relay.spawn().await?;
     eventually(
@@ -84,7 +84,7 @@ async fn published_rows_are_deleted_at_their_own_expiry() -> Result<()> {
 
 /// A relay with this retention runs until `processed_events` has these groups and rows.
 async fn cleaned(case: &Case, retention: Retention, expected: &str) -> Result<()> {
-    let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
+    let subscription = Subscription::new("mail", RecordingSink::new(|_, _| None)).start(Start::Beginning);
     let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
     let relay = relay.spawn().await?;
     let groups = "SELECT string_agg(DISTINCT consumer_group, ' ') || count(*) FROM processed_events";

@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use postrider::layout::RowLayout;
 use postrider::sink::{Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
+use postrider_testkit::eventually;
 use tokio::sync::watch;
 use tokio_postgres::{Client, Transaction};
 
 use super::case::{Case, failed};
-use crate::relay_cases::{Table as _, eventually, relay, relay_to, write};
-use crate::taker::Taker;
+use crate::recording_sink::RecordingSink;
+use crate::relay_cases::{Table as _, relay, relay_to, write};
 
 const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::Outbox];
 
@@ -88,12 +89,12 @@ async fn a_skip_locked_poller_runs_beside_a_relay_and_neither_publishes_rows_of_
         case.table = case.table.clone().shared(true);
         write(&case, 100).await?;
         let theirs = tokio::spawn(publish(case.another().await?, layout));
-        let sink = Taker::new(|_, _| None);
+        let sink = RecordingSink::new(|_, _| None);
         let ours = relay(case.store().await?, &sink).await?;
         let published = theirs.await.unwrap()?;
         eventually("all rows are delivered", async || Ok(case.delivered().await? == 500)).await?;
         ours.shutdown().await?;
-        let (taken, foreign) = (sink.taken().len(), published.len());
+        let (taken, foreign) = (sink.accepted().len(), published.len());
         println!("{layout:?}: of 500 rows we published {taken}, the other publisher {foreign}");
         assert_eq!(taken + foreign, 500, "each by one of the two, none by both, none lost");
     }
@@ -105,7 +106,7 @@ async fn a_skip_locked_poller_runs_beside_a_relay_and_neither_publishes_rows_of_
 struct Gate {
     waiting: watch::Sender<usize>,
     is_open: watch::Sender<bool>,
-    behind: Taker,
+    behind: RecordingSink,
 }
 
 impl Sink for Gate {
@@ -132,7 +133,7 @@ async fn both_publishers_skip_rows_in_flight() -> Result<()> {
         let theirs = poll(&poller, layout, 2).await?;
         assert_eq!(theirs.len(), 2);
 
-        let behind = Taker::new(|_, _| None);
+        let behind = RecordingSink::new(|_, _| None);
         let gate = Gate {
             waiting: watch::Sender::new(0),
             is_open: watch::Sender::new(false),
@@ -157,7 +158,7 @@ async fn both_publishers_skip_rows_in_flight() -> Result<()> {
         eventually("no lock is held", async || Ok(case.one::<i64>(&held).await? == 0)).await?;
         ours.shutdown().await?;
         assert_eq!(
-            behind.taken().len(),
+            behind.accepted().len(),
             4,
             "three at once, the one they let go afterwards, and none of theirs"
         );

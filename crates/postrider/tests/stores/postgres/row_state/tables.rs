@@ -1,7 +1,8 @@
 //! Making tables, and tables that are there already.
 
 use postrider::layout::{RowLayout, RowTable};
-use postrider::store::postgres::{PostgresRowStore, PostgresStore, RowExtras};
+use postrider::store::RowExtras;
+use postrider::store::postgres::{PostgresRowStore, PostgresStore};
 use postrider::{Code, Ident, Result};
 
 use super::case::Case;

@@ -24,7 +24,7 @@ async fn events_written_with_either_driver_arrive_unchanged() -> Result<()> {
             return Ok(());
         }
         let mut case = Case::new(layout).await?;
-        let (outbox, id) = (Outbox::new().rows(case.table.clone()), Uuid::now_v7());
+        let (outbox, id) = (Outbox::new().table(case.table.clone()), Uuid::now_v7());
         let tx = case.client.transaction().await.map_err(failed)?;
         let mut written: Vec<Written> = outbox.write_all(&tx, (0..5).map(|n| order(layout, id, n))).await?;
         written.push(outbox.write(&tx, order(layout, id, 5)).await?);
@@ -67,7 +67,7 @@ async fn an_event_that_does_not_fit_is_refused_and_the_transaction_continues() -
         return Ok(());
     }
     let mut case = Case::new(RowLayout::Outbox).await?;
-    let outbox = Outbox::new().rows(case.table.clone());
+    let outbox = Outbox::new().table(case.table.clone());
     let tx = case.client.transaction().await.map_err(failed)?;
     let refused = outbox.write(&tx, Event::new("a", "{}").with_aggregate("Order", "7")).await.unwrap_err();
     assert_eq!(refused.code(), Code::LayoutUnfit);

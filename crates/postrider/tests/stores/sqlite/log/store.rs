@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Barrier;
 
 use postrider::ledger::Progress;
-use postrider::store::sqlite::{Migrated, SqliteStore};
-use postrider::store::{Budget, Claimed, Claimer, Page, Start, Store};
+use postrider::store::sqlite::SqliteStore;
+use postrider::store::{Budget, Claimed, Claimer, Migrated, Page, Start, Store};
 use postrider::{Code, Event, Outbox, Position, Result};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ fn migrated() -> (TempDir, PathBuf) {
 }
 
 async fn claim(claimer: &mut Box<dyn Claimer>) -> Result<Page> {
-    match claimer.claim(Budget { events_max: 10_000, bytes_max: usize::MAX }).await? {
+    match claimer.claim(Budget::new(10_000, usize::MAX)).await? {
         Claimed::Page(page) => Ok(page),
         Claimed::HistoryChanged(why) => panic!("the history did not change: {why}"),
     }
@@ -249,7 +249,7 @@ async fn concurrent_writers_lose_nothing_and_leave_no_hole() {
     let mut read = Vec::new();
     while read.len() < expected {
         let page = claim(&mut claimer).await.unwrap();
-        assert_eq!(page.dead, [], "a rolled back transaction leaves no hole");
+        assert_eq!(page.empty_positions, [], "a rolled back transaction leaves no hole");
         read.extend(page.events.into_iter().map(|stored| stored.position.get()));
     }
     assert!(read.iter().copied().eq(1..=i64::try_from(expected).unwrap()));

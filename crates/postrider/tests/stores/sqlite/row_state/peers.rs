@@ -1,14 +1,15 @@
 //! Tables with a type in a header, several words for rows that wait, payloads of bytes, and a time of giving up.
 
-use postrider::layout::{ColumnMap, Field, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::{Ident, Result};
+use postrider_testkit::eventually;
 
 use super::case::Case;
 use crate::arrivals::{Arrivals, strings};
 use crate::mapped::{columns, states};
-use crate::relay_cases::{eventually, relay_to};
+use crate::relay_cases::relay_to;
 
 const TABLE: &str = "
     CREATE TABLE \"Outbox Messages\" (\"Id\" INTEGER PRIMARY KEY AUTOINCREMENT, \"Meta\" TEXT, \"Body\" BLOB,
@@ -19,12 +20,12 @@ const TABLE: &str = "
 
 fn map() -> Result<ColumnMap> {
     let map = columns(&[
-        (Field::Id, "Id"),
-        (Field::Headers, "Meta"),
-        (Field::Payload, "Body"),
-        (Field::Order, "Id"),
-        (Field::Status, "State"),
-        (Field::GivenUpAt, "GivenUpAt"),
+        (MappedField::Id, "Id"),
+        (MappedField::Headers, "Meta"),
+        (MappedField::Payload, "Body"),
+        (MappedField::Order, "Id"),
+        (MappedField::Status, "State"),
+        (MappedField::GivenUpAt, "GivenUpAt"),
     ])?;
     Ok(map.states(states(["NEW", "RETRY"], "SENT", None)?))
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use postrider::Result;
 use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
 use postrider::store::Start;
+use postrider_testkit::eventually;
 
 use super::case::Case;
-use crate::relay_cases::eventually;
-use crate::taker::Taker;
+use crate::recording_sink::RecordingSink;
 
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let retention = retention.interval(Duration::from_millis(5));
-    let subscription = Subscription::new("mail", Taker::new(|_, _| None)).start(Start::Beginning);
+    let subscription = Subscription::new("mail", RecordingSink::new(|_, _| None)).start(Start::Beginning);
     let relay =
         Relay::builder().outbox_with_retention(case.store()?, [subscription], retention).spawn().await?;
     let count = "SELECT count(*) FROM outbox_events";

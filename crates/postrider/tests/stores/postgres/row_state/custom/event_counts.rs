@@ -4,12 +4,13 @@ use postrider::Result;
 use postrider::sink::{Failure, Outcome};
 use postrider::store::CountBy;
 use postrider::store::postgres::PostgresRowStore;
+use postrider_testkit::eventually;
 
 use super::case::{KINDS, Kind};
 use crate::mapped::undelivered;
 use crate::postgres::row_state::case::Case;
-use crate::relay_cases::{eventually, relay};
-use crate::taker::Taker;
+use crate::recording_sink::RecordingSink;
+use crate::relay_cases::relay;
 
 #[tokio::test]
 async fn rows_of_a_mapped_table_are_counted_by_their_state() -> Result<()> {
@@ -21,8 +22,9 @@ async fn rows_of_a_mapped_table_are_counted_by_their_state() -> Result<()> {
         for key in ["a", "poison", "b", "c"] {
             case.run(&kind.insert(key, 0)).await?;
         }
-        let sink =
-            Taker::new(|key, _| key.ends_with("poison").then(|| Outcome::Failed(Failure::new("poison"))));
+        let sink = RecordingSink::new(|key, _| {
+            key.ends_with("poison").then(|| Outcome::Failed(Failure::new("poison")))
+        });
         let relay = relay(case.store().await?, &sink).await?;
         eventually("one row is given up, the others are delivered", async || {
             let dead =

@@ -6,12 +6,13 @@ use std::time::Duration;
 use postrider::sink::{Message, Outcome, Receipt, Sink};
 use postrider::store::{EventFilter, Purge, RetentionScope, postgres::PostgresRowStore};
 use postrider::{BoxFuture, Event, Result};
+use postrider_testkit::eventually;
 
 use super::case::Kind;
 use crate::mapped::undelivered;
 use crate::postgres::row_state::case::Case;
-use crate::relay_cases::{KEYS, eventually, relay, relay_to};
-use crate::taker::Taker;
+use crate::recording_sink::RecordingSink;
+use crate::relay_cases::{KEYS, relay, relay_to};
 
 crate::mapped::mapped_relay_tests!(Case);
 
@@ -22,7 +23,7 @@ async fn mapped_rows_are_listed_with_their_outcome() -> Result<()> {
             return Ok(());
         }
         let case = kind.case().await?;
-        let sink = Taker::new(|_, _| None);
+        let sink = RecordingSink::new(|_, _| None);
         let relay = relay(case.store().await?, &sink).await?;
         kind.write(&case, "a", 2).await?;
         sink.wait_for(2).await;

@@ -1,43 +1,43 @@
-//! Work arrives at the database and is done there.
+//! Executes operations in the database.
 
 use postrider::relay::brain::{Acquisition, Reply, RoutedClaim, RoutedFetch};
 use postrider::store::{Acquired, Epoch, LeaseRequest, Settled, Settlement};
 use postrider::{Code, Position};
 
-use super::agenda::Happening;
 use super::bug::Bug;
+use super::event_queue::SimEvent;
+use super::observation::{Observation, Owner};
 use super::operation::{Operation, OperationId, Work};
 use super::relay::{key_number, route};
-use super::seen::{Owner, Seen};
-use super::world::World;
+use super::simulation::Simulation;
 use crate::memory::Reading;
 
-/// Faults of the database while it executes an operation.
+/// A fault of the database while it executes an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Trouble {
+enum DatabaseFault {
     None,
-    /// Nothing happens, and it says so with this code.
+    /// The operation is not executed, and the reply is this error.
     Refuses(Code),
-    /// It does what it was asked and its answer is lost.
+    /// The operation is executed, but the reply is this error.
     AnswersWith(Code),
 }
 
-impl World {
-    /// Work arrives where it is done.
+impl Simulation {
+    /// An operation arrives at the database or the sink.
     pub(crate) fn perform(&mut self, id: OperationId) {
         let Some(mut operation) = self.operations.remove(&id) else { return };
         if matches!(operation.work, Work::Publish(_)) {
-            return self.ship(id, operation);
+            return self.publish(id, operation);
         }
         let owner = operation.owner;
-        let trouble = self.trouble(&operation);
-        if !matches!(trouble, Trouble::Refuses(_)) {
-            operation.reply = self.ask_database(owner, &mut operation.work);
+        let fault = self.database_fault(&operation);
+        if !matches!(fault, DatabaseFault::Refuses(_)) {
+            operation.reply = self.execute(owner, &mut operation.work);
             if operation.reply.is_none() {
                 return;
             }
         }
-        if let Trouble::Refuses(code) | Trouble::AnswersWith(code) = trouble {
+        if let DatabaseFault::Refuses(code) | DatabaseFault::AnswersWith(code) = fault {
             self.note(|_| format!("{owner} {} fails with {code}", operation.work.name()));
             operation.reply = Some(operation.work.failed(code));
         }
@@ -47,37 +47,40 @@ impl World {
     pub(crate) fn answer_after(&mut self, id: OperationId, operation: Operation) {
         let at = self.now + self.delay(matches!(operation.work, Work::Publish(_)));
         self.operations.insert(id, operation);
-        self.agenda.plan(at, Happening::Deliver(id));
+        self.queue.push(at, SimEvent::Deliver(id));
     }
 
-    fn trouble(&mut self, operation: &Operation) -> Trouble {
+    fn database_fault(&mut self, operation: &Operation) -> DatabaseFault {
         if operation.connection != self.connection {
-            return Trouble::Refuses(Code::StoreFailed);
+            return DatabaseFault::Refuses(Code::StoreFailed);
         }
-        let spared = self.healing || matches!(operation.work, Work::Halt(..));
-        if spared || !self.random.permille(self.scenario.store_error_permille) {
-            return Trouble::None;
+        let spared = self.faults_stopped || matches!(operation.work, Work::Halt(..));
+        if spared || !self.rng.permille(self.scenario.store_error_permille) {
+            return DatabaseFault::None;
         }
-        match self.random.between(0, 3) {
-            0 => self.counted("store busy", Trouble::Refuses(Code::StoreBusy)),
-            1 => self.counted("store failed", Trouble::Refuses(Code::StoreFailed)),
-            2 => self.counted("outcome unknown, nothing happened", Trouble::Refuses(Code::OutcomeUnknown)),
-            _ => self.counted("outcome unknown, it happened", Trouble::AnswersWith(Code::OutcomeUnknown)),
+        match self.rng.between(0, 3) {
+            0 => self.counted("store busy", DatabaseFault::Refuses(Code::StoreBusy)),
+            1 => self.counted("store failed", DatabaseFault::Refuses(Code::StoreFailed)),
+            2 => self
+                .counted("outcome unknown, nothing happened", DatabaseFault::Refuses(Code::OutcomeUnknown)),
+            _ => {
+                self.counted("outcome unknown, it happened", DatabaseFault::AnswersWith(Code::OutcomeUnknown))
+            }
         }
     }
 
-    fn counted(&mut self, what: &'static str, trouble: Trouble) -> Trouble {
+    fn counted(&mut self, what: &'static str, fault: DatabaseFault) -> DatabaseFault {
         self.tally.count(what);
-        trouble
+        fault
     }
 
-    /// The database executes the operation. `None` if the relay no longer exists.
-    fn ask_database(&mut self, owner: Owner, work: &mut Work) -> Option<Reply> {
-        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+    /// Executes the operation. `None` if the relay no longer exists.
+    fn execute(&mut self, owner: Owner, work: &mut Work) -> Option<Reply> {
+        let plan = &self.scenario.subscriptions[owner.subscription()];
         let name = plan.name.clone();
         let lease = LeaseRequest {
             subscription: name.clone(),
-            holder: self.relays[owner.seat.relay].name.clone(),
+            holder: self.relays[owner.relay()].name.clone(),
             duration: plan.policy.lease,
         };
         Some(match work {
@@ -95,8 +98,8 @@ impl World {
                 if !self.is_current(owner) {
                     return None;
                 }
-                let mind = &mut self.relays[owner.seat.relay].minds[owner.seat.subscription];
-                let reading = mind.cursor.as_mut()?.read(&self.database.log, *budget, self.bug);
+                let driver = &mut self.relays[owner.relay()].drivers[owner.subscription()];
+                let reading = driver.cursor.as_mut()?.read(&self.database.log, *budget, self.bug);
                 Reply::Claimed(Ok(self.claimed(owner, reading)))
             }
             Work::Fetch(positions, bytes_max) => {
@@ -126,23 +129,23 @@ impl World {
                 format!("{owner} is given epoch {}, clean {clean}, done {done}", epoch.0)
             });
             self.tally_if(epoch.0 > 1, "takeover");
-            self.leaders[owner.seat.subscription] = Some(owner);
-            self.full[owner.seat.subscription] = false;
-            self.saw(&Seen::Granted { owner, epoch, clean });
+            self.leaders[owner.subscription()] = Some(owner);
+            self.full[owner.subscription()] = false;
+            self.observe(&Observation::Granted { owner, epoch, clean });
         }
-        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+        let plan = &self.scenario.subscriptions[owner.subscription()];
         let key =
             |row: &postrider::ledger::ParkedRow| key_number(plan, self.bug, row.key.as_deref(), row.position);
         Ok(Acquisition::from_store(acquired, key))
     }
 
-    /// By which right a subscription is stopped, as far as the database checks it.
+    /// The epoch that the database compares with when a subscription is stopped.
     fn right(&self, name: &str, epoch: Epoch) -> Epoch {
         let last = self.database.subscription(name).map_or(epoch, |rows| rows.epoch);
         if self.bug == Some(Bug::IgnoreEpoch) { last } else { epoch }
     }
 
-    /// A relay has halted or paused its subscription, or was refused.
+    /// A relay has halted or paused its subscription, or the database refused that.
     fn owner_stopped(
         &mut self,
         owner: Owner,
@@ -152,41 +155,42 @@ impl World {
     ) {
         self.note(|_| format!("{owner} stops with epoch {}: {stopped:?}: {reason}", epoch.0));
         match stopped {
-            Ok(Settled::Done) => self.saw(&Seen::Stopped { owner, epoch }),
+            Ok(Settled::Done) => self.observe(&Observation::Stopped { owner, epoch }),
             _ => self.tally.count("stop fenced"),
         }
     }
 
     fn claimed(&mut self, owner: Owner, reading: Result<Reading, String>) -> RoutedClaim {
-        let Reading { events, dead, damaged, more } = match reading {
+        let Reading { events, empty_positions, damaged, more } = match reading {
             Ok(reading) => reading,
             Err(reason) => return RoutedClaim::HistoryChanged(reason),
         };
-        let buried = dead.iter().map(|(start, end)| end.get() - start.get() + 1).sum::<i64>();
-        self.tally.add("hole proven dead", buried.unsigned_abs());
-        if !events.is_empty() || !dead.is_empty() {
+        let count = empty_positions.iter().map(|(start, end)| end.get() - start.get() + 1).sum::<i64>();
+        self.tally.add("hole proven empty", count.unsigned_abs());
+        if !events.is_empty() || !empty_positions.is_empty() {
             self.note(|_| {
                 let read: Vec<i64> = events.iter().map(|(position, _)| position.get()).collect();
-                format!("{owner} reads {read:?} dead {dead:?}")
+                format!("{owner} reads {read:?} empty {empty_positions:?}")
             });
         }
-        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+        let plan = &self.scenario.subscriptions[owner.subscription()];
         let events = events
             .into_iter()
-            .map(|(position, event)| route(plan, &self.facts, self.bug, position, event))
+            .map(|(position, event)| route(plan, &self.written_events, self.bug, position, event))
             .collect();
-        RoutedClaim::Page { events, dead, damaged, more_at_once: more, has_unread: more }
+        RoutedClaim::Page { events, empty_positions, damaged, more_at_once: more, has_unread: more }
     }
 
     fn fetched(&self, owner: Owner, positions: &[Position], bytes_max: usize) -> RoutedFetch {
-        let plan = &self.scenario.subscriptions[owner.seat.subscription];
+        let plan = &self.scenario.subscriptions[owner.subscription()];
         let found = self.database.fetch(positions, bytes_max);
-        let events = found.events.into_iter().map(|(p, event)| route(plan, &self.facts, self.bug, p, event));
+        let events =
+            found.events.into_iter().map(|(p, event)| route(plan, &self.written_events, self.bug, p, event));
         RoutedFetch { events: events.collect(), gone: found.gone, ..RoutedFetch::default() }
     }
 
     fn settle(&mut self, owner: Owner, settlement: &Settlement) -> Result<Settled, Code> {
-        let subscription = owner.seat.subscription;
+        let subscription = owner.subscription();
         let mut applied = settlement.clone();
         match self.bug {
             Some(Bug::IgnoreEpoch) => {
@@ -196,7 +200,7 @@ impl World {
             Some(Bug::DropParked) => applied.park.clear(),
             _ => {}
         }
-        let settled = if self.bug == Some(Bug::ForgetSettle) && self.random.permille(100) {
+        let settled = if self.bug == Some(Bug::ForgetSettle) && self.rng.permille(100) {
             Settled::Done
         } else {
             self.database.settle(applied).map_err(|error| error.code())?
@@ -208,7 +212,7 @@ impl World {
             format!("{owner} settles {done} park {rows:?} unpark {unpark:?} trial {trial:?} epoch {}: {settled:?}", epoch.0)
         });
         match settled {
-            Settled::Done => self.saw(&Seen::Settled { owner, settlement }),
+            Settled::Done => self.observe(&Observation::Settled { owner, settlement }),
             Settled::Fenced => self.tally.count("settle fenced"),
         }
         Ok(settled)

@@ -5,16 +5,16 @@
 //! therefore tracks the newest of these positions, checks them regularly, and reports every row that it finds there,
 //! once (ADR 42).
 //!
-//! The positions are also recorded in the table `absent`, so that the next relay, and `doctor`, find a row that appears
-//! while no relay runs.
+//! The positions are also recorded in the table `empty_positions`, so that the next relay, and `doctor`, find a row that
+//! appears while no relay runs.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::ranges::within;
-use super::row::{get, get_opt};
+use super::row::{self, get, get_opt};
 use super::session::{Access, Params, Session, params};
 use crate::ledger::Intervals;
+use crate::ledger::range_map::{RangeSet, parse_range};
 use crate::store::Epoch;
 use crate::{Code, Position, Result};
 
@@ -35,16 +35,15 @@ const ROWS_MAX: usize = 100;
 
 /// Positions that are done and have no event.
 #[derive(Debug, Default)]
-pub(super) struct Absent {
-    /// First to last, both included; disjoint.
-    ranges: BTreeMap<i64, i64>,
+pub(super) struct EmptyPositions {
+    ranges: RangeSet,
     /// The subscription and epoch to record them for; `None` for a claimer without a lease, which records nothing.
     owner: Option<(String, Epoch)>,
     /// Every position up to this one was done at the start.
-    floor: i64,
+    floor: Position,
     checked_at: Option<Duration>,
     recorded_at: Option<Duration>,
-    /// Proven dead and not recorded yet. They must not be settled before: a row that appears before the next relay
+    /// Proven empty and not recorded yet. They must not be settled before: a row that appears before the next relay
     /// starts would not be noticed.
     unrecorded: Vec<(Position, Position)>,
     /// Recorded and not returned by [`add`](Self::add) yet.
@@ -52,29 +51,29 @@ pub(super) struct Absent {
     /// Late rows that were not returned yet, and why each is reported.
     late_rows: Vec<(Position, String)>,
     /// Rows that were reported and are not known to be parked yet.
-    reported: Vec<i64>,
+    reported: Vec<Position>,
     is_changed: bool,
     is_loaded: bool,
-    /// The user has no right to use the table `absent`.
+    /// The user has no right to use the table `empty_positions`.
     is_denied: bool,
 }
 
-impl Absent {
+impl EmptyPositions {
     /// For the state of a lease.
     pub(super) fn of(subscription: &str, epoch: Epoch) -> Self {
         Self { owner: Some((subscription.to_owned(), epoch)), ..Self::default() }
     }
 
-    /// Adds ranges that were proven never to get an event. Returns those that may be settled, because they are
+    /// Adds ranges that were proven empty. Returns those that may be settled, because they are
     /// recorded.
-    pub(super) fn add(&mut self, dead: Vec<(Position, Position)>) -> Vec<(Position, Position)> {
-        for (first, last) in &dead {
-            self.insert(first.get(), last.get());
+    pub(super) fn add(&mut self, empty: Vec<(Position, Position)>) -> Vec<(Position, Position)> {
+        for (first, last) in &empty {
+            self.insert(*first, *last);
         }
         if self.owner.is_none() {
-            return dead;
+            return empty;
         }
-        self.unrecorded.extend(dead);
+        self.unrecorded.extend(empty);
         std::mem::take(&mut self.recorded)
     }
 
@@ -116,7 +115,7 @@ impl Absent {
                 continue;
             }
             if !was_reported {
-                self.late_rows.push((Position::new(position), reason(position)));
+                self.late_rows.push((position, reason(position)));
             }
             self.reported.push(position);
         }
@@ -127,9 +126,9 @@ impl Absent {
 
     /// Loads the recorded ranges, and searches empty positions among the last ones that are done.
     async fn load(&mut self, session: &mut Session, done: &Intervals) -> Result<()> {
-        self.floor = done.floor().get();
+        self.floor = done.floor();
         if let Some((name, _)) = &self.owner {
-            let sql = "SELECT ranges FROM {schema}.absent WHERE subscription = ?";
+            let sql = "SELECT ranges FROM {schema}.empty_positions WHERE subscription = ?";
             let read = session.autocommit(Access::Reads, sql, params![name.as_str()]).await;
             let rows = self.allowed(read)?;
             if let Some(text) = rows.first().map(|row| get::<String>(row, 0)).transpose()? {
@@ -149,18 +148,18 @@ impl Absent {
         let end = last.saturating_add(1);
         let values = params![first - 1, first, last, first - 1, end, first, last];
         for row in session.autocommit(Access::Reads, sql, values).await? {
-            let (before, next): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
-            self.insert_done(done, before.saturating_add(1), next.saturating_sub(1).min(last));
+            let (before, after) = (row::position(&row, 0)?, row::position(&row, 1)?);
+            self.insert_done(done, before.next(), after.previous().min(done.highest()));
         }
         Ok(())
     }
 
     /// Adds the part of a range that is done.
-    fn insert_done(&mut self, done: &Intervals, first: i64, last: i64) {
+    fn insert_done(&mut self, done: &Intervals, first: Position, last: Position) {
         let mut next = first;
-        for (start, end) in done.gaps(Position::new(last)) {
-            self.insert(next, start.get().saturating_sub(1));
-            next = next.max(end.get().saturating_add(1));
+        for (start, end) in done.gaps(last) {
+            self.insert(next, start.previous());
+            next = next.max(end.next());
         }
         self.insert(next, last);
     }
@@ -170,11 +169,9 @@ impl Absent {
         // Index: the primary key (position), its first entry.
         let sql = "SELECT MIN(position) FROM {schema}.events";
         let rows = session.autocommit(Access::Reads, sql, Params::new()).await?;
-        let first = rows.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten();
-        let before = first.map_or(self.floor, |first| first.saturating_sub(1)).min(self.floor);
-        if before >= 1 && self.ranges.get(&1).is_none_or(|last| *last < before) {
-            self.insert(1, before);
-        }
+        let first = rows.first().map(|row| get_opt(row, 0)).transpose()?.flatten().map(Position::new);
+        let before = first.map_or(self.floor, Position::previous).min(self.floor);
+        self.insert(Position::new(1), before);
         Ok(())
     }
 
@@ -183,24 +180,24 @@ impl Absent {
         let is_needed = self.is_changed && !self.is_denied;
         let Some((name, epoch)) = self.owner.as_ref().filter(|_| is_needed) else { return Ok(()) };
         // Index: the primary keys (name) and (subscription).
-        let sql = "INSERT INTO {schema}.absent (subscription, ranges)
+        let sql = "INSERT INTO {schema}.empty_positions (subscription, ranges)
                    SELECT name, ? FROM {schema}.subscriptions WHERE name = ? AND epoch = ?
                    ON DUPLICATE KEY UPDATE ranges = VALUES(ranges), updated_at = UTC_TIMESTAMP(6)";
-        let values = params![text(&self.ranges), name.as_str(), epoch.0];
+        let values = params![self.ranges.to_string(), name.as_str(), epoch.0];
         let written = session.autocommit(Access::Writes, sql, values).await;
         self.allowed(written)?;
         self.is_changed = false;
         Ok(())
     }
 
-    /// A role that was created before the table `absent` has no right to use it. The ranges are then kept only in
+    /// A role that was created before the table `empty_positions` has no right to use it. The ranges are then kept only in
     /// memory, and a warning is logged once.
     fn allowed<T: Default>(&mut self, answer: Result<T>) -> Result<T> {
         match answer {
             Err(error) if error.code() == Code::PrivilegeMissing => {
                 if !self.is_denied {
                     tracing::warn!(
-                        "the relay has no access to the table `absent`: run the script of `postrider migrate roles` again"
+                        "the relay has no access to the table `empty_positions`: run the script of `postrider migrate roles` again"
                     );
                 }
                 self.is_denied = true;
@@ -210,46 +207,13 @@ impl Absent {
         }
     }
 
-    fn insert(&mut self, first: i64, last: i64) {
-        if first > last {
-            return;
-        }
-        let (mut first, mut last) = (first, last);
-        // Merges ranges that touch or overlap.
-        while let Some((start, end)) = self.ranges.range(..=last.saturating_add(1)).next_back()
-            && end.saturating_add(1) >= first
-        {
-            let (start, end) = (*start, *end);
-            if start <= first && end >= last {
-                return;
-            }
-            self.ranges.remove(&start);
-            (first, last) = (first.min(start), last.max(end));
-        }
-        self.ranges.insert(first, last);
-        self.is_changed = true;
-        while self.ranges.len() > RANGES_MAX {
-            let lowest = self.ranges.keys().copied().find(|first| *first > 1);
-            if lowest.and_then(|lowest| self.ranges.remove(&lowest)).is_none() {
-                return;
-            }
-        }
+    fn insert(&mut self, first: Position, last: Position) {
+        self.is_changed |= self.ranges.insert(first, last);
+        while self.ranges.len() > RANGES_MAX && self.ranges.remove_first_above(Position::new(1)) {}
     }
 
-    fn remove(&mut self, position: i64) {
-        let Some((first, last)) = self.ranges.range(..=position).next_back() else { return };
-        let (first, last) = (*first, *last);
-        if last < position {
-            return;
-        }
-        self.ranges.remove(&first);
-        if first < position {
-            self.ranges.insert(first, position - 1);
-        }
-        if position < last {
-            self.ranges.insert(position + 1, last);
-        }
-        self.is_changed = true;
+    fn remove(&mut self, position: Position) {
+        self.is_changed |= self.ranges.remove(position);
     }
 }
 
@@ -257,14 +221,14 @@ impl Absent {
 pub(super) async fn late_rows(session: &mut Session) -> Result<Vec<(String, Vec<Position>)>> {
     // No index: one row per subscription.
     let rows = session
-        .autocommit(Access::Reads, "SELECT subscription, ranges FROM {schema}.absent", Params::new())
+        .autocommit(Access::Reads, "SELECT subscription, ranges FROM {schema}.empty_positions", Params::new())
         .await?;
     let mut found = Vec::new();
     for row in rows {
         let (name, ranges): (String, String) = (get(&row, 0)?, get(&row, 1)?);
         let at = rows_at(session, &parsed(&ranges), &name).await?;
         let at: Vec<Position> =
-            at.into_iter().filter(|(_, is_parked)| !is_parked).map(|(at, _)| Position::new(at)).collect();
+            at.into_iter().filter(|(_, is_parked)| !is_parked).map(|(at, _)| at).collect();
         if !at.is_empty() {
             found.push((name, at));
         }
@@ -275,13 +239,13 @@ pub(super) async fn late_rows(session: &mut Session) -> Result<Vec<(String, Vec<
 /// The rows in some ranges, and whether the subscription has parked them.
 async fn rows_at(
     session: &mut Session,
-    ranges: &BTreeMap<i64, i64>,
+    ranges: &RangeSet,
     subscription: &str,
-) -> Result<Vec<(i64, bool)>> {
-    if ranges.is_empty() {
+) -> Result<Vec<(Position, bool)>> {
+    if ranges.len() == 0 {
         return Ok(Vec::new());
     }
-    let ranges = within(ranges.iter().map(|(first, last)| (*first, *last)));
+    let ranges = within(ranges.ranges().map(|(first, last)| (first.get(), last.get())));
     // Indexes: the primary keys (position), one range each, and (subscription, position).
     let sql = format!(
         "SELECT position, EXISTS (SELECT 1 FROM {{schema}}.parked AS p
@@ -290,14 +254,14 @@ async fn rows_at(
          WHERE {ranges} ORDER BY position LIMIT {ROWS_MAX}"
     );
     let rows = session.autocommit(Access::Reads, &sql, params![subscription]).await?;
-    rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?))).collect()
+    rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
 }
 
 fn is_due(last: Option<Duration>, every: Duration, now: Duration) -> bool {
     last.is_none_or(|last| now.saturating_sub(last) >= every)
 }
 
-fn reason(position: i64) -> String {
+fn reason(position: Position) -> String {
     format!(
         "position {position} was settled as empty, but now contains an event: its writer chose the position \
          (SET insert_id), or the row was restored. The event was not delivered. To deliver it, set the state \
@@ -305,62 +269,54 @@ fn reason(position: i64) -> String {
     )
 }
 
-fn text(ranges: &BTreeMap<i64, i64>) -> String {
-    let words = ranges.iter().map(
-        |(first, last)| {
-            if first == last { first.to_string() } else { format!("{first}-{last}") }
-        },
-    );
-    words.collect::<Vec<_>>().join(" ")
-}
-
 /// Parts that cannot be parsed are skipped: the ranges are only a hint, and are computed again.
-fn parsed(text: &str) -> BTreeMap<i64, i64> {
-    let words = text.split(' ').filter_map(|word| {
-        let (first, last) = word.split_once('-').unwrap_or((word, word));
-        Some((first.parse().ok()?, last.parse().ok()?)).filter(|(first, last)| *first >= 1 && first <= last)
-    });
-    words.take(RANGES_MAX).collect()
+fn parsed(text: &str) -> RangeSet {
+    let mut ranges = RangeSet::default();
+    let parts = text.split(' ').filter_map(parse_range).filter(|(first, _)| *first > Position::ZERO);
+    for (first, last) in parts.take(RANGES_MAX) {
+        ranges.insert(first, last);
+    }
+    ranges
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn absent(words: &str) -> Absent {
-        Absent { ranges: parsed(words), ..Absent::default() }
+    fn tracked(words: &str) -> EmptyPositions {
+        EmptyPositions { ranges: parsed(words), ..EmptyPositions::default() }
     }
 
     #[test]
     fn ranges_are_merged_split_and_recorded() {
-        let mut absent = absent("1-4 9 20-30");
-        let dead = vec![(Position::new(5), Position::new(8)), (Position::new(40), Position::LAST)];
-        assert_eq!(absent.add(dead.clone()), dead);
-        absent.add(vec![(Position::new(21), Position::new(22))]);
-        assert_eq!(text(&absent.ranges), "1-9 20-30 40-9223372036854775807");
-        absent.remove(20);
-        absent.remove(25);
-        absent.remove(100);
-        absent.remove(15);
-        assert_eq!(text(&absent.ranges), "1-9 21-24 26-30 40-99 101-9223372036854775807");
-        assert_eq!(parsed(&text(&absent.ranges)), absent.ranges);
-        assert_eq!(parsed("x 3 5-4 -7"), BTreeMap::from([(3, 3)]));
+        let mut tracked = tracked("1-4 9 20-30");
+        let empty = vec![(Position::new(5), Position::new(8)), (Position::new(40), Position::LAST)];
+        assert_eq!(tracked.add(empty.clone()), empty);
+        tracked.add(vec![(Position::new(21), Position::new(22))]);
+        assert_eq!(tracked.ranges.to_string(), "1-9 20-30 40-9223372036854775807");
+        tracked.remove(Position::new(20));
+        tracked.remove(Position::new(25));
+        tracked.remove(Position::new(100));
+        tracked.remove(Position::new(15));
+        assert_eq!(tracked.ranges.to_string(), "1-9 21-24 26-30 40-99 101-9223372036854775807");
+        assert_eq!(parsed(&tracked.ranges.to_string()), tracked.ranges);
+        assert_eq!(parsed("x 3 5-4 -7").to_string(), "3");
     }
 
     #[test]
     fn only_positions_that_are_done_are_tracked() {
-        let mut absent = absent("");
-        absent.insert_done(&"4 8-12".parse().unwrap(), 3, 20);
-        assert_eq!(text(&absent.ranges), "3-4 8-12");
+        let mut tracked = tracked("");
+        tracked.insert_done(&"4 8-12".parse().unwrap(), Position::new(3), Position::new(20));
+        assert_eq!(tracked.ranges.to_string(), "3-4 8-12");
     }
 
     #[test]
     fn of_too_many_ranges_the_lowest_are_dropped_except_the_first() {
-        let mut absent = absent("1-5");
+        let mut tracked = tracked("1-5");
         for place in 0..RANGES_MAX as i64 {
-            absent.insert(10 + 3 * place, 10 + 3 * place);
+            tracked.insert(Position::new(10 + 3 * place), Position::new(10 + 3 * place));
         }
-        assert_eq!(absent.ranges.len(), RANGES_MAX);
-        assert!(absent.ranges.contains_key(&1) && !absent.ranges.contains_key(&10));
+        assert_eq!(tracked.ranges.len(), RANGES_MAX);
+        assert!(tracked.ranges.contains(Position::new(1)) && !tracked.ranges.contains(Position::new(10)));
     }
 }

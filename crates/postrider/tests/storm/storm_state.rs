@@ -1,27 +1,27 @@
-//! What everybody in the storm knows of its state.
+//! The state of the storm, which its writers and readers share.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The state of the storm.
 #[derive(Debug, Default)]
-pub(crate) struct Weather {
+pub(crate) struct StormState {
     writing: AtomicBool,
     quiet: AtomicBool,
     over: AtomicBool,
 }
 
-impl Weather {
-    /// Writers run.
+impl StormState {
+    /// Whether writers run.
     pub(crate) fn is_writing(&self) -> bool {
         self.writing.load(Ordering::SeqCst)
     }
 
-    /// Only two writers and the readers are active, and readers poll often.
+    /// Whether only two writers and the readers are active, and readers poll often.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::SeqCst)
     }
 
-    /// Every transaction has ended; what is committed is to be read to its end.
+    /// Whether all transactions have ended, so that readers should read to the end.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::SeqCst)
     }
@@ -38,7 +38,7 @@ impl Weather {
         self.over.store(true, Ordering::SeqCst);
     }
 
-    /// Longest pause of a reader between two polls.
+    /// The longest pause of a reader between two polls.
     pub(crate) fn poll_micros_max(&self) -> u64 {
         if self.is_quiet() { 500 } else { 8_000 }
     }

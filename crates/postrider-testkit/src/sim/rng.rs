@@ -1,10 +1,10 @@
-//! Chance from a seed: the same numbers on every machine and at any time.
+//! Random numbers from a seed, the same on every machine.
 
 use std::time::Duration;
 
-/// SplitMix64. Small, fast, and good enough to shake a relay.
+/// SplitMix64: small, fast, and good enough for a simulation.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub(crate) struct Rng(u64);
 
 /// A range of times, in microseconds.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ impl Span {
     }
 }
 
-impl Random {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -51,12 +51,12 @@ impl Random {
         self.size(0, len - 1)
     }
 
-    /// True this many times in a thousand.
+    /// True with a probability of `times` in a thousand.
     pub(crate) fn permille(&mut self, times: u32) -> bool {
         self.next() % 1000 < u64::from(times)
     }
 
-    /// True every other time.
+    /// True with a probability of one half.
     pub(crate) fn coin(&mut self) -> bool {
         self.next() & 1 == 0
     }

@@ -1,4 +1,4 @@
-//! What the writers wrote: the truth the checkers compare with.
+//! The events that the writers wrote. The checkers compare deliveries with them.
 
 use std::time::Duration;
 
@@ -7,32 +7,32 @@ use uuid::Uuid;
 
 use crate::sink::Poison;
 
-/// One event, as the writer meant it.
+/// One event, as its writer intended it.
 #[derive(Debug, Clone)]
-pub(crate) struct Fact {
+pub(crate) struct WrittenEvent {
     pub(crate) position: Position,
     pub(crate) key: Option<u32>,
-    /// Counts the committed events of the key.
+    /// The number of this event among the committed events of its key.
     pub(crate) version: u32,
     pub(crate) topic: usize,
     pub(crate) poison: Option<Poison>,
     pub(crate) expires: bool,
-    /// When its transaction was committed, if it was.
+    /// The time of the commit, if its transaction was committed.
     pub(crate) committed: Option<Duration>,
 }
 
-/// Everything ever written, lost histories included. A fact's number is in its event's id.
+/// All events that were ever written, including those of lost histories. The index of an event is in its id.
 #[derive(Debug, Default)]
-pub(crate) struct Facts(Vec<Fact>);
+pub(crate) struct WrittenEvents(Vec<WrittenEvent>);
 
-impl Facts {
-    /// The id of the next fact.
+impl WrittenEvents {
+    /// The id of the next event.
     pub(crate) fn next_id(&self) -> Uuid {
         Uuid::from_u128(self.0.len() as u128)
     }
 
-    pub(crate) fn add(&mut self, fact: Fact) -> usize {
-        self.0.push(fact);
+    pub(crate) fn add(&mut self, written: WrittenEvent) -> usize {
+        self.0.push(written);
         self.0.len() - 1
     }
 
@@ -40,15 +40,15 @@ impl Facts {
         event.id.as_u128() as usize
     }
 
-    pub(crate) fn get(&self, number: usize) -> &Fact {
+    pub(crate) fn get(&self, number: usize) -> &WrittenEvent {
         &self.0[number]
     }
 
-    pub(crate) fn get_mut(&mut self, number: usize) -> &mut Fact {
+    pub(crate) fn get_mut(&mut self, number: usize) -> &mut WrittenEvent {
         &mut self.0[number]
     }
 
-    pub(crate) fn of(&self, event: &Event) -> &Fact {
+    pub(crate) fn of(&self, event: &Event) -> &WrittenEvent {
         self.get(Self::number(event))
     }
 
@@ -57,7 +57,7 @@ impl Facts {
     }
 }
 
-impl std::fmt::Display for Fact {
+impl std::fmt::Display for WrittenEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "#{}", self.position)?;
         match self.key {

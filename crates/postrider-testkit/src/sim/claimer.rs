@@ -1,4 +1,4 @@
-//! The claimer of a term, with the mistakes a claimer can make.
+//! The claimer of a term, with the bugs that a claimer can have.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use postrider::store::Budget;
 use super::bug::Bug;
 use crate::memory::{Log, Reader, Reading};
 
-/// Reads the log for one term.
+/// Reads the log during one term.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct SimClaimer {
     reader: Reader,
     /// For [`Bug::ClaimPastHoles`].
     last: Position,
@@ -19,7 +19,7 @@ pub(crate) struct Cursor {
     shown: BTreeSet<Position>,
 }
 
-impl Cursor {
+impl SimClaimer {
     pub(crate) fn new(progress: &Progress) -> Self {
         Self { reader: Reader::new(progress), last: progress.done.highest(), shown: BTreeSet::new() }
     }
@@ -38,9 +38,7 @@ impl Cursor {
                 reading.events.sort_by_key(|(position, _)| *position);
                 Ok(reading)
             }
-            Some(Bug::IgnoreBudget) => {
-                self.reader.read(log, Budget { events_max: usize::MAX, bytes_max: usize::MAX })
-            }
+            Some(Bug::IgnoreBudget) => self.reader.read(log, Budget::new(usize::MAX, usize::MAX)),
             Some(Bug::NoHistoryCheck) => Ok(self.reader.read_unchecked(log, budget)),
             _ => self.reader.read(log, budget),
         }
@@ -50,13 +48,13 @@ impl Cursor {
         let end = log.sequence().max(self.last.next());
         let tail = log.range(self.last.next()..=end).take(budget.events_max);
         let events: Vec<_> = tail.map(|(position, event)| (position, event.clone())).collect();
-        let mut dead = Vec::new();
+        let mut empty_positions = Vec::new();
         for (position, _) in &events {
             if *position > self.last.next() {
-                dead.push((self.last.next(), position.previous()));
+                empty_positions.push((self.last.next(), position.previous()));
             }
             self.last = *position;
         }
-        Reading { more: events.len() == budget.events_max, events, dead, damaged: Vec::new() }
+        Reading { more: events.len() == budget.events_max, events, empty_positions, damaged: Vec::new() }
     }
 }

@@ -1,6 +1,6 @@
--- Positions that a subscription has settled as empty. A row that turns up at one of them was never delivered: somebody chose
--- its position. Relays and `doctor` look for such rows.
-CREATE TABLE IF NOT EXISTS {schema}.absent (
+-- Positions that a subscription has settled as empty. If a row appears at one of them, its writer chose the position, and the
+-- row was not delivered. Relays and `doctor` search for such rows.
+CREATE TABLE IF NOT EXISTS {schema}.empty_positions (
     subscription VARCHAR(255) NOT NULL PRIMARY KEY,
     ranges       LONGTEXT NOT NULL,                   -- both ends included, the newest: "1-40 43 50-52"
     updated_at   DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
