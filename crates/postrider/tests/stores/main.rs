@@ -1,7 +1,7 @@
-//! The stores, each in its real database: outboxes that are a log, and tables with a state per row.
+//! The stores on real databases: outboxes that are a log, and tables with a state per row.
 //!
-//! - `sqlite`, `postgres`, `mysql` (and MariaDB): `log` for our own layout, `row_state` for all others
-//! - `adopt`: taking over a table of another layout, on every database
+//! - `sqlite`, `postgres`, `mysql` (and MariaDB): `log` for the layout `postrider`, `row_state` for all others
+//! - `adopt`: adopting a table of another layout, on every database
 //! - `inbox`: exactly-once effects, on every database
 //! - `relay_cases`, `server_faults`: cases that are the same for every database
 #![cfg(feature = "_store")]
@@ -36,7 +36,7 @@ mod recording_sink;
 
 use postrider::{Code, Error};
 
-/// What the test itself could not do.
+/// An error of the test itself.
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }

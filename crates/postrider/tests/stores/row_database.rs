@@ -1,5 +1,5 @@
-//! A table with a state per row under test, on any database: what the suites and the relay cases do to it is written once,
-//! and a database contributes the SQL in which it differs.
+//! A table with a state per row under test, on any database. The operations of the suites and of the relay cases are
+//! written once; a database contributes only the SQL that differs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
 
 use crate::relay_cases::Table;
 
-/// A database with a table, and with Postrider's own tables beside it.
+/// A database with a table and with Postrider's tables.
 ///
 /// Statements may contain `{t}` for a table of a layout, and `{ledger}.` before the name of one of Postrider's tables.
 pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
@@ -42,7 +42,7 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
     /// The expression as text that compares byte by byte.
     fn text(expression: &str) -> String;
 
-    /// The INSERT of one row, as a program that does not know Postrider would write it.
+    /// The INSERT of one row, as a program without Postrider would write it.
     fn insert_sql(&self, key: &str, number: usize) -> String;
 
     /// Runs INSERTs in one transaction and returns the ids of their rows. Each comes with its id, unless the database
@@ -95,7 +95,7 @@ pub(crate) fn lease(duration: Duration) -> LeaseRequest {
     LeaseRequest { subscription: "mail".to_owned(), holder: "test".to_owned(), duration }
 }
 
-/// Everything that a relay would read.
+/// All rows that a relay would read.
 pub(crate) async fn read(database: &impl RowDatabase) -> Result<Vec<StoredEvent>> {
     let store = database.open().await?;
     store.subscribe("mail", Start::Beginning).await?;
@@ -123,7 +123,7 @@ pub(crate) async fn a_payload_from_a_text_column_arrives(database: &impl RowData
     Ok(())
 }
 
-/// The last errors of the rows that Postrider's notes call dead.
+/// The last errors of the rows that are dead according to Postrider's notes.
 pub(crate) async fn dead(database: &impl RowDatabase) -> Result<Vec<String>> {
     let sql = "SELECT coalesce(last_error, '') FROM {ledger}.row_notes WHERE state = 'dead'";
     Ok(database.rows(sql).await?.into_iter().flatten().collect())
@@ -195,7 +195,7 @@ impl<D: RowDatabase> Table for D {
     }
 }
 
-/// The condition of one row that a trigger sees, by its key and number.
+/// The condition that matches one row in a trigger, by its key and number.
 fn is_row<D: RowDatabase>(layout: RowLayout, key: &str, number: usize) -> String {
     let about = match layout {
         RowLayout::EventOutbox => "entity_pk",

@@ -23,7 +23,7 @@ mod mariadb {
 }
 
 impl<W: Which> StoreUnderTest for Case<W> {
-    /// The last position at that time.
+    /// The last position at the time of the backup.
     type Backup = i64;
 
     const DATABASE: Option<&'static str> = Some(W::NAME);

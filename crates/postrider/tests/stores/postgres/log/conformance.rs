@@ -13,7 +13,7 @@ use super::case::{Case, failed};
 postrider_testkit::store_conformance!(Case);
 
 impl StoreUnderTest for Case {
-    /// The last position at that time.
+    /// The last position at the time of the backup.
     type Backup = i64;
 
     const DATABASE: Option<&'static str> = Some("PostgreSQL");

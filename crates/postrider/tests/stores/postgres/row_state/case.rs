@@ -60,7 +60,7 @@ impl Case {
         Ok(case)
     }
 
-    /// The same table beside other publishers, or alone.
+    /// The same table, shared with other publishers or not.
     pub(crate) fn shared(self, is_shared: bool) -> Self {
         Self { table: self.table.shared(is_shared), is_shared, ..self }
     }
@@ -69,7 +69,7 @@ impl Case {
         Ok(Arc::new(PostgresRowStore::connect(&self.config, &self.table).await?))
     }
 
-    /// One more connection of the application.
+    /// Another connection of the application.
     pub(crate) async fn another(&self) -> Result<Client> {
         let client = connect().await?;
         client.batch_execute(&self.sql("SET search_path = {schema}")).await.map_err(failed)?;
@@ -97,7 +97,7 @@ impl Case {
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
-    /// The INSERT of one row, as a program that does not know Postrider would write it.
+    /// The INSERT of one row, as a program without Postrider would write it.
     pub(crate) fn insert(&self, key: &str, number: usize) -> String {
         let payload = format!("{{\"n\": {number}}}");
         match self.layout {
@@ -198,7 +198,7 @@ impl RowDatabase for Case {
     }
 
     async fn make_older(&self, table: &str, times: &[&str]) -> Result<()> {
-        // No lock is held that long: the server ends sessions that are idle in a transaction for a minute.
+        // No lock is held for this long: the server ends sessions that are idle in a transaction for a minute.
         let end = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
                    WHERE application_name = '{schema}' AND state = 'idle in transaction'";
         self.one::<i64>(end).await?;

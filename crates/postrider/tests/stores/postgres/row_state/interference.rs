@@ -1,4 +1,4 @@
-//! A relay while the database and its users do what they do.
+//! A relay while other sessions use and change the database.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::case::{failed, on_every_layout, url};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{Table as _, relay, write};
 
-/// Every key from its first row on, each delivery at most one ahead of those before it: a replay, or the next.
+/// Asserts that every key starts with its first row, and that each delivery is at most one ahead of those before it: a
+/// replay, or the next row.
 fn assert_ordered(sink: &RecordingSink, key: &str, rows: u64, layout: RowLayout) {
     let mut next = 0;
     for number in sink.of_key(key) {

@@ -1,4 +1,4 @@
-//! What orders rows, and which key goes with their messages.
+//! The order of rows, and the key of their messages.
 
 use std::collections::HashMap;
 

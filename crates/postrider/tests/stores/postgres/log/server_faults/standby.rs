@@ -1,4 +1,4 @@
-//! A standby is promoted in place of a primary that died.
+//! A standby is promoted after its primary died.
 
 use postrider::store::AfterFailover;
 use postrider_testkit::servers::pgbouncer::PgBouncer;
