@@ -1,4 +1,4 @@
-//! The program as a user meets it.
+//! The program as users run it.
 
 #![cfg(test)]
 

@@ -1,4 +1,4 @@
-//! One relay through every fault of the network, one after the other.
+//! One relay through every network fault, one after another.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,17 +17,17 @@ use super::shop::Shop;
 
 const WINDOW: usize = 100;
 
-/// What the network does, and how one sees that it does.
+/// A network fault, and how its effect is observed.
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
     /// Open connections are cut, and new ones work.
     Cut,
-    /// Nothing gets through until the relay takes the destination for down. Connections that are open are cut, so
-    /// that all meet the fault.
+    /// No data passes until the relay considers the destination down. Open connections are cut, so that the fault
+    /// affects all connections.
     Outage(Fault),
-    /// The same, for the connections that are open.
+    /// The same, only for the open connections.
     OutageOfOpen(Fault),
-    /// Everything gets through, later.
+    /// All data passes, but later.
     Late(Fault),
 }
 
@@ -44,8 +44,8 @@ const TROUBLES: [Trouble; 10] = [
     Trouble::Outage(Fault::CutAfter(Side::Client, 20)),
 ];
 
-/// Carries events through all of them to a sink behind the proxy, and compares what was written with what was seen.
-/// Not one attempt may be counted.
+/// Delivers events through all faults to a sink behind the proxy, and compares the written events with the received
+/// ones. No attempt may be counted.
 pub(crate) async fn all_troubles(
     name: &str,
     proxy: &Proxy,
@@ -107,7 +107,7 @@ pub(crate) async fn all_troubles(
 }
 
 impl Shop {
-    /// The newest position, 0 before there is one.
+    /// The last position; 0 if there is none.
     fn last_or_none(&self) -> i64 {
         if self.written.is_empty() { 0 } else { self.last() }
     }

@@ -143,7 +143,7 @@ impl Server {
         }
     }
 
-    /// The most requests that were there at the same time.
+    /// The maximum number of concurrent requests.
     pub(crate) fn open_max(&self) -> usize {
         self.state.open_max.load(Ordering::SeqCst)
     }
@@ -192,7 +192,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
     Ok(Some(Request { line: line.trim_end().to_owned(), headers, body: body.into() }))
 }
 
-/// What a receiver does to read a header's value as it was written.
+/// Decodes the value of a header as a receiver does.
 pub(crate) fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

@@ -5,7 +5,7 @@ use postrider_testkit::proxy::{Fault, Proxy, Side};
 
 use super::*;
 
-/// A server, and a proxy in front of its server.
+/// A test server, and a proxy in front of it.
 async fn behind_a_proxy<W: TestServer>() -> Result<Option<(W, Proxy, Target)>> {
     let Some(server) = W::new(Setup::Plain).await? else { return Ok(None) };
     let proxy = Proxy::to(server.port()).await.unwrap();
@@ -20,10 +20,10 @@ async fn survives<W: TestServer>(faults: &[Fault]) -> Result<()> {
     let relay = relay_at(server.store(to)?, &sink).await?;
     for (round, fault) in faults.iter().enumerate() {
         write(&server, 50).await?;
-        // Everything from the rounds before, too: then there are connections to break.
+        // Including the previous rounds: then there are connections to break.
         sink.wait_for(round * 100 + 50).await;
         let broken = proxy.seen().broken;
-        // What was delivered and is not settled yet meets the fault, and so does the next claim.
+        // The fault affects the settle of delivered events, and the next claim.
         write(&server, 50).await?;
         proxy.set(*fault);
         if *fault == Fault::None {
@@ -56,7 +56,7 @@ pub(crate) async fn nothing_is_lost_when_a_request_is_cut_in_the_middle<W: TestS
     survives::<W>(&[1, 7, 40, 200, 600].map(|bytes| Fault::CutAfter(Side::Client, bytes))).await
 }
 
-/// The connections stay open, and nothing comes through: only its own deadline ends the wait of a relay.
+/// The connections stay open, and no data passes: only the relay's own timeout ends the wait.
 async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let sink = Recorder::new();
@@ -71,7 +71,7 @@ async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     assert!(said.contains("has not answered within 500ms"), "{said}");
     assert_eq!(proxy.seen().broken, open.broken, "no connection was broken");
     write(&server, 20).await?;
-    // What was open is never heard of again; the relay has given it up and makes other connections.
+    // The open connections never continue; the relay has closed them and opens new ones.
     proxy.set(Fault::None);
     sink.wait_for(40).await;
     recovered(&relay).await;
@@ -88,7 +88,7 @@ pub(crate) async fn a_network_that_drops_everything_times_out<W: TestServer>() -
     notices_a_silent_server::<W>(Fault::Blackhole).await
 }
 
-/// The lease of a relay that hears nothing any more moves on, and what it had in its hands changes nothing.
+/// If a relay is cut off, its lease moves on, and its pending settles change nothing.
 async fn moves_on<W: TestServer>(fault: Fault) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let (cut_off, successor) = (Recorder::new(), Recorder::new());
@@ -104,7 +104,7 @@ async fn moves_on<W: TestServer>(fault: Fault) -> Result<()> {
     eventually("the second delivers", async || successor.delivered().len() >= 20).await;
     settled(&server, 40).await;
     let after = overview(&server).await?;
-    // Back in the server, the first finds the lease taken.
+    // After it reconnects, the first relay finds that the lease is taken.
     proxy.set(Fault::None);
     proxy.cut();
     recovered(&first).await;

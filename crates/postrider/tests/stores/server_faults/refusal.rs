@@ -1,4 +1,4 @@
-//! The server runs and refuses.
+//! The server runs, but refuses connections or statements.
 
 use postrider::Code;
 use postrider_testkit::eventually;
