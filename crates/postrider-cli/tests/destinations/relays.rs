@@ -58,7 +58,7 @@ impl Relay {
         self.process.wait().unwrap();
     }
 
-    /// Ends it in good order.
+    /// Ends it cleanly.
     pub(crate) fn shut_down(mut self) {
         self.signal("TERM");
         assert!(self.process.wait().unwrap().success(), "a relay ended with an error");

@@ -21,7 +21,7 @@ enum Blow {
     Leader,
     /// kill -9 for every relay.
     Relays,
-    /// The destination is stopped in good order, and the leader killed while it is down.
+    /// The destination is stopped cleanly, and the leader killed while it is down.
     Stop,
     /// kill -9 for the destination.
     Kill,
