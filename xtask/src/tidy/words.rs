@@ -171,7 +171,10 @@ mod tests {
     #[test]
     fn every_comment_is_read() {
         let path = "crates/postrider/tests/a.rs";
-        assert_eq!(findings(path, concat!("// begins anew\n", "let a = 1;", " // nobody\n/// whoever\n")).len(), 3);
+        assert_eq!(
+            findings(path, concat!("// begins anew\n", "let a = 1;", " // nobody\n/// whoever\n")).len(),
+            3
+        );
         assert_eq!(
             findings("crates/postrider/src/a.rs", "#[cfg(test)]\nmod tests {\n    // anew\n}\n").len(),
             1

@@ -148,8 +148,8 @@ fn the_example_of_every_key_is_valid_and_has_an_effect() {
         let with = settings(&file(*section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
         let without = format!("{:?}", settings(&file(*section, name, "")).unwrap());
-        // A type adds its own keys, so the smallest file already has the type of the example.
-        // What may be secret is shown as a mask, whatever it is.
+        // A type adds its own keys, so the smallest file already has the type of the example. Values that may be secret
+        // are always masked.
         let shown = !kind.is_sensitive() || *name == "url" || name.starts_with("tls");
         assert!(format!("{with:?}") != without || *name == "type" || !shown, "{section} {name} = {example}");
     }

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server on loopback that answers as configured and keeps its requests.
+//! A small HTTP/1.1 server on loopback that answers as configured and records its requests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,9 +28,9 @@ pub(crate) enum Answer {
     With(u16, String, String),
     /// Write these bytes and close.
     Raw(Vec<u8>),
-    /// Say nothing and keep the connection.
+    /// Do not answer, and keep the connection open.
     Never,
-    /// Close without a word.
+    /// Close without an answer.
     Cut,
 }
 
@@ -52,17 +52,17 @@ type Answering = dyn Fn(&Request) -> Answer + Send + Sync;
 
 struct State {
     answer: Box<Answering>,
-    /// Requests that were read whole, in the order they were.
+    /// Complete requests, in order of arrival.
     requests: Mutex<Vec<Request>>,
     arrived: Notify,
-    /// Requests read and not answered, now and at most.
+    /// The number of unanswered requests, now and at most.
     open: AtomicUsize,
     open_max: AtomicUsize,
-    /// A request is answered when it gets one of these.
+    /// A request is answered when it gets one of these permits.
     may_answer: Semaphore,
 }
 
-/// The server. Ends when dropped.
+/// The server. It stops when it is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     state: Arc<State>,
