@@ -7,19 +7,19 @@
 pub mod brain;
 mod builder;
 mod cleanup;
-mod fanout;
+mod driver;
 mod effects;
+mod fanout;
+mod handle;
+mod health_log;
 mod pace;
 mod policy;
 mod publish;
 mod report;
 mod retention;
 mod routing;
-mod driver;
 mod span;
 mod subscription;
-mod handle;
-mod health_log;
 
 pub use crate::store::RetentionScope;
 pub use brain::SubscriptionState;

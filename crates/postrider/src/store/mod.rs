@@ -25,18 +25,17 @@
 //!
 //! [`Recovery::Retry`]: crate::Recovery::Retry
 
-#[cfg(feature = "_store")]
-pub mod admin;
 #[cfg(feature = "_server")]
 mod address;
+#[cfg(feature = "_store")]
+pub mod admin;
 mod async_store;
 #[cfg(feature = "_server")]
 mod connection;
+mod event_counts;
 #[cfg(feature = "_store")]
 mod event_row;
 mod failover;
-#[cfg(feature = "_store")]
-mod page_builder;
 #[cfg(feature = "_store")]
 mod history;
 #[cfg(feature = "_server")]
@@ -47,7 +46,10 @@ mod list;
 #[cfg(feature = "_store")]
 mod log_tx;
 mod overview;
+#[cfg(feature = "_store")]
+mod page_builder;
 pub(crate) mod relays;
+mod retention;
 #[cfg(feature = "_store")]
 mod row_state;
 #[cfg(feature = "_store")]
@@ -62,8 +64,6 @@ mod subscription;
 mod tail;
 #[cfg(feature = "_server")]
 mod takeover;
-mod event_counts;
-mod retention;
 #[cfg(feature = "_server")]
 mod writer_watch;
 

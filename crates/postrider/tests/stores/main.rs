@@ -25,6 +25,7 @@ mod mapped;
 mod mysql;
 #[cfg(all(unix, feature = "postgres", feature = "sqlx-postgres"))]
 mod postgres;
+mod recording_sink;
 mod relay_cases;
 mod row_database;
 mod seed_004;
@@ -32,7 +33,6 @@ mod seed_004;
 mod server_faults;
 #[cfg(feature = "sqlite")]
 mod sqlite;
-mod recording_sink;
 
 use postrider::{Code, Error};
 

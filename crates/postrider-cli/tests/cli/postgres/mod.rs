@@ -3,12 +3,12 @@
 mod checks;
 mod commit;
 mod down;
+mod event_counts;
 mod guarded;
 mod health;
 mod layouts;
 mod roles;
 mod story;
-mod event_counts;
 mod tls;
 mod wrong;
 
