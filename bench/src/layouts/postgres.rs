@@ -5,8 +5,8 @@ use std::sync::Arc;
 use postrider::Ident;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::relay::Policy;
-use postrider::store::Start;
-use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+use postrider::store::{RowExtras, Start};
 use tokio_postgres::{Client, NoTls};
 
 use super::{LayoutBench, Layouts, PAGE_ROWS, RunCost};

@@ -38,7 +38,7 @@ impl Fixture {
         let before = self.counted().await?;
         let mut claimer = store.claimer(&progress);
         for _ in 0..claims {
-            claimer.claim(Budget { events_max: 1_000, bytes_max: 1 << 24 }).await?;
+            claimer.claim(Budget::new(1_000, 1 << 24)).await?;
         }
         drop(claimer);
         store.close().await;

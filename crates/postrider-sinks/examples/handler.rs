@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "the example prints instead of sending mail")]
 
 use postrider::handler::{Context, HandlerError, Handlers, Result};
-use postrider::store::{Store as _, sqlite::SqliteStore};
+use postrider::store::sqlite::SqliteStore;
 use postrider::{Event, Relay, Subscription};
 use std::time::Duration;
 

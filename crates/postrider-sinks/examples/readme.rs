@@ -1,6 +1,6 @@
 //! The example of the README: an order and its event in one transaction, delivered to a file.
 
-use postrider::store::{Store as _, sqlite::SqliteStore};
+use postrider::store::sqlite::SqliteStore;
 use postrider::{Event, Relay, Subscription};
 use postrider_sinks::file::{File, FileConfig};
 

@@ -11,7 +11,7 @@
 //! # #[cfg(all(feature = "sqlite", feature = "derive"))]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use postrider::store::{Store as _, sqlite::SqliteStore};
+//! use postrider::store::sqlite::SqliteStore;
 //! use postrider::{Event, Relay, Subscription};
 //!
 //! #[derive(Event, serde::Serialize, serde::Deserialize)]
@@ -80,7 +80,7 @@
 //! 3. **route**: event to destination, key and headers ([`route`])
 //! 4. **encode**: event to bytes ([`encode`])
 //! 5. **publish**: a batch to the sink, one outcome per message ([`sink`]), or calls of your functions ([`handler`])
-//! 6. **settle**: outcomes are recorded, fenced by the lease ([`ledger`])
+//! 6. **settle**: outcomes are recorded, fenced by the lease
 //! 7. **receive**: the consumer inserts the event's id in its own transaction; a duplicate is recognised ([`mod@inbox`])
 //! 8. **apply**: its effect runs in that transaction, once per consumer group
 //!
@@ -103,6 +103,7 @@ pub mod sink;
 #[cfg(feature = "relay")]
 pub mod handler;
 #[cfg(feature = "relay")]
+#[doc(hidden)]
 pub mod ledger;
 #[cfg(feature = "relay")]
 pub mod relay;
@@ -123,16 +124,20 @@ mod sqlite_error;
 
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};
-pub use event::{
-    Action, Aggregate, Event, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource, TypedEvent,
-};
+pub use event::{Action, Aggregate, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource};
+#[doc(inline)]
+pub use event::{Event, TypedEvent};
 pub use ident::Ident;
+#[doc(inline)]
 pub use inbox::Inbox;
 pub use limits::Limits;
 pub use position::Position;
 #[cfg(feature = "relay")]
+#[doc(inline)]
 pub use relay::{Relay, RelayHandle, Subscription};
-pub use write::{Outbox, Written};
+#[doc(inline)]
+pub use write::Outbox;
+pub use write::Written;
 
 /// Makes a type of the application an event; see [`TypedEvent`].
 #[cfg(feature = "derive")]

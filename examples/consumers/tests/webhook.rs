@@ -8,7 +8,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
-use postrider::store::{Store as _, sqlite::SqliteStore};
+use postrider::store::sqlite::SqliteStore;
 use postrider::{Event, Relay, Subscription};
 use postrider_sinks::webhook::{Webhook, WebhookConfig};
 use rusqlite::Connection;

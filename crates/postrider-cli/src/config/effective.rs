@@ -10,7 +10,7 @@ use super::names;
 use super::origin::Origin;
 use super::problem::Problem;
 use super::raw::Raw;
-use super::schema::{Absent, KeySpec, Schema, Section};
+use super::schema::{IfUnset, KeySpec, Schema, Section};
 use super::value::Value;
 
 /// One key of one table, given or not.
@@ -125,11 +125,13 @@ impl Merge {
                 return None;
             }
         }
-        let (value, origin) = match (given, spec.absent) {
+        let (value, origin) = match (given, spec.if_unset) {
             (Some((value, origin)), _) => (Some(value), origin),
-            (None, Absent::Default(text)) => (spec.kind.read(&Raw::Loose(text.into())).ok(), Origin::Default),
-            (None, Absent::Nothing) => (None, Origin::Default),
-            (None, Absent::Error) => {
+            (None, IfUnset::Default(text)) => {
+                (spec.kind.read(&Raw::Loose(text.into())).ok(), Origin::Default)
+            }
+            (None, IfUnset::Nothing) => (None, Origin::Default),
+            (None, IfUnset::Error) => {
                 if !self.wrong.contains(&at) {
                     self.problems.push(key_problems::missing(group, spec).at(origin));
                 }

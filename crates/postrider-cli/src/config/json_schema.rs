@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kind::Kind;
-use super::schema::{Absent, KeySpec, Schema, Section};
+use super::schema::{IfUnset, KeySpec, Schema, Section};
 
 /// The pattern of a name.
 const NAME: &str = "^[A-Za-z0-9_.-]{1,100}$";
@@ -42,7 +42,7 @@ fn table(schema: Schema, section: Section) -> Value {
         "additionalProperties": false,
     });
     let required = |of_type: Option<&str>| -> Vec<&str> {
-        let needed = schema.keys(section).filter(|spec| spec.absent == Absent::Error);
+        let needed = schema.keys(section).filter(|spec| spec.if_unset == IfUnset::Error);
         needed.filter(|spec| spec.of_type == of_type).map(|spec| spec.name).collect()
     };
     if !required(None).is_empty() {
@@ -78,7 +78,7 @@ fn key(spec: &KeySpec) -> Value {
     let mut key = json!({ "description": spec.doc });
     let (Value::Object(fields), Value::Object(kind)) = (&mut key, kind(spec.kind)) else { return key };
     fields.extend(kind);
-    if let Absent::Default(text) = spec.absent {
+    if let IfUnset::Default(text) = spec.if_unset {
         let bare = spec.kind.is_bare().then(|| serde_json::from_str(text).ok()).flatten();
         fields.insert("default".into(), bare.unwrap_or_else(|| json!(text)));
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use postrider::layout::{Ability, RowLayout};
 
-use super::schema::{Absent, KeySpec, Schema, Section};
+use super::schema::{IfUnset, KeySpec, Schema, Section};
 
 /// A table of the starter file: its heading and the keys that are set.
 struct Set {
@@ -75,9 +75,9 @@ fn line(spec: &KeySpec, set: &[(&str, &str)]) -> String {
 }
 
 fn default_or_example(spec: &KeySpec) -> String {
-    match spec.absent {
-        Absent::Default(text) if spec.kind.is_bare() => text.to_owned(),
-        Absent::Default(text) => format!("{text:?}"),
-        Absent::Error | Absent::Nothing => spec.example.to_owned(),
+    match spec.if_unset {
+        IfUnset::Default(text) if spec.kind.is_bare() => text.to_owned(),
+        IfUnset::Default(text) => format!("{text:?}"),
+        IfUnset::Error | IfUnset::Nothing => spec.example.to_owned(),
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromRow, Queryable};
-use postrider::store::Store;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Ident, Position};
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{GENERATED, cell};
 use crate::config::kind::Kind;
-use crate::config::schema::{Absent, KeySpec, Schema, Section};
+use crate::config::schema::{IfUnset, KeySpec, Schema, Section};
 
 const INTRODUCTION: &str = r#"
 Values come from these sources; a later source overrides an earlier one:
@@ -44,10 +44,10 @@ pub fn config(schema: Schema) -> String {
 }
 
 fn row(spec: &KeySpec) -> String {
-    let default = match spec.absent {
-        Absent::Default(text) => format!("`{text}`"),
-        Absent::Error => "required".to_owned(),
-        Absent::Nothing => String::new(),
+    let default = match spec.if_unset {
+        IfUnset::Default(text) => format!("`{text}`"),
+        IfUnset::Error => "required".to_owned(),
+        IfUnset::Nothing => String::new(),
     };
     let only = spec.of_type.map(|of_type| format!(" Only for type `{of_type}`.")).unwrap_or_default();
     let (name, kind, example) = (spec.name, kind(spec.kind), cell(spec.example));

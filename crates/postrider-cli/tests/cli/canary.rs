@@ -2,7 +2,7 @@
 
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
-use postrider_cli::config::schema::{Absent, KeySpec, Schema, Section};
+use postrider_cli::config::schema::{IfUnset, KeySpec, Schema, Section};
 use postrider_cli::config::{Effective, Environment, Secret, Value};
 
 use crate::program::Program;
@@ -149,7 +149,7 @@ const WITH_PASSWORD: Schema = Schema(&[KeySpec {
     section: Section::Sink,
     name: "password",
     kind: Kind::Secret,
-    absent: Absent::Nothing,
+    if_unset: IfUnset::Nothing,
     of_type: None,
     doc: "A password.",
     example: "\"env:NAME\"",

@@ -6,7 +6,7 @@ use postrider::Limits;
 use postrider::relay::{Policy, Retention};
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
-use postrider_cli::config::schema::{Absent, KeySpec, Schema, Section};
+use postrider_cli::config::schema::{IfUnset, KeySpec, Schema, Section};
 use postrider_cli::config::{Effective, Environment, Problem, Settings, json_schema};
 
 fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
@@ -190,6 +190,6 @@ fn the_json_schema_contains_types_defaults_and_required_keys() {
     assert_eq!(subscription["properties"]["rule"]["items"]["properties"]["types"]["type"], "array");
     for entry in Schema::postrider().0.iter().filter(|entry| entry.section == Section::Subscription) {
         let has_default = subscription["properties"][entry.name].get("default").is_some();
-        assert_eq!(has_default, matches!(entry.absent, Absent::Default(_)), "{}", entry.name);
+        assert_eq!(has_default, matches!(entry.if_unset, IfUnset::Default(_)), "{}", entry.name);
     }
 }

@@ -13,7 +13,7 @@ const THROTTLE_WAIT: Duration = Duration::from_secs(1);
 
 /// The parts of a response that decide the outcome.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct EndpointResponse {
     pub(super) status: StatusCode,
     /// The pause that the endpoint asks for.
     pub(super) retry_after: Option<Duration>,
@@ -23,7 +23,7 @@ pub(super) struct Answer {
     pub(super) only_endpoint: bool,
 }
 
-impl Answer {
+impl EndpointResponse {
     /// The outcome of the message.
     ///
     /// | status | outcome | why |
@@ -92,7 +92,7 @@ mod tests {
     fn outcome(status: u16, retry_after: Option<u64>, only_endpoint: bool) -> Outcome {
         let status = StatusCode::from_u16(status).unwrap();
         let retry_after = retry_after.map(Duration::from_secs);
-        Answer { status, retry_after, text: String::new(), only_endpoint }.outcome()
+        EndpointResponse { status, retry_after, text: String::new(), only_endpoint }.outcome()
     }
 
     fn class(outcome: &Outcome) -> &'static str {

@@ -7,7 +7,7 @@ use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Response, Url};
 
 use super::address::Address;
-use super::error::Answer;
+use super::error::EndpointResponse;
 use super::retry_after::retry_after;
 
 /// Maximum number of bytes read from the body of a response.
@@ -45,11 +45,11 @@ pub(super) async fn read(
     secrets: &Secrets,
     now: Timestamp,
     only_endpoint: bool,
-) -> Answer {
+) -> EndpointResponse {
     let status = response.status();
     let body = tokio::time::timeout(REST_TIMEOUT, body(&mut response)).await.unwrap_or_default();
     if status.is_success() {
-        return Answer { status, retry_after: None, text: String::new(), only_endpoint };
+        return EndpointResponse { status, retry_after: None, text: String::new(), only_endpoint };
     }
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
     let mut text = format!("{address} answered {status}");
@@ -64,7 +64,7 @@ pub(super) async fn read(
     if !said.is_empty() {
         text = format!("{text}: {}", excerpt(said));
     }
-    Answer {
+    EndpointResponse {
         status,
         retry_after: header(RETRY_AFTER).and_then(|value| retry_after(value, now)),
         text,

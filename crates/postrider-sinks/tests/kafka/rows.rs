@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use postrider::encode::Plain;
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::relay::{Relay, Subscription};
 use postrider::route::{Router, Rule};
-use postrider::store::Start;
-use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+use postrider::store::{RowExtras, Start};
 use postrider::{Error, Ident, Result};
 use postrider_sinks::kafka::KafkaConfig;
 use postrider_testkit::eventually;
@@ -109,7 +109,7 @@ async fn rows_of_debeziums_table_arrive_as_from_its_outbox_event_router() -> Res
          INSERT INTO outboxevent VALUES ('{ORDER}', '{kind}', '7', 'OrderCreated', '{{\"n\": 1}}')"
     );
     client.batch_execute(&rows).await.map_err(failed)?;
-    let map = ColumnMap::debezium().with(Field::Order, "seq")?;
+    let map = ColumnMap::debezium().with(MappedField::Order, "seq")?;
     let table = RowTable::custom(Ident::new("outboxevent")?, map)?.in_schema(Ident::new("kafka_debezium")?);
     let config = PostgresConfig::new(url)?.schema(Ident::new("kafka_debezium_ledger")?);
     PostgresRowStore::migrate(&config, &table, RowExtras::default()).await?;

@@ -10,25 +10,27 @@ impl MemoryDatabase {
     /// The state of every subscription; see `Store::overview`.
     pub fn overview(&self, backlog_max: u64, now: Now) -> Overview {
         let newest = self.log.visible().next_back();
-        let subscriptions = self.subscriptions().map(|(name, subscription)| SubscriptionOverview {
-            name: name.to_owned(),
-            epoch: subscription.epoch,
-            floor: subscription.progress.done.floor(),
-            backlog: backlog(&self.log, &subscription.progress.done, backlog_max),
-            parked: parked(&self.log, subscription),
-            lease: subscription.lease.as_ref().map(|lease| on_the_calendar(lease, now)),
-            relays: subscription.relays_alive(now.wall),
-            clean: !subscription.unclean,
-            paused: subscription.paused.clone(),
-            halted: subscription.halted.clone(),
+        let subscriptions = self.subscriptions().map(|(name, subscription)| {
+            let mut overview = SubscriptionOverview::default();
+            overview.name = name.to_owned();
+            overview.epoch = subscription.epoch;
+            overview.floor = subscription.progress.done.floor();
+            overview.backlog = backlog(&self.log, &subscription.progress.done, backlog_max);
+            overview.parked = parked(&self.log, subscription);
+            overview.lease = subscription.lease.as_ref().map(|lease| on_the_calendar(lease, now));
+            overview.relays = subscription.relays_alive(now.wall);
+            overview.clean = !subscription.unclean;
+            overview.paused = subscription.paused.clone();
+            overview.halted = subscription.halted.clone();
+            overview
         });
-        Overview {
-            now: now.wall,
-            last: self.log.sequence(),
-            oldest: self.log.visible().next().map(|(_, event)| event.time),
-            newest: newest.map(|(position, event)| (Mark { position, id: event.id }, event.time)),
-            subscriptions: subscriptions.collect(),
-        }
+        let mut overview = Overview::default();
+        overview.now = now.wall;
+        overview.last = self.log.sequence();
+        overview.oldest = self.log.visible().next().map(|(_, event)| event.time);
+        overview.newest = newest.map(|(position, event)| (Mark { position, id: event.id }, event.time));
+        overview.subscriptions = subscriptions.collect();
+        overview
     }
 }
 

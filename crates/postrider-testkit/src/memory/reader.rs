@@ -81,15 +81,10 @@ impl Reader {
             Ok(Reading { events, empty_positions, damaged, more }) => {
                 let stored = |(position, event): (Position, Arc<Event>)| StoredEvent { position, event };
                 let events = events.into_iter().map(stored).collect();
-                let (more_at_once, has_unread) = (more, more);
-                Claimed::Page(Page {
-                    events,
-                    empty_positions,
-                    damaged,
-                    more_at_once,
-                    has_unread,
-                    ..Page::default()
-                })
+                let mut page = Page::default();
+                (page.events, page.empty_positions, page.damaged) = (events, empty_positions, damaged);
+                (page.more_at_once, page.has_unread) = (more, more);
+                Claimed::Page(page)
             }
             Err(reason) => Claimed::HistoryChanged(reason),
         }
@@ -128,7 +123,7 @@ mod tests {
         Event::new("thing.happened", "{}")
     }
 
-    const ALL: Budget = Budget { events_max: 100, bytes_max: 1_000_000 };
+    const ALL: Budget = Budget::new(100, 1_000_000);
 
     fn positions(reading: &Reading) -> Vec<i64> {
         reading.events.iter().map(|(position, _)| position.get()).collect()
@@ -166,10 +161,10 @@ mod tests {
         for _ in 0..3 {
             log.write(plain_event());
         }
-        let two = Budget { events_max: 2, bytes_max: 1_000_000 };
+        let two = Budget::new(2, 1_000_000);
         let reading = reader.read(&log, two).unwrap();
         assert_eq!((positions(&reading), reading.more), (vec![1, 2], true));
-        let reading = reader.read(&log, Budget { events_max: 2, bytes_max: 0 }).unwrap();
+        let reading = reader.read(&log, Budget::new(2, 0)).unwrap();
         assert_eq!((positions(&reading), reading.more), (vec![3], false));
     }
 

@@ -60,8 +60,9 @@ impl AsyncStore for MemoryStore {
     async fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> Result<Fetched> {
         let Found { events, gone } = self.database().fetch(&positions, bytes_max);
         let stored = |(position, event)| StoredEvent { position, event };
-        let events = events.into_iter().map(stored).collect();
-        Ok(Fetched { events, gone, ..Fetched::default() })
+        let mut fetched = Fetched::default();
+        (fetched.events, fetched.gone) = (events.into_iter().map(stored).collect(), gone);
+        Ok(fetched)
     }
 
     async fn settle(&self, settlement: Settlement) -> Result<Settled> {

@@ -84,16 +84,13 @@ impl Subscription {
     fn load(&self, clean: bool) -> Loaded {
         let rows =
             |wanted: fn(&ParkedRow) -> bool| self.parked.values().filter(|r| wanted(r)).cloned().collect();
-        Loaded {
-            epoch: self.epoch,
-            progress: self.progress.clone(),
-            parked: rows(|row| !row.state.is_final()),
-            dead: rows(|row| row.state == ParkedState::Dead),
-            parked_count: self.parked.len() as u64,
-            clean,
-            paused: self.paused.clone(),
-            origin: None,
-        }
+        let mut loaded = Loaded::new(self.epoch, self.progress.clone());
+        loaded.parked = rows(|row| !row.state.is_final());
+        loaded.dead = rows(|row| row.state == ParkedState::Dead);
+        loaded.parked_count = self.parked.len() as u64;
+        loaded.clean = clean;
+        loaded.paused = self.paused.clone();
+        loaded
     }
 
     pub(super) fn renew(&mut self, request: &LeaseRequest, epoch: Epoch, now: Duration) -> Renewed {

@@ -38,9 +38,7 @@ impl SimClaimer {
                 reading.events.sort_by_key(|(position, _)| *position);
                 Ok(reading)
             }
-            Some(Bug::IgnoreBudget) => {
-                self.reader.read(log, Budget { events_max: usize::MAX, bytes_max: usize::MAX })
-            }
+            Some(Bug::IgnoreBudget) => self.reader.read(log, Budget::new(usize::MAX, usize::MAX)),
             Some(Bug::NoHistoryCheck) => Ok(self.reader.read_unchecked(log, budget)),
             _ => self.reader.read(log, budget),
         }

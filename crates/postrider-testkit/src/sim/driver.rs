@@ -9,7 +9,7 @@ use postrider::{Now, Timestamp};
 use super::bug::Bug;
 use super::claimer::SimClaimer;
 use super::event_queue::{DriverId, SimEvent};
-use super::observation::{Answer, Observation, Owner, positions};
+use super::observation::{Observation, Owner, ReportedOutcome, positions};
 use super::operation::{Operation, OperationId, PublishCall, Work};
 use super::relay::{Driver, State};
 use super::rng::Span;
@@ -261,9 +261,9 @@ impl Simulation {
     }
 
     /// The relay receives these answers of a sink.
-    pub(crate) fn answer(&mut self, owner: Owner, answers: &[Answer]) {
+    pub(crate) fn answer(&mut self, owner: Owner, answers: &[ReportedOutcome]) {
         self.note(|sim| {
-            let one = |answer: &Answer| {
+            let one = |answer: &ReportedOutcome| {
                 let text = format!("{:?}", answer.outcome);
                 let word = text.split('(').next().unwrap_or_default().to_owned();
                 format!("{}={word}", sim.written_events.get(answer.written).position)
@@ -287,10 +287,14 @@ impl Simulation {
         }
         let outage = call.silent.unwrap_or(false);
         let ambiguous = || Outcome::Ambiguous(Failure::new("publish timed out"));
-        let answers: Vec<Answer> = call
+        let answers: Vec<ReportedOutcome> = call
             .messages
             .iter()
-            .map(|m| Answer { written: WrittenEvents::number(&m.event), outcome: ambiguous(), outage })
+            .map(|m| ReportedOutcome {
+                written: WrittenEvents::number(&m.event),
+                outcome: ambiguous(),
+                outage,
+            })
             .collect();
         let (batch, early) = (call.batch, call.early);
         self.tally.count("publish timed out");

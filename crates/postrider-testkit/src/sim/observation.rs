@@ -16,7 +16,7 @@ pub(crate) struct Owner {
 
 /// The sink's outcome for one message, and whether the destination was down at that moment.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct ReportedOutcome {
     pub(crate) written: usize,
     pub(crate) outcome: Outcome,
     pub(crate) outage: bool,
@@ -36,7 +36,7 @@ pub(crate) enum Observation<'a> {
     /// A message became visible at its destination.
     Delivered { owner: Owner, written: usize },
     /// A brain received the outcomes of a batch.
-    Answered { owner: Owner, answers: &'a [Answer] },
+    Answered { owner: Owner, answers: &'a [ReportedOutcome] },
     /// A brain parked an event, in any state.
     Parked { owner: Owner, position: Position },
     /// The database accepted a settlement.

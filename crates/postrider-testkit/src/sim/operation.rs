@@ -5,7 +5,7 @@ use postrider::sink::Outcome;
 use postrider::store::{Budget, Epoch, Settlement};
 use postrider::{Code, Position};
 
-use super::observation::{Answer, Owner};
+use super::observation::{Owner, ReportedOutcome};
 use crate::sink::BatchState;
 
 /// Identifies an operation.
@@ -72,7 +72,7 @@ pub(crate) struct PublishCall {
     pub(crate) batch: BatchId,
     pub(crate) messages: Vec<Routed>,
     pub(crate) state: BatchState,
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<ReportedOutcome>,
     /// The number of answers that the relay received before the call ended.
     pub(crate) early: usize,
     /// Set if the destination no longer answers: whether that is because of an outage.
@@ -92,7 +92,7 @@ impl PublishCall {
     }
 
     /// The answers that the relay has not received yet, by their index. Marks them as reported.
-    pub(crate) fn report_early(&mut self) -> Vec<(usize, Answer)> {
+    pub(crate) fn report_early(&mut self) -> Vec<(usize, ReportedOutcome)> {
         let first = std::mem::replace(&mut self.early, self.answers.len());
         self.answers.iter().cloned().enumerate().skip(first).collect()
     }

@@ -3,7 +3,7 @@
 use postrider::relay::brain::{BatchId, Input, Reply};
 
 use super::event_queue::SimEvent;
-use super::observation::{Answer, Observation, Owner};
+use super::observation::{Observation, Owner, ReportedOutcome};
 use super::operation::{Operation, OperationId, PublishCall, Work};
 use super::scenario::TopicRoute;
 use super::simulation::Simulation;
@@ -69,7 +69,7 @@ impl Simulation {
         plan.in_flight_max.is_some() && self.is_up(owner) && self.rng.coin()
     }
 
-    fn answer_early(&mut self, owner: Owner, batch: BatchId, answers: Vec<(usize, Answer)>) {
+    fn answer_early(&mut self, owner: Owner, batch: BatchId, answers: Vec<(usize, ReportedOutcome)>) {
         if answers.is_empty() {
             return;
         }
@@ -110,7 +110,7 @@ impl Simulation {
         }
         match &taken {
             Offered::Answer(outcome) => {
-                call.answers.push(Answer { written, outcome: outcome.clone(), outage });
+                call.answers.push(ReportedOutcome { written, outcome: outcome.clone(), outage });
             }
             Offered::NoAnswer => call.silent = Some(outage),
             Offered::ProcessDied => {}

@@ -5,7 +5,8 @@ use crate::layout::{Ability, RowTable};
 
 /// A field of an event that not every layout has a column for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Field {
+#[non_exhaustive]
+pub enum OptionalField {
     /// The time after which it is not delivered any more.
     ExpiresAt,
     /// The action.
@@ -22,9 +23,9 @@ pub enum Field {
     MaxAttempts,
 }
 
-impl Field {
+impl OptionalField {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: &'static [Self] = &[
         Self::ExpiresAt,
         Self::Action,
         Self::Namespace,
@@ -65,7 +66,7 @@ pub(super) fn convert(
     event: &Event,
     parked_attempts: u32,
     from: Option<&RowTable>,
-    leave_out: &[Field],
+    leave_out: &[OptionalField],
 ) -> Event {
     let mut event = event.clone();
     if let Some(table) = from {
@@ -100,7 +101,7 @@ mod tests {
     fn only_the_named_fields_are_removed() {
         let event = Event::new("a", "{}").with_topic("t").with_header("a", "b").with_max_attempts(3);
         assert_eq!(convert(&event, 2, None, &[]), event);
-        let without = convert(&event, 2, None, &[Field::Topic, Field::Headers]);
+        let without = convert(&event, 2, None, &[OptionalField::Topic, OptionalField::Headers]);
         assert_eq!((without.topic.is_none(), without.headers.is_empty()), (true, true));
         assert_eq!(without.max_attempts, Some(3));
     }

@@ -8,6 +8,7 @@ use crate::{Code, Error, Result, Timestamp};
 
 /// The events of one subscription, counted by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Counts {
     /// Not tried yet, or waiting behind another event with the same key.
     pub pending: u64,

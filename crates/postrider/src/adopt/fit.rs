@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::convert::Field;
+use super::convert::OptionalField;
 use crate::{Code, Error, Event, Outbox};
 
 /// The most reasons in a message. Further reasons are only counted.
@@ -61,8 +61,12 @@ impl Unfit {
             Code::EventsUnfit,
             format!("{} of {checked} events cannot be copied: {self}", self.events),
         );
-        let removable: Vec<&str> =
-            Field::ALL.into_iter().map(Field::name).filter(|name| self.is_without_column(name)).collect();
+        let removable: Vec<&str> = OptionalField::ALL
+            .iter()
+            .copied()
+            .map(OptionalField::name)
+            .filter(|name| self.is_without_column(name))
+            .collect();
         Some(match removable.is_empty() {
             true => error,
             false => error.with_hint(format!(
@@ -95,7 +99,7 @@ mod tests {
 
     #[test]
     fn reasons_are_counted_with_their_first_ids() {
-        let to = Outbox::anonymous().rows(RowTable::new(RowLayout::OutboxEvents).unwrap());
+        let to = Outbox::anonymous().table(RowTable::new(RowLayout::OutboxEvents).unwrap());
         let mut unfit = Unfit::default();
         let order = || Event::new("order.placed", "{}").with_aggregate("Order", "7");
         unfit.check(&to, &order());

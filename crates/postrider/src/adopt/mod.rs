@@ -13,7 +13,7 @@ mod refuse;
 mod run;
 mod write;
 
-pub use convert::Field;
+pub use convert::OptionalField;
 pub use counts::Counts;
 pub(crate) use refuse::rows_changed;
 pub use run::{Adopted, AdoptionRun};
@@ -37,7 +37,7 @@ pub struct Adoption {
     /// any. Other events are not changed.
     pub start: Option<Start>,
     /// Fields to remove if the target has no column for them. An event with any other such field is refused.
-    pub leave_out: Vec<Field>,
+    pub leave_out: Vec<OptionalField>,
     /// The most events of one transaction.
     pub batch_events_max: usize,
     /// The duration of the lease; it is renewed with every batch.
@@ -72,11 +72,13 @@ impl Adoption {
 /// THIS SEAM IS INTERNAL AND UNSTABLE, as [`Store`] is.
 pub trait AdoptSource: Store {
     /// The table with a state per row; `None` for the layout `postrider`.
+    #[doc(hidden)]
     fn table(&self) -> Option<RowTable> {
         None
     }
 
     /// The events of a subscription, counted by state. Reads the whole outbox in one snapshot; changes nothing.
+    #[doc(hidden)]
     fn counts(&self, subscription: &str) -> BoxFuture<'_, Result<Counts>>;
 
     /// Writes events to the target and settles them here, in one transaction: all of it or nothing.
@@ -84,12 +86,14 @@ pub trait AdoptSource: Store {
     /// # Errors
     /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if another process has changed one of the rows
     /// meanwhile, and errors of the database.
-    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>>;
+    #[doc(hidden)]
+    fn move_batch(&self, batch: AdoptionBatch) -> BoxFuture<'_, Result<Moved>>;
 }
 
 /// Events that are moved in one transaction, and their settlement in the source.
+#[doc(hidden)]
 #[derive(Debug)]
-pub struct Batch {
+pub struct AdoptionBatch {
     /// Their settlement, fenced by its epoch.
     pub settlement: Settlement,
     /// The target.
@@ -101,6 +105,7 @@ pub struct Batch {
 }
 
 /// The result of [`AdoptSource::move_batch`].
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
     /// The events are in the target, and settled in the source.
@@ -109,7 +114,7 @@ pub enum Moved {
     Fenced,
 }
 
-impl Batch {
+impl AdoptionBatch {
     /// Splits the events into calls of the writer: at most `events_per_call_max` each, and no two with the same id.
     fn calls(&mut self) -> Vec<Vec<Event>> {
         let events_max = self.to.events_per_call_max();

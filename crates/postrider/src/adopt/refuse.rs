@@ -9,7 +9,7 @@ use crate::{Code, Error, Outbox, Result, Timestamp};
 
 /// Refuses a pair of outboxes between which events cannot be moved.
 pub(super) fn pair(from: Option<&RowTable>, to: &Outbox) -> Result<()> {
-    let what = match (from, to.table()) {
+    let what = match (from, to.row_table()) {
         (None, Some(to)) if to.columns().is_some() => {
             format!(
                 "{} is a mapped table (layout custom), and Postrider does not write to such tables",

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::convert::convert;
 use super::fit::Unfit;
-use super::{AdoptSource, Adoption, Batch, Counts, Moved, refuse};
+use super::{AdoptSource, Adoption, AdoptionBatch, Counts, Moved, refuse};
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, Mark, ParkedRow};
 use crate::store::{
@@ -183,7 +183,7 @@ impl<'s> AdoptionRun<'s> {
                 highest = Some(Mark { position: *position, id: event.id });
             }
         }
-        let batch = Batch {
+        let batch = AdoptionBatch {
             settlement: Settlement {
                 subscription: self.lease.subscription.clone(),
                 epoch: self.epoch,
@@ -324,7 +324,7 @@ impl UndeliveredReader {
     }
 
     async fn claim(&mut self) -> Result<usize> {
-        let budget = Budget { events_max: self.events_max, bytes_max: BATCH_BYTES_MAX };
+        let budget = Budget::new(self.events_max, BATCH_BYTES_MAX);
         let page = match self.claimer.claim(budget).await? {
             Claimed::Page(page) => page,
             Claimed::HistoryChanged(why) => return Err(Error::new(Code::HistoryChanged, why)),

@@ -1,6 +1,6 @@
 //! Writes the events of a batch to the other outbox, in the transaction that settles them.
 
-use super::Batch;
+use super::AdoptionBatch;
 use crate::layout::RowTable;
 use crate::{Event, Outbox, Result, Written};
 
@@ -32,8 +32,8 @@ pub(crate) trait BatchTx: Send {
 }
 
 /// Writes the events of a batch.
-pub(crate) async fn write_batch<T: BatchTx>(tx: &mut T, mut batch: Batch) -> Result<()> {
-    let table = batch.to.table().cloned();
+pub(crate) async fn write_batch<T: BatchTx>(tx: &mut T, mut batch: AdoptionBatch) -> Result<()> {
+    let table = batch.to.row_table().cloned();
     if let Some(table) = &table {
         let ids = batch.events.iter().map(|event| event.id.to_string()).collect();
         tx.delete_returned(table, ids).await?;

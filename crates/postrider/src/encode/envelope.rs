@@ -38,7 +38,7 @@ struct Fields<'a> {
     #[serde(rename = "type")]
     event_type: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    aggregate: Option<Aggregate<'a>>,
+    aggregate: Option<AggregateObject<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
     #[serde(serialize_with = "text")]
@@ -51,7 +51,7 @@ struct Fields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     producer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<Action<'a>>,
+    action: Option<ActionObject<'a>>,
     #[serde(serialize_with = "headers")]
     headers: &'a Headers,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,14 +61,14 @@ struct Fields<'a> {
 }
 
 #[derive(Serialize)]
-struct Aggregate<'a> {
+struct AggregateObject<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     id: &'a str,
 }
 
 #[derive(Serialize)]
-struct Action<'a> {
+struct ActionObject<'a> {
     #[serde(serialize_with = "text")]
     id: &'a uuid::Uuid,
     name: &'a str,
@@ -89,14 +89,14 @@ impl<'a> Fields<'a> {
         Self {
             id: &event.id,
             event_type: &event.event_type,
-            aggregate: event.aggregate.as_ref().map(|a| Aggregate { kind: &a.kind, id: &a.id }),
+            aggregate: event.aggregate.as_ref().map(|a| AggregateObject { kind: &a.kind, id: &a.id }),
             key: event.key.as_deref(),
             time: event.time,
             position: position.get(),
             topic: event.topic.as_deref(),
             namespace: event.namespace.as_deref(),
             producer: event.producer.as_deref(),
-            action: event.action.as_ref().map(Action::of),
+            action: event.action.as_ref().map(ActionObject::of),
             headers: &event.headers,
             payload,
             payload_base64: payload.is_none().then_some(Base64(&event.payload)),
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl<'a> Action<'a> {
+impl<'a> ActionObject<'a> {
     fn of(action: &'a event::Action) -> Self {
         let params = serde_json::from_str(&action.params).ok();
         Self {

@@ -7,7 +7,7 @@
 //! # #[cfg(all(feature = "sqlite", feature = "derive"))]
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use postrider::{Event, Relay, Subscription, store::{Store as _, sqlite::SqliteStore}};
+//! use postrider::{Event, Relay, Subscription, store::sqlite::SqliteStore};
 //!
 //! #[derive(Event, serde::Serialize, serde::Deserialize)]
 //! #[event(type = "order.placed", aggregate = "Order")]

@@ -87,6 +87,7 @@ pub use handle::Inbox;
 pub use incoming::Incoming;
 #[cfg(feature = "_store")]
 pub(crate) use step::micros;
+#[doc(hidden)]
 pub use step::{InboxStep, InboxTable};
 
 /// Whether an event is new to a consumer group: the answer of [`Inbox::receive`].

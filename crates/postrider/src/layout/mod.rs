@@ -1,7 +1,12 @@
 //! Layouts: existing outbox tables with a state per row, which Postrider can use as they are.
 //!
-//! Each layout has one [`LayoutSpec`]: its tables on every database, its states, its columns and its abilities. An
-//! existing table is compared with it, and never altered.
+//! A [`RowTable`] is one of the [known layouts](RowLayout), or a user-defined table described by a [`ColumnMap`]. Pass it
+//! to the store of the database, for example
+//! [`PostgresRowStore`](crate::store::postgres::PostgresRowStore), and to [`Outbox::table`](crate::Outbox::table) to
+//! write events. An existing table is compared with its layout, and never altered.
+//!
+//! For contributors: each layout has one `LayoutSpec` with its tables on every database, its states, its columns and its
+//! abilities.
 
 mod compare;
 mod custom;
@@ -19,10 +24,11 @@ pub use compare::{Difference, FoundColumn, FoundIndex, compare};
 pub(crate) use custom::TimeColumns;
 #[cfg(feature = "mysql")]
 pub(crate) use custom::length;
-pub use custom::{ColumnMap, ColumnName, Field, StateWord, States};
+pub use custom::{ColumnMap, ColumnName, MappedField, StateWord, States};
 pub use row_table::RowTable;
 #[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};
+#[doc(hidden)]
 pub use spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables};
 
 /// Defines [`RowLayout`] from the list of layouts, each with the descriptor in its module.
@@ -30,6 +36,7 @@ macro_rules! row_layouts {
     ($($(#[$doc:meta])* $layout:ident = $module:ident;)+) => {
         /// The layout of a table with a state per row.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum RowLayout {
             $($(#[$doc])* $layout,)+
             /// `custom`: a user-defined table, described by a column map.
@@ -75,22 +82,26 @@ impl RowLayout {
     }
 
     /// Whether the layout has this ability.
+    #[doc(hidden)]
     pub fn has(self, ability: Ability) -> bool {
         self.spec().has(ability)
     }
 
     /// The shape of its tables on a database, the outbox first. Empty if the layout does not exist there.
+    #[doc(hidden)]
     pub const fn shapes_on(self, dialect: Dialect) -> &'static [Shape] {
         self.spec().tables.on(dialect)
     }
 
     /// The shape of its tables on PostgreSQL, the outbox first.
+    #[doc(hidden)]
     pub const fn shapes(self) -> &'static [Shape] {
         self.shapes_on(Dialect::Postgres)
     }
 }
 
 /// A database whose types and names differ from those of others.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Dialect {
     /// PostgreSQL.

@@ -75,6 +75,7 @@ pub enum EventField {
 
 /// An ability that some layouts have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Ability {
     /// Views that are created with the table.
     Views,

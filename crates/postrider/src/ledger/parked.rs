@@ -33,6 +33,7 @@ impl ParkedRow {
 
 /// Why an event is parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ParkedState {
     /// Failed; will be tried again.
     Retry,

@@ -36,7 +36,7 @@ impl Publisher {
     }
 
     async fn publish_all(&self, batch: &[Routed], early: &EarlyOutcomes) -> Vec<Outcome> {
-        let Encoded { messages, special } = self.encode(batch);
+        let EncodedBatch { messages, special } = self.encode(batch);
         // Only if every event is one message are the places of messages those of events.
         let held_back = EarlyOutcomes::default();
         let early = if special.is_empty() { early } else { &held_back };
@@ -95,8 +95,8 @@ impl Publisher {
 
     /// Encodes a batch. An event that cannot be encoded is rejected. Later events of its key are not sent, because
     /// the brain may have to block the key.
-    fn encode(&self, batch: &[Routed]) -> Encoded {
-        let mut encoded = Encoded { messages: Vec::with_capacity(batch.len()), special: Vec::new() };
+    fn encode(&self, batch: &[Routed]) -> EncodedBatch {
+        let mut encoded = EncodedBatch { messages: Vec::with_capacity(batch.len()), special: Vec::new() };
         let mut rejected: Vec<KeyId> = Vec::new();
         for (at, routed) in batch.iter().enumerate() {
             if !rejected.is_empty() && rejected.contains(&routed.key) {
@@ -110,7 +110,7 @@ impl Publisher {
         encoded
     }
 
-    fn encode_one(&self, at: usize, routed: &Routed, encoded: &mut Encoded) -> Result<()> {
+    fn encode_one(&self, at: usize, routed: &Routed, encoded: &mut EncodedBatch) -> Result<()> {
         let Routed { position, event, .. } = routed;
         let attempt = routed.attempts.saturating_add(1);
         let Disposition::Deliver { name, delivery, .. } = &routed.disposition else {
@@ -140,7 +140,7 @@ impl Publisher {
 }
 
 /// A batch after encoding.
-struct Encoded {
+struct EncodedBatch {
     messages: Vec<Message>,
     /// Events that are not one message each, by their place in the batch, ascending.
     special: Vec<(usize, Special)>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::layout::{Ability, ColumnMap, Field, RowTable};
+use crate::layout::{Ability, ColumnMap, MappedField, RowTable};
 use crate::store::{InboxPurge, RetentionScope};
 use crate::{Code, Error, Result};
 
@@ -155,7 +155,7 @@ impl Retention {
     /// can contain the time of delivery.
     fn counts_from(&self, table: &RowTable) -> &'static str {
         let lacks_delivery_time = match (table.layout(), table.columns()) {
-            (_, Some(map)) => map.column(Field::DeliveredAt).is_none() && !map.only_notes_deliveries(),
+            (_, Some(map)) => map.column(MappedField::DeliveredAt).is_none() && !map.only_notes_deliveries(),
             (layout, None) => !layout.has(Ability::DeliveryTime),
         };
         if self.scope == RetentionScope::All && lacks_delivery_time { "creation" } else { "delivery" }

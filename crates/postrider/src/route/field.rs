@@ -6,7 +6,7 @@ use crate::Event;
 
 /// A field of an event, by its name in a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum TemplateField {
     Type,
     AggregateType,
     AggregateId,
@@ -25,7 +25,7 @@ pub(super) const NAMES: [&str; 9] =
 /// A name is suggested only if it is at least this similar.
 const SIMILARITY_MIN: f64 = 0.7;
 
-impl Field {
+impl TemplateField {
     /// The field of this name.
     pub(super) fn parse(name: &str) -> Option<Self> {
         Some(match name {
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn every_name_is_a_field_and_is_suggested_for_a_typo() {
         for name in NAMES {
-            assert!(Field::parse(name).is_some(), "{name}");
-            assert_eq!(Field::closest(&name[..name.len() - 1]), Some(name), "{name}");
+            assert!(TemplateField::parse(name).is_some(), "{name}");
+            assert_eq!(TemplateField::closest(&name[..name.len() - 1]), Some(name), "{name}");
         }
-        assert_eq!(Field::closest("aggregateid"), Some("aggregate_id"));
-        assert_eq!(Field::closest("qqq"), None);
+        assert_eq!(TemplateField::closest("aggregateid"), Some("aggregate_id"));
+        assert_eq!(TemplateField::closest("qqq"), None);
     }
 }

@@ -67,7 +67,7 @@ impl Rule {
 pub(super) struct ParsedRule {
     types: Option<Globs>,
     aggregates: Option<Globs>,
-    destination: Destination,
+    destination: DestinationSource,
     /// Scheme, host and port of the destination, if it is a URL and no value of the event can change them.
     origin: Option<Arc<str>>,
     key: Option<Template>,
@@ -75,7 +75,7 @@ pub(super) struct ParsedRule {
 }
 
 #[derive(Debug, Clone)]
-enum Destination {
+enum DestinationSource {
     /// The event's topic, otherwise the router's default.
     Own,
     Fixed(Arc<str>),
@@ -90,12 +90,12 @@ impl ParsedRule {
     /// [`Code::HeaderReserved`].
     pub(super) fn read(rule: Rule) -> Result<Self> {
         let destination = match rule.destination {
-            None => Destination::Own,
+            None => DestinationSource::Own,
             Some(text) => {
                 let template = Template::parse_filled(&text).map_err(|e| e.within("destination"))?;
                 match template.literal() {
-                    Some(literal) => Destination::Fixed(literal.into()),
-                    None => Destination::Template(template),
+                    Some(literal) => DestinationSource::Fixed(literal.into()),
+                    None => DestinationSource::Template(template),
                 }
             }
         };
@@ -122,14 +122,14 @@ impl ParsedRule {
     /// The destination, if it is the same for every event.
     pub(super) fn fixed_destination(&self) -> Option<&Arc<str>> {
         match &self.destination {
-            Destination::Fixed(name) => Some(name),
-            Destination::Own | Destination::Template(_) => None,
+            DestinationSource::Fixed(name) => Some(name),
+            DestinationSource::Own | DestinationSource::Template(_) => None,
         }
     }
 
     /// Whether the rule itself names a destination.
     pub(super) fn names_destination(&self) -> bool {
-        !matches!(self.destination, Destination::Own)
+        !matches!(self.destination, DestinationSource::Own)
     }
 
     /// The same rule for a sink whose destinations are URLs.
@@ -138,14 +138,14 @@ impl ParsedRule {
     /// [`Code::DestinationUrl`], and [`Code::DestinationHost`] if an event could choose the host but must not.
     pub(super) fn for_urls(&self, hosts_from_events: bool) -> Result<Self> {
         let (destination, origin) = match self.destination.clone() {
-            Destination::Own => (Destination::Own, None),
-            Destination::Fixed(name) => {
+            DestinationSource::Own => (DestinationSource::Own, None),
+            DestinationSource::Fixed(name) => {
                 let (_, origin) = Template::of_literal(&name).into_url()?;
-                (Destination::Fixed(name), origin)
+                (DestinationSource::Fixed(name), origin)
             }
-            Destination::Template(template) => {
+            DestinationSource::Template(template) => {
                 let (template, origin) = template.into_url()?;
-                (Destination::Template(template), origin)
+                (DestinationSource::Template(template), origin)
             }
         };
         if origin.is_none() && !hosts_from_events {
@@ -181,9 +181,9 @@ impl ParsedRule {
         let header = |(name, template): &(String, Template)| Some((name.clone(), rendered(template)?));
         let headers = self.headers.iter().map(header).collect::<Option<Headers>>()?;
         let destination = match &self.destination {
-            Destination::Own => own()?,
-            Destination::Fixed(name) => name.clone(),
-            Destination::Template(template) => names.intern(|text| template.render(event, text))?,
+            DestinationSource::Own => own()?,
+            DestinationSource::Fixed(name) => name.clone(),
+            DestinationSource::Template(template) => names.intern(|text| template.render(event, text))?,
         };
         Some((DeliveryCopy { destination, headers, origin: self.origin.clone() }, key))
     }

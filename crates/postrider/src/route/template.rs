@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::field::{Field, NAMES};
+use super::field::{NAMES, TemplateField};
 use crate::{Code, Error, Event, Result};
 
 /// Limits the length of a rendered template, together with the limits on an event's texts.
@@ -20,7 +20,7 @@ pub(super) struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Literal(String),
-    Field { field: Field, default: Option<String> },
+    TemplateField { field: TemplateField, default: Option<String> },
 }
 
 impl Template {
@@ -50,7 +50,7 @@ impl Template {
         let template = Self::parse(text)?;
         let filled = |part: &Part| match part {
             Part::Literal(text) => !text.is_empty(),
-            Part::Field { default, .. } => default.as_ref().is_none_or(|default| !default.is_empty()),
+            Part::TemplateField { default, .. } => default.as_ref().is_none_or(|default| !default.is_empty()),
         };
         if template.parts.iter().any(filled) {
             return Ok(template);
@@ -82,7 +82,7 @@ impl Template {
                 text.push_str(literal);
                 true
             }
-            Part::Field { field, default } => {
+            Part::TemplateField { field, default } => {
                 let before = text.len();
                 let has_value = field.write(event, text)
                     || default.as_ref().is_some_and(|default| {
@@ -137,7 +137,7 @@ impl Part {
     fn authority(&self) -> Option<&str> {
         match self {
             Self::Literal(text) => text.split(['/', '?', '#']).next(),
-            Self::Field { .. } => None,
+            Self::TemplateField { .. } => None,
         }
     }
 }
@@ -208,14 +208,14 @@ impl<'a> Parser<'a> {
             Some((name, default)) => (name, Some(default.to_owned())),
             None => (inside, None),
         };
-        let Some(field) = Field::parse(name) else { return Err(self.unknown(name)) };
-        self.parts.push(Part::Field { field, default });
+        let Some(field) = TemplateField::parse(name) else { return Err(self.unknown(name)) };
+        self.parts.push(Part::TemplateField { field, default });
         Ok(())
     }
 
     fn unknown(&self, name: &str) -> Error {
         let fields = format!("fields are {}", NAMES.join(", "));
-        let hint = match Field::closest(name) {
+        let hint = match TemplateField::closest(name) {
             Some(closest) => format!("did you mean {{{closest}}}? {fields}"),
             None => fields,
         };

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::layout::RowTable;
 use crate::ledger::Progress;
-use crate::{BoxFuture, Inbox, Outbox, Position, Result};
+use crate::{BoxFuture, Position, Result};
 
 /// The trait that a database implements to be a [`Store`]. Each operation has the contract of the one with its name
 /// there.
@@ -106,16 +106,6 @@ pub trait AsyncStore: Send + Sync + 'static {
 
     /// See [`Store::overview`].
     fn overview(&self, backlog_max: u64) -> impl Future<Output = Result<Overview>> + Send;
-
-    /// See [`Store::outbox`].
-    fn outbox(&self) -> Outbox {
-        super::outbox(self.row_table())
-    }
-
-    /// See [`Store::inbox`].
-    fn inbox(&self) -> Inbox {
-        Inbox::new()
-    }
 
     /// See [`Store::wakes`].
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
@@ -215,14 +205,6 @@ impl<S: AsyncStore> Store for S {
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(AsyncStore::overview(self, backlog_max))
-    }
-
-    fn outbox(&self) -> Outbox {
-        AsyncStore::outbox(self)
-    }
-
-    fn inbox(&self) -> Inbox {
-        AsyncStore::inbox(self)
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {

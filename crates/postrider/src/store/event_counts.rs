@@ -19,6 +19,7 @@ pub enum CountBy {
 
 /// The events that an outbox still contains, counted.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct EventCounts {
     /// Largest backlog first; hours newest first.
     pub groups: Vec<CountGroup>,
@@ -28,6 +29,7 @@ pub struct EventCounts {
 
 /// The events of one subscription in one group.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
 pub struct CountGroup {
     /// The subscription; `None` if there is none yet.
     pub subscription: Option<String>,

@@ -3,6 +3,7 @@
 /// What to do if the server is at a later timeline of the same cluster than the recorded progress: a standby was
 /// promoted, or the cluster was recovered to a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum AfterFailover {
     /// The subscription halts until an operator accepts the new history.
     #[default]

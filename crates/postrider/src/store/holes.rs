@@ -86,8 +86,8 @@ pub(super) struct Scan<'a> {
     pub(super) horizon: Option<u64>,
     /// The writers, listed after the previous scan and before the snapshot of this one.
     pub(super) writers: Option<Writers>,
-    /// The highest position taken, read after the list of writers.
-    pub(super) taken: Position,
+    /// The highest position assigned, read after the list of writers: higher ones were assigned later.
+    pub(super) assigned_up_to: Position,
     /// Positions in holes with an uncommitted event, if they were queried after the list.
     pub(super) held: &'a [Position],
 }
@@ -183,7 +183,7 @@ impl Holes {
             self.holes.remove(*position);
         }
         if let Some(writers) = &scan.writers {
-            self.watch(writers, scan.taken, scan.held, asked_at);
+            self.watch(writers, scan.assigned_up_to, scan.held, asked_at);
         }
         let empty = self.remove_empty(scan.horizon, scan.left.map_or(END, Position::previous));
         let reached = match (scan.left, scan.asked.up_to, scan.found.last()) {
@@ -205,9 +205,9 @@ impl Holes {
 
     /// Removes ended writers from the watches, and begins a watch for the old holes without one. The writer of such a
     /// hole is in this list or has ended, unless there is an uncommitted event in the hole.
-    fn watch(&mut self, writers: &Writers, taken: Position, held: &[Position], now: Duration) {
+    fn watch(&mut self, writers: &Writers, assigned_up_to: Position, held: &[Position], now: Duration) {
         self.listed_at = Some(now);
-        self.watches.list(writers, taken);
+        self.watches.list(writers, assigned_up_to);
         let (patience, mut begun) = (self.patience, None);
         let unwatched = |hole: &&mut Hole| hole.watch.is_none() && patience.is_over(hole, now);
         for hole in self.holes.values_mut().filter(unwatched) {

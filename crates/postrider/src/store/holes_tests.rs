@@ -17,7 +17,7 @@ struct Facts {
     horizon: Option<u64>,
     /// A name, or a name and an idle token: "a" and "a:noon".
     writers: Option<&'static [&'static str]>,
-    taken: i64,
+    assigned_up_to: i64,
     held: &'static [i64],
 }
 
@@ -51,7 +51,7 @@ impl Claimer {
             stamp: facts.stamp,
             horizon: facts.horizon,
             writers: facts.writers.map(|names| names.iter().map(|name| writer(name)).collect()),
-            taken: Position::new(facts.taken),
+            assigned_up_to: Position::new(facts.assigned_up_to),
             held: &held,
         };
         self.0.apply(scan, now).into_iter().map(|(first, last)| (first.get(), last.get())).collect()
@@ -155,11 +155,14 @@ fn an_old_hole_is_empty_when_every_writer_of_its_time_has_ended() {
     );
 }
 
-/// An old hole (1) behind "idle", and a younger one (5); the sequence was at `taken` in the first list.
-fn two_holes_behind(idle: &'static [&'static str], taken: i64) -> Claimer {
+/// An old hole (1) behind "idle", and a younger one (5); the sequence was at `assigned_up_to` in the first list.
+fn two_holes_behind(idle: &'static [&'static str], assigned_up_to: i64) -> Claimer {
     let mut claimer = Claimer::from("0");
     claimer.scan(&[2], Facts::default(), SOON);
-    assert_eq!(claimer.scan(&[3], Facts { writers: Some(idle), taken, ..Facts::default() }, LATER), []);
+    assert_eq!(
+        claimer.scan(&[3], Facts { writers: Some(idle), assigned_up_to, ..Facts::default() }, LATER),
+        []
+    );
     claimer.scan(&[4, 6], Facts::default(), LATER);
     assert_eq!(claimer.asks(100), [(1, 1), (5, 5), (7, MAX)]);
     claimer
@@ -168,7 +171,7 @@ fn two_holes_behind(idle: &'static [&'static str], taken: i64) -> Claimer {
 const MUCH_LATER: Duration = Duration::from_secs(4);
 
 fn list(writers: &'static [&'static str]) -> Facts {
-    Facts { writers: Some(writers), taken: 6, ..Facts::default() }
+    Facts { writers: Some(writers), assigned_up_to: 6, ..Facts::default() }
 }
 
 #[test]
@@ -259,7 +262,7 @@ fn a_hole_with_an_uncommitted_event_does_not_wait_for_later_writers() {
 #[test]
 fn a_position_that_is_facts_late_counts_from_then_on() {
     let mut claimer = Claimer::from("0");
-    let facts = |taken| Facts { writers: Some(&["a:noon"]), taken, ..Facts::default() };
+    let facts = |assigned_up_to| Facts { writers: Some(&["a:noon"]), assigned_up_to, ..Facts::default() };
     claimer.scan(&[1, 2, 4], Facts::default(), SOON);
     assert!(claimer.scan(&[], facts(MAX), LATER).is_empty());
     assert!(claimer.scan(&[6], facts(4), LATER).is_empty(), "it may have taken the third");

@@ -28,6 +28,7 @@ pub struct EventFilter {
 
 /// One listed event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ListedEvent {
     /// Its position, or the id of its row.
     pub place: String,

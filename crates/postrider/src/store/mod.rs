@@ -1,29 +1,37 @@
-//! The outbox in a database: the operations that the relay needs, with one implementation per database.
+//! The outbox in a database, with one store type per database.
 //!
-//! THIS SEAM IS INTERNAL AND UNSTABLE. It is public so that the testkit can run one conformance suite over every store;
-//! it changes whenever the relay needs it to.
+//! | database | default layout | table with a state per row |
+//! |---|---|---|
+//! | PostgreSQL | `postgres::PostgresStore` | `postgres::PostgresRowStore` |
+//! | MySQL, MariaDB | `mysql::MySqlStore` | `mysql::MySqlRowStore` |
+//! | SQLite | `sqlite::SqliteStore` | `sqlite::SqliteRowStore` |
 //!
-//! # How a relay uses a store
+//! An application migrates the schema once (`migrate`), opens the store (`connect`, or `open` for a file), writes with
+//! `store.outbox()`, and passes the store to [`RelayBuilder::outbox`](crate::relay::RelayBuilder::outbox). The module
+//! `admin` has what the program `postrider` offers to operators (migrations, roles, lists and counts of events) in one
+//! trait for every database; [`Store`] has the pause, the overview and retention.
 //!
-//! A relay [subscribes](Store::subscribe) once, then [acquires](Store::acquire) the lease of its subscription. With the
-//! lease it gets an [epoch](Epoch) and the recorded [state](Loaded). While it [renews](Store::renew) the lease, it
-//! [claims](Claimer::claim) events, publishes them, and [settles](Store::settle) what was acknowledged or parked. At
-//! the end it [releases](Store::release) the lease. If it dies instead, the lease expires, and the next owner continues
-//! from the recorded state with a higher epoch.
-//!
-//! # What holds if the process dies
-//!
-//! On the default layout, every operation that changes something is one transaction: if the process dies during it,
-//! either all of it is recorded or nothing. On a table with a state per row, `settle`, `release` and `purge` may take
-//! several transactions; events whose delivery was not recorded are delivered again.
-//!
-//! # Errors
-//!
-//! The [recovery](crate::Code::recovery) of an error's code says what the caller does next. After an error with
-//! [`Recovery::Retry`], nothing was changed, and the caller may repeat the call. After any other error the outcome may
-//! be unknown, and the caller acquires the lease again, which loads the state.
-//!
-//! [`Recovery::Retry`]: crate::Recovery::Retry
+//! The methods that the relay calls on a store are internal and change with the relay. They are public for the
+//! conformance suite of the testkit, and not shown in this documentation.
+
+// # How a relay uses a store
+//
+// A relay subscribes once, then acquires the lease of its subscription. With the lease it gets an epoch and the recorded
+// state (`Loaded`). While it renews the lease, it claims events, publishes them, and settles what was acknowledged or
+// parked. At the end it releases the lease. If it dies instead, the lease expires, and the next owner continues from the
+// recorded state with a higher epoch.
+//
+// # What holds if the process dies
+//
+// On the default layout, every operation that changes something is one transaction: if the process dies during it,
+// either all of it is recorded or nothing. On a table with a state per row, `settle`, `release` and `purge` may take
+// several transactions; events whose delivery was not recorded are delivered again.
+//
+// # Errors
+//
+// The recovery of an error's code (`Code::recovery`) specifies what the caller does next. After an error with
+// `Recovery::Retry`, nothing was changed, and the caller may repeat the call. After any other error the outcome may be
+// unknown, and the caller acquires the lease again, which loads the state.
 
 #[cfg(feature = "_server")]
 mod address;
@@ -74,17 +82,21 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+pub use crate::ledger::{Mark, ParkedState};
+#[doc(hidden)]
 pub use async_store::{AsyncClaimer, AsyncStore};
 pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
-pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
-pub use retention::{
-    InboxPurge, InboxPurged, Purge, PurgeBound, PurgePlan, Purged, RetentionHold, RetentionScope,
-};
+pub use relays::{DestinationDown, RelayOverview};
+#[doc(hidden)]
+pub use relays::{RelayReport, RelayRole};
+pub use retention::{InboxPurge, InboxPurged, Purge, Purged, RetentionHold, RetentionScope};
+#[doc(hidden)]
+pub use retention::{PurgeBound, PurgePlan};
 #[cfg(feature = "_store")]
-pub use row_state::{RowExtras, RowsMigrated};
+pub use row_state::{RowExtras, RowStateStore, RowsMigrated};
 #[cfg(feature = "_store")]
 pub use schema::{Migrated, Migration, Schema};
 
@@ -92,10 +104,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::layout::RowTable;
-use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
-use crate::{BoxFuture, Inbox, Outbox, Position, Result, StoredEvent, Timestamp};
+use crate::ledger::{Intervals, ParkedRow, Progress, Trial};
+use crate::{BoxFuture, Position, Result, StoredEvent, Timestamp};
 
-/// One outbox in one database. Its operations may be called concurrently, and by several relays in one process.
+/// One outbox in one database: the type `Arc<dyn Store>` stands for a store of any database. Several relays in one
+/// process may share it.
+///
+/// The methods below are for operators. THE OTHERS ARE INTERNAL AND UNSTABLE, and therefore hidden: do not implement this
+/// trait.
 ///
 /// # Cancel safety
 /// If the future of an operation is dropped, the operation may have been carried out or not, as after an error with an
@@ -103,6 +119,7 @@ use crate::{BoxFuture, Inbox, Outbox, Position, Result, StoredEvent, Timestamp};
 pub trait Store: Send + Sync + 'static {
     /// Creates the subscription if it does not exist, so that it begins at `start`. An existing one keeps its progress,
     /// and `start` is ignored. Returns whether it was created.
+    #[doc(hidden)]
     fn subscribe(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<bool>>;
 
     /// Takes the lease if it is free, expired, or already this holder's. Assigns the next epoch and loads the state of
@@ -112,29 +129,36 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`](crate::Code::SubscriptionUnknown) if there is no such subscription.
+    #[doc(hidden)]
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>>;
 
     /// Extends the lease if it is still held with this epoch. Also returns the operator's pause, and whether another
     /// process has changed parked rows.
+    #[doc(hidden)]
     fn renew(&self, lease: LeaseRequest, epoch: Epoch) -> BoxFuture<'_, Result<Renewed>>;
 
     /// Releases the lease, so that another relay need not wait until it expires. `clean` records that nothing was in
     /// flight and everything was settled. Does nothing if the lease was lost.
+    #[doc(hidden)]
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>>;
 
     /// A reader of the events that are not done in this progress.
+    #[doc(hidden)]
     fn claimer(&self, progress: &Progress) -> Box<dyn Claimer>;
 
     /// The same for the state of a lease. It reads only from the server that the state was loaded from: a server that
     /// has replaced it may contain other events.
+    #[doc(hidden)]
     fn claimer_of(&self, _subscription: &str, loaded: &Loaded) -> Box<dyn Claimer> {
         self.claimer(&loaded.progress)
     }
 
     /// Reads events again by position, in the given order: as many as fit `bytes_max`, and at least one.
+    #[doc(hidden)]
     fn fetch(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>>;
 
     /// The same for inspection: on a table with a state per row, no row is marked as handed out.
+    #[doc(hidden)]
     fn peek(&self, positions: Vec<Position>, bytes_max: usize) -> BoxFuture<'_, Result<Fetched>> {
         self.fetch(positions, bytes_max)
     }
@@ -143,12 +167,14 @@ pub trait Store: Send + Sync + 'static {
     /// may record it in several transactions. Events that were published and not settled when a relay dies are
     /// published again by the next owner. A parked row that another process has changed since this owner loaded or
     /// settled it is not overwritten; the next renewal reports the change.
+    #[doc(hidden)]
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
 
     /// Sets the operator's pause with its reason, or removes it. The relay learns about it with its next renewal.
     fn pause(&self, subscription: &str, reason: Option<&str>) -> BoxFuture<'_, Result<()>>;
 
     /// The same pause, set by the owner, if the epoch is still current.
+    #[doc(hidden)]
     fn pause_as_owner(
         &self,
         subscription: &str,
@@ -159,6 +185,7 @@ pub trait Store: Send + Sync + 'static {
     /// Stops the subscription until an operator [accepts](Self::accept_history) the new history. Does nothing if the
     /// database has a higher epoch: then another relay owns the subscription. A lower epoch in the database does not
     /// prevent it: then the database was restored to an older state.
+    #[doc(hidden)]
     fn halt(&self, subscription: &str, epoch: Epoch, reason: &str) -> BoxFuture<'_, Result<Settled>>;
 
     /// Continues a halted subscription with the database as it is now, from `start`. Rows parked at or above `start`
@@ -183,38 +210,30 @@ pub trait Store: Send + Sync + 'static {
 
     /// Records a relay's report about itself, which [`overview`](Self::overview) returns. Reports are only for
     /// operators: they need no lease, and no decision depends on them.
+    #[doc(hidden)]
     fn report(&self, _report: RelayReport) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// The table, if this outbox is a table with a state per row. It belongs to the application: rows are deleted only
     /// if that is configured, and its column map may lack an order of rows.
+    #[doc(hidden)]
     fn row_table(&self) -> Option<&RowTable> {
         None
     }
 
     /// From now on, records which rows this process delivers, so that retention can distinguish them from rows of other
     /// publishers. Does nothing for the default layout, which has no other publishers.
+    #[doc(hidden)]
     fn trace_deliveries(&self) {}
 
     /// The state of every subscription, in one snapshot. Needs no lease, does not block the owners and writes nothing.
     /// The backlog of each subscription is counted up to `backlog_max` events.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
-    /// A writer for this outbox, with the schema and table of the store. It holds no connection. Set other options,
-    /// such as the [`namespace`](Outbox::namespace), on it.
-    fn outbox(&self) -> Outbox {
-        outbox(self.row_table())
-    }
-
-    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
-    /// [`retention`](Inbox::retention) on it.
-    fn inbox(&self) -> Inbox {
-        Inbox::new()
-    }
-
     /// Wake-ups for committed events, if the database supports them. A relay calls this once, at its start. Wake-ups
     /// only reduce the latency: if one is missed, polling finds the events.
+    #[doc(hidden)]
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
         None
     }
@@ -223,14 +242,6 @@ pub trait Store: Send + Sync + 'static {
     /// has shut down. If the store is dropped without it, the connections are closed a little later.
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
-    }
-}
-
-/// A writer for a table with a state per row, or for the default layout.
-fn outbox(table: Option<&RowTable>) -> Outbox {
-    match table {
-        Some(table) => Outbox::new().rows(table.clone()),
-        None => Outbox::new(),
     }
 }
 
@@ -260,6 +271,7 @@ impl IntoStore for Arc<dyn Store> {
 
 /// Reads committed events in position order, each once per claimer. Tracks holes: positions without an event that may
 /// still get one. All of that is in memory; after a crash the next owner starts from the recorded progress.
+#[doc(hidden)]
 pub trait Claimer: Send {
     /// Reads the next page: holes and tail from one snapshot, with a check that the history did not change before it.
     /// If the future is dropped, no event is lost: a later claim, or the next claimer, reads it.
@@ -267,6 +279,7 @@ pub trait Claimer: Send {
 }
 
 /// Wake-ups from a database; see [`Store::wakes`].
+#[doc(hidden)]
 pub trait Wakes: Send {
     /// Waits until there may be new events: a wake-up arrived, or may have been missed. Several wake-ups may be
     /// combined into one. If the future is dropped, no wake-up is lost.
@@ -274,7 +287,9 @@ pub trait Wakes: Send {
 }
 
 /// How much one claim may read. At least one event is read, of any size.
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Budget {
     /// Maximum number of events.
     pub events_max: usize,
@@ -282,7 +297,15 @@ pub struct Budget {
     pub bytes_max: usize,
 }
 
-/// Answer to [`Claimer::claim`].
+impl Budget {
+    /// A budget of this many events and bytes.
+    pub const fn new(events_max: usize, bytes_max: usize) -> Self {
+        Self { events_max, bytes_max }
+    }
+}
+
+/// The result of [`Claimer::claim`].
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimed {
     /// Events that were not handed out before.
@@ -292,7 +315,9 @@ pub enum Claimed {
 }
 
 /// The events of one claim, and what the same scan found out.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Page {
     /// The events, by ascending position.
     pub events: Vec<StoredEvent>,
@@ -315,8 +340,10 @@ pub struct Page {
     pub taken: usize,
 }
 
-/// Answer to [`Store::fetch`]. A position that is in none of the lists did not fit.
+/// The result of [`Store::fetch`]. A position that is in none of the lists did not fit.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Fetched {
     /// The events found.
     pub events: Vec<StoredEvent>,
@@ -359,6 +386,7 @@ impl std::fmt::Display for Start {
 pub struct Epoch(pub i64);
 
 /// A request for a lease. Its time runs on the database's clock.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRequest {
     /// The subscription.
@@ -369,7 +397,8 @@ pub struct LeaseRequest {
     pub duration: Duration,
 }
 
-/// Answer to [`Store::acquire`].
+/// The result of [`Store::acquire`].
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acquired {
     /// The caller now holds the lease.
@@ -386,7 +415,9 @@ pub enum Acquired {
 }
 
 /// The state of a subscription when its lease was taken.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Loaded {
     /// The new epoch.
     pub epoch: Epoch,
@@ -406,7 +437,16 @@ pub struct Loaded {
     pub origin: Option<Origin>,
 }
 
+impl Loaded {
+    /// The state of a subscription that was released cleanly and has no parked rows.
+    pub fn new(epoch: Epoch, progress: Progress) -> Self {
+        let (parked, dead) = (Vec::new(), Vec::new());
+        Self { epoch, progress, parked, dead, parked_count: 0, clean: true, paused: None, origin: None }
+    }
+}
+
 /// One run of one server, from its start to its end.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// Its cluster and timeline.
@@ -415,7 +455,8 @@ pub struct Origin {
     pub started: String,
 }
 
-/// Answer to [`Store::renew`].
+/// The result of [`Store::renew`].
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Renewed {
     /// Renewed.
@@ -431,6 +472,7 @@ pub enum Renewed {
 }
 
 /// Progress to record. It replaces the recorded progress as a whole; parked rows are changed one by one.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settlement {
     /// The subscription.
@@ -450,7 +492,8 @@ pub struct Settlement {
     pub unpark: Vec<Position>,
 }
 
-/// Answer to [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
+/// The result of [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settled {
     /// Recorded.

@@ -11,7 +11,8 @@ use crate::{Position, Timestamp};
 const ERRORS_MAX: usize = 3;
 
 /// All subscriptions of an outbox, in one snapshot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Overview {
     /// The time of the snapshot, on the database's clock.
     pub now: Timestamp,
@@ -41,7 +42,8 @@ impl Overview {
 }
 
 /// One subscription.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct SubscriptionOverview {
     /// Its name.
     pub name: String,
@@ -92,6 +94,7 @@ pub struct Backlog {
 
 /// Parked rows, counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ParkedOverview {
     /// How many are in each state, in the order of [`ParkedState::ALL`].
     counts: [u64; ParkedState::ALL.len()],

@@ -185,7 +185,7 @@ mod tests {
 
     /// A page of events at 1, 2, ... whose columns are all deferred.
     fn deferred_page(events: i64) -> PageBuilder {
-        let mut page = PageBuilder::new(Budget { events_max: 10, bytes_max: 1_000 }, 0);
+        let mut page = PageBuilder::new(Budget::new(10, 1_000), 0);
         for position in (1..=events).map(Position::new) {
             let event = || Ok((StoredEvent { position, event: Arc::new(Event::new("a", "")) }, true));
             page.take::<Error>(position, 1, event).unwrap();

@@ -32,6 +32,7 @@ pub struct RelayReport {
 
 /// The role of a relay for a subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RelayRole {
     /// It holds the lease.
     Leading,

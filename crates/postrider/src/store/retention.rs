@@ -27,6 +27,7 @@ pub struct Purge {
 
 /// Which delivered rows of a table with a state per row retention may delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum RetentionScope {
     /// Rows that a relay delivered while retention was configured. Adopted rows, and rows that another publisher
     /// delivered, stay.
@@ -47,8 +48,9 @@ pub struct InboxPurge {
     pub scope: RetentionScope,
 }
 
-/// Answer to [`Store::purge_inbox`](super::Store::purge_inbox).
+/// The result of [`Store::purge_inbox`](super::Store::purge_inbox).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct InboxPurged {
     /// Rows deleted.
     pub deleted: u64,
@@ -78,7 +80,7 @@ impl InboxPurged {
     }
 }
 
-/// Answer to [`Store::purge`](super::Store::purge).
+/// The result of [`Store::purge`](super::Store::purge).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Purged {
     /// Events deleted.

@@ -22,6 +22,7 @@ pub struct Schema {
 
 /// One migration.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Migration {
     /// The schema version after it.
     pub version: i64,

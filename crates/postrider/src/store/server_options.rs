@@ -54,7 +54,7 @@ impl ServerOptions {
 
 /// The setters of [`ServerOptions`], on the public configuration of a database, which has them in its field `options`.
 macro_rules! server_setters {
-    ($config:ident; schema: $schema:literal; list_writers_after: $list_after:literal;) => {
+    ($config:ident; schema: $schema:literal; check_rollbacks_after: $list_after:literal;) => {
         impl $config {
             #[doc = $schema]
             #[must_use]
@@ -83,14 +83,20 @@ macro_rules! server_setters {
                 self
             }
 
-            #[doc = concat!("The age from which on a hole is looked up in the server's lock table. Default: ", $list_after, ".")]
+            /// When the relay checks whether a transaction was rolled back. If the position of an event stays missing for
+            /// this long, the relay queries which open transactions may still commit it. Other events are delivered in
+            /// the meantime, but progress and retention wait for the position.
+            #[doc = concat!("Default: ", $list_after, ".")]
             #[must_use]
-            pub fn list_writers_after(mut self, age: std::time::Duration) -> Self {
+            pub fn check_rollbacks_after(mut self, age: std::time::Duration) -> Self {
                 self.options.patience.list_after = age;
                 self
             }
 
-            /// The number of holes that are tracked. While there are this many, nothing new is read. Default: 10,000.
+            /// The maximum number of holes that the relay tracks. A hole is a range of positions without an event that
+            /// were assigned to transactions which have not committed: they are open, or were rolled back and the relay
+            /// does not know it yet. At the limit the relay reads no new events, and logs `too many open transactions`.
+            /// Default: 10,000.
             #[must_use]
             pub fn holes_max(mut self, holes_max: usize) -> Self {
                 self.options.patience.holes_max = holes_max.max(1);

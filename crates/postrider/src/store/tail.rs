@@ -27,8 +27,8 @@ pub(super) struct ScanFacts {
     pub(super) stamp: Option<u64>,
     pub(super) horizon: Option<u64>,
     pub(super) writers: Option<Writers>,
-    /// The highest position taken, read after the list of writers.
-    pub(super) taken: Position,
+    /// The highest position assigned, read after the list of writers: higher ones were assigned later.
+    pub(super) assigned_up_to: Position,
     pub(super) held: Vec<Position>,
 }
 
@@ -72,13 +72,13 @@ impl Tail {
         read: PageBuilder,
         facts: ScanFacts,
     ) -> Page {
-        let ScanFacts { last, stamp, horizon, writers, taken, held } = facts;
+        let ScanFacts { last, stamp, horizon, writers, assigned_up_to, held } = facts;
         let was_full = self.holes.is_full();
         self.seen.advance(last, &read.events);
         let to_the_end = asked.reach_the_tail() && read.left.is_none();
         let found = read.found();
         let (left, held) = (read.left, &*held);
-        let scan = Scan { asked, found: &found, left, stamp, horizon, writers, taken, held };
+        let scan = Scan { asked, found: &found, left, stamp, horizon, writers, assigned_up_to, held };
         let empty_positions = self.holes.apply_between(scan, asked_at, self.clock.now().elapsed);
         let holes_full = self.holes.is_full();
         if holes_full && !was_full {

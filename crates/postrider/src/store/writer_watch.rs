@@ -32,18 +32,18 @@ struct Writer {
 }
 
 impl WriterWatches {
-    /// Applies a list: writers that are not in it have ended. `taken` is a position that was read after the list:
-    /// higher positions were taken later.
-    pub(super) fn list(&mut self, writers: &Writers, taken: Position) {
+    /// Applies a list: writers that are not in it have ended. `assigned_up_to` was read after the list:
+    /// higher positions were assigned later.
+    pub(super) fn list(&mut self, writers: &Writers, assigned_up_to: Position) {
         let before = std::mem::take(&mut self.present);
         for (name, idle_token) in writers {
             let took_none_above = match (idle_token, before.get(name)) {
                 (None, _) => Position::new(i64::MAX),
                 // The earlier list may have come without a position.
                 (Some(_), Some(writer)) if writer.idle_token == *idle_token => {
-                    writer.took_none_above.min(taken)
+                    writer.took_none_above.min(assigned_up_to)
                 }
-                (Some(_), _) => taken,
+                (Some(_), _) => assigned_up_to,
             };
             self.present.insert(name.clone(), Writer { idle_token: idle_token.clone(), took_none_above });
         }

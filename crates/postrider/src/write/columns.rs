@@ -141,7 +141,7 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// All rows of a batch. An event that cannot be converted is refused here, before any SQL runs.
     pub(super) fn of(batch: &'a Batch) -> Result<Vec<Self>> {
-        if let Some(table) = batch.rows() {
+        if let Some(table) = batch.row_table() {
             return Err(super::rows::unwritable(table));
         }
         batch.events().iter().map(Self::of_event).collect()

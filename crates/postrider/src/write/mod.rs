@@ -73,7 +73,9 @@ pub(crate) use columns::Value;
 #[cfg(feature = "_server")]
 pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
-pub use transaction::{AsyncTransaction, Batch, BlockingTransaction, Transaction};
+#[doc(hidden)]
+pub use transaction::Batch;
+pub use transaction::{AsyncTransaction, BlockingTransaction, Transaction};
 
 use uuid::Uuid;
 

@@ -52,8 +52,8 @@ enum Piece<'r, 'a> {
 /// Inserts all rows or none: in one statement, which the server undoes if it fails, or in several after a savepoint.
 /// If the future is dropped between two statements, the rows of the first ones stay in the transaction.
 pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<Vec<Written>> {
-    let rows = if batch.rows().is_some() { Vec::new() } else { Columns::of(batch)? };
-    let pieces: Vec<Piece<'_, '_>> = match batch.rows() {
+    let rows = if batch.row_table().is_some() { Vec::new() } else { Columns::of(batch)? };
+    let pieces: Vec<Piece<'_, '_>> = match batch.row_table() {
         Some(table) => pieces(batch.events()).into_iter().map(|piece| Piece::Rows(table, piece)).collect(),
         None => pieces(&rows).into_iter().map(Piece::Events).collect(),
     };

@@ -18,7 +18,7 @@ pub struct Outbox {
     producer: Option<String>,
     trace: Option<Arc<dyn TraceSource>>,
     schema: Ident,
-    rows: Option<RowTable>,
+    table: Option<RowTable>,
 }
 
 impl Default for Outbox {
@@ -41,7 +41,7 @@ impl Outbox {
             producer: None,
             trace: None,
             schema: Ident::default(),
-            rows: None,
+            table: None,
         }
     }
 
@@ -64,15 +64,15 @@ impl Outbox {
     /// is refused before any SQL: see [`LayoutUnfit`](crate::Code::LayoutUnfit). The row's creation time is the time
     /// of the INSERT, not the event's time; in `outbox_events` the event's id is derived from the row.
     #[must_use]
-    pub fn rows(mut self, table: RowTable) -> Self {
-        self.rows = Some(table);
+    pub fn table(mut self, table: RowTable) -> Self {
+        self.table = Some(table);
         self
     }
 
     /// The table, if the outbox has another layout than the default one.
     #[cfg(feature = "_store")]
-    pub(crate) fn table(&self) -> Option<&RowTable> {
-        self.rows.as_ref()
+    pub(crate) fn row_table(&self) -> Option<&RowTable> {
+        self.table.as_ref()
     }
 
     /// How many events one call accepts.
@@ -146,7 +146,7 @@ impl Outbox {
     /// The first rule that the event breaks (codes PR-01xx).
     pub fn check(&self, event: &Event, place: impl fmt::Display) -> Result<()> {
         validate_one(event, &self.limits, &place)?;
-        match &self.rows {
+        match &self.table {
             Some(table) => rows::check_one(table, event, &place),
             None => Ok(()),
         }
@@ -159,7 +159,7 @@ impl Outbox {
             if event.namespace.is_none() {
                 event.namespace.clone_from(&self.namespace);
             }
-            if event.producer.is_none() && self.rows.as_ref().is_none_or(rows::has_producer) {
+            if event.producer.is_none() && self.table.as_ref().is_none_or(rows::has_producer) {
                 event.producer.clone_from(&self.producer);
             }
         }
@@ -167,10 +167,10 @@ impl Outbox {
             events = events.into_iter().map(|event| event.with_trace(&trace)).collect();
         }
         validate(&events, &self.limits)?;
-        if let Some(table) = &self.rows {
+        if let Some(table) = &self.table {
             rows::check(table, &events)?;
         }
-        Ok(Batch::checked(events, self.schema.clone(), self.rows.clone()))
+        Ok(Batch::checked(events, self.schema.clone(), self.table.clone()))
     }
 }
 
@@ -183,14 +183,14 @@ fn only(written: Vec<Written>) -> Result<Written> {
 
 impl fmt::Debug for Outbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limits, namespace, producer, trace, schema, rows } = self;
+        let Self { limits, namespace, producer, trace, schema, table } = self;
         f.debug_struct("Outbox")
             .field("limits", limits)
             .field("namespace", namespace)
             .field("producer", producer)
             .field("trace", &trace.is_some())
             .field("schema", schema)
-            .field("rows", rows)
+            .field("table", table)
             .finish()
     }
 }

@@ -47,7 +47,7 @@ impl RowColumns {
     pub(super) fn written(&self, batch: &Batch, reported: Vec<(String, i64)>) -> Result<Vec<Written>> {
         let reported =
             reported.into_iter().map(|(row, created)| (row.parse().unwrap_or(0), created)).collect();
-        match batch.rows() {
+        match batch.row_table() {
             Some(table) => written(table, batch.events(), reported),
             None => Ok(Vec::new()),
         }

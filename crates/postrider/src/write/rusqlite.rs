@@ -14,7 +14,7 @@ use crate::{Code, Error, Position, Result};
 impl_blocking_transaction!(insert, inbox_step: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'_>);
 
 fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
-    if let Some(table) = batch.rows() {
+    if let Some(table) = batch.row_table() {
         let statement = rows_sqlite::statement(table)?;
         let values = rows_sqlite::values(table, batch.events())?;
         let reported = all_or_none(connection, values.len(), || insert_rows(connection, &statement, &values));

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 impl_async_transaction!('c, insert, inbox_step: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
 
 async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Written>> {
-    if let Some(table) = batch.rows() {
+    if let Some(table) = batch.row_table() {
         return insert_into_layout(connection, table, batch).await;
     }
     let rows = Columns::of(batch)?;

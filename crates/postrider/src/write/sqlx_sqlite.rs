@@ -13,7 +13,7 @@ use crate::{Error, Position, Result};
 impl_async_transaction!('c, insert, inbox_step: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
 
 async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<Written>> {
-    if let Some(table) = batch.rows() {
+    if let Some(table) = batch.row_table() {
         let statement = rows_sqlite::statement(table)?;
         let values = rows_sqlite::values(table, batch.events())?;
         let reported = insert_rows(connection, &statement, &values).await.map_err(error)?;

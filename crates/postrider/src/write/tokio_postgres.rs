@@ -22,7 +22,7 @@ async fn insert_in(tx: &::tokio_postgres::Transaction<'_>, batch: &Batch) -> Res
 }
 
 async fn insert(client: &Client, batch: &Batch) -> Result<Vec<Written>> {
-    if let Some(table) = batch.rows() {
+    if let Some(table) = batch.row_table() {
         return insert_into_layout(client, table, batch).await;
     }
     let rows = Columns::of(batch)?;

@@ -19,6 +19,7 @@ pub trait Transaction: Sized {
     /// - An error in `batch` is returned without touching the database.
     /// - After any error the transaction is as it was before the call and can continue, unless the database aborted it
     ///   (disk full, I/O error; on PostgreSQL after any failed statement).
+    #[doc(hidden)]
     fn insert<T: Send + 'static>(
         self,
         batch: Result<Batch>,
@@ -27,6 +28,7 @@ pub trait Transaction: Sized {
 
     /// Runs a step of the inbox, and returns `answer` applied to the number of rows that it inserted or deleted. The
     /// contract is that of [`insert`](Self::insert).
+    #[doc(hidden)]
     fn inbox_step<T: Send + 'static>(
         self,
         step: Result<InboxStep>,
@@ -39,6 +41,7 @@ pub trait Transaction: Sized {
 /// THIS SEAM IS UNSTABLE: call [`Inbox::once`](crate::Inbox::once), do not implement it.
 pub trait AsyncTransaction: Transaction {
     /// As [`Transaction::inbox_step`], and leaves the transaction to the caller.
+    #[doc(hidden)]
     fn inbox_step_on(&mut self, step: Result<InboxStep>) -> BoxFuture<'_, Result<u64>>;
 }
 
@@ -47,6 +50,7 @@ pub trait AsyncTransaction: Transaction {
 /// THIS SEAM IS UNSTABLE: call [`Inbox::once_blocking`](crate::Inbox::once_blocking), do not implement it.
 pub trait BlockingTransaction: Transaction + Copy {
     /// As [`Transaction::inbox_step`], and leaves the transaction to the caller.
+    #[doc(hidden)]
     fn inbox_step_on(self, step: Result<InboxStep>) -> Result<u64>;
 }
 
@@ -91,13 +95,13 @@ impl<C> Reborrow for &C {
 pub struct Batch {
     events: Vec<Event>,
     schema: Ident,
-    rows: Option<RowTable>,
+    table: Option<RowTable>,
 }
 
 impl Batch {
     /// A batch of events that have passed all checks.
-    pub(super) fn checked(events: Vec<Event>, schema: Ident, rows: Option<RowTable>) -> Self {
-        Self { events, schema, rows }
+    pub(super) fn checked(events: Vec<Event>, schema: Ident, table: Option<RowTable>) -> Self {
+        Self { events, schema, table }
     }
 
     /// The events, in insertion order.
@@ -106,8 +110,8 @@ impl Batch {
     }
 
     /// The table to insert into, if the outbox has another layout than the default one. The events fit its columns.
-    pub fn rows(&self) -> Option<&RowTable> {
-        self.rows.as_ref()
+    pub fn row_table(&self) -> Option<&RowTable> {
+        self.table.as_ref()
     }
 
     /// The schema of the outbox, where the database has schemas.

@@ -5,7 +5,7 @@ use std::path::Path;
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
 use postrider::store::{RowExtras, Store};
-use postrider::{Code, Ident, Relay, Subscription};
+use postrider::{Code, Ident, Outbox, Relay, Subscription};
 
 use super::shop::{RecordingSink, Shop, order};
 
@@ -17,7 +17,7 @@ async fn clones_of_a_handle_wake_the_relay_and_shut_it_down_while_its_owner_wait
     let relay =
         Relay::builder().name("shop").outbox(shop.store.clone(), [subscription]).spawn().await.unwrap();
     let (writes, stops) = (relay.handle(), relay.handle());
-    shop.store.outbox().write_all(&shop.connect(), (0..10).map(order)).unwrap();
+    Outbox::new().write_all(&shop.connect(), (0..10).map(order)).unwrap();
     writes.wake();
     assert_eq!(sink.wait_for(10).await.len(), 10);
     assert!(writes.name().starts_with("shop#"), "{}", writes.name());
@@ -51,7 +51,7 @@ async fn a_handle_pauses_all_subscriptions_or_one_and_the_pause_survives_the_rel
 
     let running = relay().await.unwrap();
     let handle = running.handle();
-    shop.store.outbox().write_all(&shop.connect(), (0..10).map(order)).unwrap();
+    Outbox::new().write_all(&shop.connect(), (0..10).map(order)).unwrap();
     handle.resume("first").await.unwrap();
     assert_eq!(first.wait_for(10).await.len(), 10);
     assert!(second.events.lock().unwrap().is_empty(), "the second is still paused");
@@ -65,16 +65,20 @@ async fn a_relay_takes_a_store_by_value_and_the_stores_writer_writes_where_it_re
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.db");
     SqliteStore::migrate(&path).unwrap();
-    carries_what_its_writer_writes(SqliteStore::open(&path).unwrap(), &path).await;
+    let store = SqliteStore::open(&path).unwrap();
+    let outbox = store.outbox();
+    carries_what_its_writer_writes(store, outbox, &path).await;
 
     let path = folder.path().join("rows.db");
     let table = RowTable::new(RowLayout::OutboxEvents).unwrap().named(Ident::new("my_events").unwrap());
     SqliteRowStore::migrate(&path, &table, RowExtras::default()).unwrap();
-    carries_what_its_writer_writes(SqliteRowStore::open(&path, &table).unwrap(), &path).await;
+    let store = SqliteRowStore::open(&path, &table).unwrap();
+    let outbox = store.outbox();
+    carries_what_its_writer_writes(store, outbox, &path).await;
 }
 
-async fn carries_what_its_writer_writes(store: impl Store, path: &Path) {
-    let (outbox, sink) = (store.outbox(), RecordingSink::new());
+async fn carries_what_its_writer_writes(store: impl Store, outbox: Outbox, path: &Path) {
+    let sink = RecordingSink::new();
     let subscription = Subscription::new("audit", sink.clone());
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
     outbox.write(&rusqlite::Connection::open(path).unwrap(), order(1)).unwrap();

@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(60);
 /// The number of claims after which a wrong rule would have declared a hole empty that can still get an event.
 const CLAIMS: usize = 20;
 
-const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+const PLENTY: Budget = Budget::new(1_000, 1 << 26);
 
 /// An outbox on a server, and the connections of its writers.
 #[allow(async_fn_in_trait, reason = "only tests call it")]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use postrider::Result;
-use postrider::layout::{ColumnMap, Field, StateWord, States};
+use postrider::layout::{ColumnMap, MappedField, StateWord, States};
 use postrider::store::Store;
 use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
 
@@ -278,25 +278,25 @@ pub(crate) use mapped_relay_tests;
 
 impl Kind {
     /// The map of the table, with the columns that only this database has or names differently.
-    pub(crate) fn map(self, also: &[(Field, &str)]) -> Result<ColumnMap> {
-        let shared: &[(Field, &str)] = match self {
+    pub(crate) fn map(self, also: &[(MappedField, &str)]) -> Result<ColumnMap> {
+        let shared: &[(MappedField, &str)] = match self {
             Self::Status => &[
-                (Field::Id, "eventId"),
-                (Field::Type, "kind"),
-                (Field::Key, "group by"),
-                (Field::Payload, "body"),
-                (Field::Headers, "extra"),
-                (Field::CreatedAt, "made"),
-                (Field::Status, "step"),
-                (Field::Attempts, "tries"),
+                (MappedField::Id, "eventId"),
+                (MappedField::Type, "kind"),
+                (MappedField::Key, "group by"),
+                (MappedField::Payload, "body"),
+                (MappedField::Headers, "extra"),
+                (MappedField::CreatedAt, "made"),
+                (MappedField::Status, "step"),
+                (MappedField::Attempts, "tries"),
             ],
             Self::Time => &[
-                (Field::Id, "number"),
-                (Field::Type, "name"),
-                (Field::Key, "part"),
-                (Field::Payload, "data"),
-                (Field::CreatedAt, "made"),
-                (Field::DeliveredAt, "sent"),
+                (MappedField::Id, "number"),
+                (MappedField::Type, "name"),
+                (MappedField::Key, "part"),
+                (MappedField::Payload, "data"),
+                (MappedField::CreatedAt, "made"),
+                (MappedField::DeliveredAt, "sent"),
             ],
             Self::Noted | Self::Deleted => &[],
         };
@@ -347,11 +347,11 @@ impl Kind {
 }
 
 /// A map with these columns.
-pub(crate) fn columns(columns: &[(Field, &str)]) -> Result<ColumnMap> {
+pub(crate) fn columns(columns: &[(MappedField, &str)]) -> Result<ColumnMap> {
     with(ColumnMap::new(), columns)
 }
 
-fn with(map: ColumnMap, columns: &[(Field, &str)]) -> Result<ColumnMap> {
+fn with(map: ColumnMap, columns: &[(MappedField, &str)]) -> Result<ColumnMap> {
     columns.iter().try_fold(map, |map, (field, name)| map.with(*field, name))
 }
 
@@ -366,24 +366,24 @@ pub(crate) fn states<const N: usize>(waiting: [&str; N], done: &str, failed: Opt
 /// The columns of watermill's tables.
 pub(crate) fn watermill() -> Result<ColumnMap> {
     columns(&[
-        (Field::Id, "offset"),
-        (Field::EventId, "uuid"),
-        (Field::Payload, "payload"),
-        (Field::Headers, "metadata"),
-        (Field::CreatedAt, "created_at"),
-        (Field::Order, "offset"),
+        (MappedField::Id, "offset"),
+        (MappedField::EventId, "uuid"),
+        (MappedField::Payload, "payload"),
+        (MappedField::Headers, "metadata"),
+        (MappedField::CreatedAt, "created_at"),
+        (MappedField::Order, "offset"),
     ])
 }
 
 /// The columns of CAP's table, and additional ones. A row waits as `Scheduled` or as `Delayed`.
-pub(crate) fn cap(failed: Option<&str>, also: &[(Field, &str)]) -> Result<ColumnMap> {
+pub(crate) fn cap(failed: Option<&str>, also: &[(MappedField, &str)]) -> Result<ColumnMap> {
     let map = columns(&[
-        (Field::Id, "Id"),
-        (Field::Type, "Name"),
-        (Field::Payload, "Content"),
-        (Field::CreatedAt, "Added"),
-        (Field::Attempts, "Retries"),
-        (Field::Status, "StatusName"),
+        (MappedField::Id, "Id"),
+        (MappedField::Type, "Name"),
+        (MappedField::Payload, "Content"),
+        (MappedField::CreatedAt, "Added"),
+        (MappedField::Attempts, "Retries"),
+        (MappedField::Status, "StatusName"),
     ])?;
     Ok(with(map, also)?.states(states(["Scheduled", "Delayed"], "Succeeded", failed)?))
 }

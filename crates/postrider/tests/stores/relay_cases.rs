@@ -260,7 +260,7 @@ async fn die_with_rows(store: Arc<dyn Store>, rows: usize) -> Result<()> {
     let lease =
         LeaseRequest { subscription: "mail".into(), holder: "dead".into(), duration: Duration::from_secs(1) };
     let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
-    let budget = Budget { events_max: rows, bytes_max: 1_000_000 };
+    let budget = Budget::new(rows, 1_000_000);
     let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
     assert_eq!(page.events.len(), rows);
     Ok(())

@@ -87,7 +87,8 @@ pub(crate) fn attempts(layout: RowLayout) -> &'static str {
     match layout {
         RowLayout::EventOutbox => "attempts",
         RowLayout::Outbox => "retry_count",
-        RowLayout::OutboxEvents | RowLayout::Custom => "attempt_count",
+        RowLayout::OutboxEvents => "attempt_count",
+        other => panic!("no rows of {other:?} here"),
     }
 }
 
@@ -101,7 +102,7 @@ pub(crate) async fn read(database: &impl RowDatabase) -> Result<Vec<StoredEvent>
     store.subscribe("mail", Start::Beginning).await?;
     let acquired = store.acquire(lease(Duration::from_secs(600))).await?;
     let Acquired::Granted(loaded) = acquired else { panic!("the lease is free") };
-    let budget = Budget { events_max: 1_000, bytes_max: 1_000_000 };
+    let budget = Budget::new(1_000, 1_000_000);
     match store.claimer(&loaded.progress).claim(budget).await? {
         Claimed::Page(page) => Ok(page.events),
         other => panic!("{other:?}"),
@@ -200,7 +201,8 @@ fn is_row<D: RowDatabase>(layout: RowLayout, key: &str, number: usize) -> String
     let about = match layout {
         RowLayout::EventOutbox => "entity_pk",
         RowLayout::Outbox => "partition_key",
-        RowLayout::OutboxEvents | RowLayout::Custom => "aggregate_id",
+        RowLayout::OutboxEvents => "aggregate_id",
+        other => panic!("no rows of {other:?} here"),
     };
     format!("OLD.{about} = '{key}' AND {} = '{{\"n\": {number}}}'", D::text("OLD.payload"))
 }
@@ -252,12 +254,13 @@ where
                  WHEN status = 'failed' THEN 'given up'
                  WHEN retry_count = 0 THEN 'waiting'"
             }
-            RowLayout::OutboxEvents | RowLayout::Custom => {
+            RowLayout::OutboxEvents => {
                 "WHEN status = 'PUBLISHED' THEN 'done'
                  WHEN status = 'PUBLISHING' THEN 'in flight'
                  WHEN status = 'PENDING' THEN 'waiting'
                  WHEN attempt_count >= 3 THEN 'given up'"
             }
+            other => panic!("no rows of {other:?} here"),
         };
         let sql = format!(
             "SELECT CASE {state} ELSE 'retry' END, {} FROM {{t}} WHERE {} = '{id}'",
@@ -271,7 +274,8 @@ where
         let reset = match Self::LAYOUT {
             RowLayout::EventOutbox => "next_attempt_at = NULL, attempts = 0",
             RowLayout::Outbox => "status = 'pending', retry_count = 0",
-            RowLayout::OutboxEvents | RowLayout::Custom => "status = 'PENDING', attempt_count = 0",
+            RowLayout::OutboxEvents => "status = 'PENDING', attempt_count = 0",
+            other => panic!("no rows of {other:?} here"),
         };
         self.update(reset, id).await
     }
@@ -281,7 +285,8 @@ where
         let delivered = match Self::LAYOUT {
             RowLayout::EventOutbox => format!("status = 'sent', processed_at = {now}"),
             RowLayout::Outbox => format!("status = 'published', published_at = {now}"),
-            RowLayout::OutboxEvents | RowLayout::Custom => "status = 'PUBLISHED'".to_owned(),
+            RowLayout::OutboxEvents => "status = 'PUBLISHED'".to_owned(),
+            other => panic!("no rows of {other:?} here"),
         };
         self.update(&delivered, id).await
     }
@@ -309,7 +314,8 @@ where
         let times = match Self::LAYOUT {
             RowLayout::EventOutbox => &["created_at", "processed_at"][..],
             RowLayout::Outbox => &["created_at", "published_at", "expires_at"],
-            RowLayout::OutboxEvents | RowLayout::Custom => &["created_at"],
+            RowLayout::OutboxEvents => &["created_at"],
+            other => panic!("no rows of {other:?} here"),
         };
         self.0.make_older("{t}", times).await
     }

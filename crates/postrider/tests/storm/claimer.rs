@@ -81,7 +81,7 @@ impl<D: Database> ClaimerReader<D> {
         events_max: usize,
         storm_state: &StormState,
     ) -> Result<bool> {
-        let claimed = claimer.claim(Budget { events_max, bytes_max: 1 << 20 }).await?;
+        let claimed = claimer.claim(Budget::new(events_max, 1 << 20)).await?;
         let Claimed::Page(page) = claimed else { panic!("the history did not change: {claimed:?}") };
         for event in &page.events {
             self.progress.done.insert(event.position);

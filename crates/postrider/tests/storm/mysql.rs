@@ -58,7 +58,7 @@ impl MySql {
 
     fn config(&self) -> Result<MySqlConfig> {
         let config = MySqlConfig::new(&self.url)?.schema(self.schema.clone());
-        Ok(config.statements_end_within(STATEMENTS_END))
+        Ok(config.insert_duration_max(STATEMENTS_END))
     }
 }
 
@@ -92,7 +92,7 @@ impl Database for MySql {
 
     async fn store(&self, proof: Proof) -> Result<Arc<dyn Store>> {
         let config = match proof {
-            Proof::WritersAtOnce => self.config()?.list_writers_after(Duration::ZERO),
+            Proof::WritersAtOnce => self.config()?.check_rollbacks_after(Duration::ZERO),
             Proof::Default | Proof::HorizonOnly => self.config()?,
         };
         Ok(Arc::new(MySqlStore::connect(&config).await?))

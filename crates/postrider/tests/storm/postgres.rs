@@ -80,8 +80,8 @@ impl Database for Postgres {
     async fn store(&self, proof: Proof) -> Result<Arc<dyn Store>> {
         let config = match proof {
             Proof::Default => self.config()?,
-            Proof::WritersAtOnce => self.config()?.list_writers_after(Duration::ZERO),
-            Proof::HorizonOnly => self.config()?.list_writers_after(Duration::MAX),
+            Proof::WritersAtOnce => self.config()?.check_rollbacks_after(Duration::ZERO),
+            Proof::HorizonOnly => self.config()?.check_rollbacks_after(Duration::MAX),
         };
         Ok(Arc::new(PostgresStore::connect(&config).await?))
     }

@@ -3,7 +3,7 @@
 //! 1. the storm
 //! 2. quiet: one slow writer, one quick writer, and readers that poll often
 //! 3. the storm, with one transaction that is open during the whole phase, writes an event now and then, and is idle in
-//! between
+//!    between
 //! 4. the storm again
 
 use std::sync::Arc;

@@ -74,7 +74,7 @@ impl Database {
         let mut claimer = store.claimer(&Progress::default());
         let mut events = Vec::new();
         loop {
-            let claimed = claimer.claim(Budget { events_max: 10_000, bytes_max: 1 << 24 }).await.unwrap();
+            let claimed = claimer.claim(Budget::new(10_000, 1 << 24)).await.unwrap();
             let Claimed::Page(page) = claimed else { panic!("the history did not change") };
             events.extend(page.events);
             if !page.more_at_once {

@@ -4,7 +4,7 @@ mod report;
 mod selection;
 
 use clap::Args;
-use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts, Field};
+use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts, OptionalField};
 use postrider::store::{Start, Store};
 use postrider::{Code, Error, Outbox};
 
@@ -53,7 +53,7 @@ pub struct Adopt {
     /// Fields to drop if the other layout has no column for them: expires_at, action, namespace, producer, headers,
     /// topic, max_attempts
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', value_parser = parse_field)]
-    leave_out: Vec<Field>,
+    leave_out: Vec<OptionalField>,
     /// Events per transaction; fewer if payloads are large
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     batch: u32,
@@ -204,7 +204,8 @@ fn parse_start(text: &str) -> Result<Start, String> {
     chosen.ok_or_else(|| "use beginning, now or time:RFC3339".to_owned())
 }
 
-fn parse_field(text: &str) -> Result<Field, String> {
-    let field = Field::ALL.into_iter().find(|field| field.name() == text);
-    field.ok_or_else(|| format!("allowed values: {}", Field::ALL.map(Field::name).join(", ")))
+fn parse_field(text: &str) -> Result<OptionalField, String> {
+    let names: Vec<&str> = OptionalField::ALL.iter().map(|field| field.name()).collect();
+    let field = OptionalField::ALL.iter().copied().find(|field| field.name() == text);
+    field.ok_or_else(|| format!("allowed values: {}", names.join(", ")))
 }

@@ -41,7 +41,7 @@ pub struct KeySpec {
     /// The kind of its value.
     pub kind: Kind,
     /// What applies if it is not set.
-    pub absent: Absent,
+    pub if_unset: IfUnset,
     /// The `type` of its section for which it is valid; with another type it is an error.
     pub of_type: Option<&'static str>,
     /// Its description, in one sentence.
@@ -52,7 +52,7 @@ pub struct KeySpec {
 
 /// What applies if a key is not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Absent {
+pub enum IfUnset {
     /// The key is required.
     Error,
     /// No value; the description of the key explains what this means.
@@ -82,16 +82,16 @@ impl KeySpec {
         example: &'static str,
         doc: &'static str,
     ) -> Self {
-        Self { section, name, kind, absent: Absent::Nothing, of_type: None, doc, example }
+        Self { section, name, kind, if_unset: IfUnset::Nothing, of_type: None, doc, example }
     }
 
     pub(crate) const fn required(mut self) -> Self {
-        self.absent = Absent::Error;
+        self.if_unset = IfUnset::Error;
         self
     }
 
     pub(crate) const fn default(mut self, text: &'static str) -> Self {
-        self.absent = Absent::Default(text);
+        self.if_unset = IfUnset::Default(text);
         self
     }
 

@@ -1,6 +1,6 @@
 //! The keys of `[outbox.NAME]` about a table with a state per row.
 
-use postrider::layout::{Ability, ColumnMap, Field, RowLayout, RowTable, StateWord, States};
+use postrider::layout::{Ability, ColumnMap, MappedField, RowLayout, RowTable, StateWord, States};
 use postrider::{Code, Error, Ident};
 
 use super::ConfigTable;
@@ -54,8 +54,8 @@ fn custom(table: &ConfigTable<'_>) -> Result<RowTable, Problem> {
     let is_debezium = table.text("preset")?.is_some();
     let mut map = if is_debezium { ColumnMap::debezium() } else { ColumnMap::new() };
     for (holds, column) in table.map("columns")?.unwrap_or_default() {
-        let Some(field) = Field::from_name(&holds) else {
-            let meant = did_you_mean(&holds, Field::ALL.iter().map(|field| field.name()));
+        let Some(field) = MappedField::from_name(&holds) else {
+            let meant = did_you_mean(&holds, MappedField::ALL.iter().map(|field| field.name()));
             let meant = meant.unwrap_or_else(|| "see docs/src/layouts.md".to_owned());
             let why = format!("there is no field `{holds}`; {meant}");
             return Err(table.problem("columns", Code::ConfigValue, &why));

@@ -12,7 +12,6 @@ mod privileges;
 
 use std::time::Duration;
 
-use postrider::store::Store;
 use postrider::store::postgres::{BEGIN_GUARDED, Pooler, PostgresConfig, PostgresStore};
 use postrider::{Code, Ident};
 use tokio_postgres::Client;

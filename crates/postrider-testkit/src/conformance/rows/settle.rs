@@ -49,9 +49,9 @@ pub async fn a_page_keeps_to_its_budget(tables: &Tables) -> Result<()> {
     let (table, store) = subscribed(tables).await?;
     table.write("a", 5).await?;
     let mut owner = Owner::new(store, "first").await?;
-    let page = owner.page(Budget { events_max: 2, bytes_max: 1_000_000 }).await?;
+    let page = owner.page(Budget::new(2, 1_000_000)).await?;
     assert!(page.events.len() == 2 && page.has_unread && page.more_at_once);
-    let page = owner.page(Budget { events_max: 9, bytes_max: 1 }).await?;
+    let page = owner.page(Budget::new(9, 1)).await?;
     assert!(page.events.len() == 1 && page.has_unread);
     assert_eq!(owner.read().await?.len(), 2);
     Ok(())

@@ -15,7 +15,7 @@ use super::{RowState, Table, Tables};
 pub(super) const NAME: &str = "mail";
 
 /// More events than any case has.
-pub(super) const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 64 * 1024 * 1024 };
+pub(super) const PLENTY: Budget = Budget::new(1_000, 64 * 1024 * 1024);
 
 /// One owner of the table.
 pub(super) struct Owner {

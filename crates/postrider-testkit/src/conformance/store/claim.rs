@@ -15,7 +15,7 @@ pub async fn every_event_is_read_once_and_in_order(databases: &Databases) -> Res
     let (under_test, store) = subscribed(databases).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let mut written = under_test.write(events(5)).await?;
-    let mut read = positions(&page(&mut claimer, Budget { events_max: 2, ..PLENTY }).await?.events);
+    let mut read = positions(&page(&mut claimer, Budget::new(2, PLENTY.bytes_max)).await?.events);
     written.extend(under_test.write(events(5)).await?);
     read.extend(positions(&drain(&mut claimer).await?));
     assert_eq!(read, written);
@@ -38,13 +38,13 @@ async fn two_events_per_page(databases: &Databases, events: Vec<Event>, budget: 
 
 /// The page reports whether there are more.
 pub async fn a_page_keeps_to_the_number_of_events(databases: &Databases) -> Result<()> {
-    two_events_per_page(databases, events(5), Budget { events_max: 2, ..PLENTY }).await
+    two_events_per_page(databases, events(5), Budget::new(2, PLENTY.bytes_max)).await
 }
 
 /// All columns count. An event that would exceed the budget is in the next page.
 pub async fn a_page_keeps_to_the_number_of_bytes(databases: &Databases) -> Result<()> {
     let events = (0..5).map(|_| Event::new("seven..", "123")).collect();
-    two_events_per_page(databases, events, Budget { bytes_max: 20, ..PLENTY }).await
+    two_events_per_page(databases, events, Budget::new(PLENTY.events_max, 20)).await
 }
 
 /// A budget never blocks the outbox.
@@ -53,7 +53,7 @@ pub async fn an_event_larger_than_the_budget_is_read_alone(databases: &Databases
     let written = under_test.write(events(3)).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     for position in written {
-        let page = page(&mut claimer, Budget { bytes_max: 1, ..PLENTY }).await?;
+        let page = page(&mut claimer, Budget::new(PLENTY.events_max, 1)).await?;
         assert_eq!(positions(&page.events), [position]);
     }
     Ok(())
@@ -88,7 +88,7 @@ pub async fn after_a_load_exactly_the_remaining_events_are_read(databases: &Data
     let mut claimer = store.claimer(&loaded.progress);
     let mut read = Vec::new();
     for _ in &left {
-        read.extend(positions(&page(&mut claimer, Budget { events_max: 1, ..PLENTY }).await?.events));
+        read.extend(positions(&page(&mut claimer, Budget::new(1, PLENTY.bytes_max)).await?.events));
     }
     assert_eq!(read, left);
     Ok(())
@@ -183,7 +183,7 @@ pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Resu
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let mut read = Vec::new();
     loop {
-        let page = page(&mut claimer, Budget { events_max: 2, ..PLENTY }).await?;
+        let page = page(&mut claimer, Budget::new(2, PLENTY.bytes_max)).await?;
         let damaged = page.damaged.iter().map(|(position, _)| *position);
         let mut rows: Vec<_> = positions(&page.events).into_iter().chain(damaged).collect();
         assert!((1..=2).contains(&rows.len()), "{rows:?}");
@@ -219,7 +219,7 @@ pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databas
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let mut read = Vec::new();
     while read.len() < written.len() {
-        let page = page(&mut claimer, Budget { bytes_max, ..PLENTY }).await?;
+        let page = page(&mut claimer, Budget::new(PLENTY.events_max, bytes_max)).await?;
         let held: usize = page.events.iter().map(|event| event.event.size_bytes()).sum();
         assert!(held <= bytes_max && !page.events.is_empty(), "{held} bytes in a page of {bytes_max}");
         let whole = wide(0);

@@ -61,6 +61,7 @@ fn needs_operator(view: &View<'_>, subscription: usize, row: &ParkedRow) -> bool
             row.key.is_some()
                 && before.map(|(_, other): (&Position, _)| other).any(|o| o.key == row.key && blocks(o))
         }
-        ParkedState::Retry | ParkedState::Held => false,
+        // Retry and held: the relay must act. So must it in a state that this check does not know.
+        _ => false,
     }
 }

@@ -7,7 +7,7 @@ use postrider::relay::Order;
 use postrider::relay::brain::Routed;
 use postrider::sink::Outcome;
 
-use super::super::observation::{Answer, Owner};
+use super::super::observation::{Owner, ReportedOutcome};
 use super::super::written::{WrittenEvent, WrittenEvents};
 use super::{Check, Observation, Promise, View};
 
@@ -104,7 +104,7 @@ impl KeyOrder {
         Ok(())
     }
 
-    fn answered(&mut self, view: &View<'_>, owner: Owner, answers: &[Answer]) {
+    fn answered(&mut self, view: &View<'_>, owner: Owner, answers: &[ReportedOutcome]) {
         let Some(owned) = self.owners.get_mut(&owner) else { return };
         for answer in answers {
             let written = view.written_events.get(answer.written);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use postrider::relay::brain::{CRASHED_REASON, Disposition, Routed};
 use postrider::sink::Outcome;
 
-use super::super::observation::{Answer, Owner};
+use super::super::observation::{Owner, ReportedOutcome};
 use super::super::scenario::TopicRoute;
 use super::super::written::WrittenEvents;
 use super::{Check, Observation, Promise, View};
@@ -15,7 +15,7 @@ use super::{Check, Observation, Promise, View};
 ///
 /// - every failure while its destination was up;
 /// - a failure during an outage if the owner had no event of another key for that destination: a single message cannot
-/// be distinguished from its destination.
+///   be distinguished from its destination.
 ///
 /// `Down` never counts.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Outages {
         }
     }
 
-    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &Answer) {
+    fn answered(&mut self, view: &View<'_>, owner: Owner, answer: &ReportedOutcome) {
         let subscription = owner.subscription();
         let TopicRoute::To(_) = view.topic_route(subscription, answer.written) else { return };
         match answer.outcome {

@@ -1,6 +1,6 @@
 //! Compares a column map with the live table.
 
-use super::{ColumnMap, DeliveryRecord, Field, Found, StateWord};
+use super::{ColumnMap, DeliveryRecord, Found, MappedField, StateWord};
 use crate::layout::{Difference, Family, FoundColumn};
 
 /// The most characters of a column of this type, if it is a text with a limit.
@@ -21,7 +21,7 @@ pub(crate) enum TimeColumns {
 }
 
 impl TimeColumns {
-    fn accept(self, field: Field, sql_type: &str) -> bool {
+    fn accept(self, field: MappedField, sql_type: &str) -> bool {
         self == Self::TimeTypesAndTexts && field.is_time() && Family::of(sql_type) == Some(Family::Text)
     }
 }
@@ -48,7 +48,7 @@ impl ColumnMap {
                     format!("column {table}.{name} is {is}, but `{field_name}` needs {wanted}")
                 }
                 Some(column)
-                    if *field == Field::DeliveredAt
+                    if *field == MappedField::DeliveredAt
                         && self.delivery_record() == DeliveryRecord::Time
                         && !column.is_nullable =>
                 {
@@ -75,7 +75,7 @@ impl ColumnMap {
     /// The difference for a key of two columns, on a database that does not support it.
     #[cfg(any(feature = "mysql", feature = "sqlite"))]
     pub(crate) fn unsupported_second_id(&self) -> Option<Difference> {
-        let column = self.column(Field::SecondId)?.as_str();
+        let column = self.column(MappedField::SecondId)?.as_str();
         let what = format!(
             "the column map names {column:?} for `id_2`, but a key of two columns is supported on PostgreSQL only"
         );
@@ -86,13 +86,13 @@ impl ColumnMap {
     #[cfg(feature = "postgres")]
     pub(crate) fn headers_with_event_type<'a>(&self, found: &'a [FoundColumn]) -> Option<&'a str> {
         let Some(super::TypeSource::Header(_)) = self.event_type else { return None };
-        let name = self.column(Field::Headers)?.as_str();
+        let name = self.column(MappedField::Headers)?.as_str();
         found.iter().find(|found| found.name == name).map(|found| found.sql_type.as_str())
     }
 
     /// The difference for a `given_up_at` column that cannot be NULL.
     fn unfit_given_up_at(&self, table: &str, found: &[FoundColumn]) -> Option<Difference> {
-        let name = self.column(Field::GivenUpAt)?.as_str();
+        let name = self.column(MappedField::GivenUpAt)?.as_str();
         found.iter().find(|found| found.name == name).filter(|found| !found.is_nullable)?;
         let what =
             format!("column {table}.{name} is NOT NULL, but `given_up_at` is NULL until a row is dead");
@@ -101,7 +101,7 @@ impl ColumnMap {
 
     /// The difference for a status value that is too long for its column, or is not a number in a column of numbers.
     fn unfit_status(&self, table: &str, found: &[FoundColumn]) -> Option<Difference> {
-        let column = self.column(Field::Status)?;
+        let column = self.column(MappedField::Status)?;
         let is = &found.iter().find(|found| found.name == column.as_str())?.sql_type;
         let unfit = |word: &&StateWord| match Family::of(is) {
             Some(Family::Number) => word.as_str().parse::<i64>().is_err(),
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_status_value_that_does_not_fit_its_column_is_reported() {
         let word = |text| StateWord::new(text).unwrap();
-        let map = ColumnMap::debezium().with(Field::Status, "state").unwrap();
+        let map = ColumnMap::debezium().with(MappedField::Status, "state").unwrap();
         let map = map.states(crate::layout::States {
             pending: word("no"),
             also_pending: Vec::new(),
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn missing_columns_and_wrong_types_are_reported() {
-        let map = ColumnMap::debezium().with(Field::DeliveredAt, "sent").unwrap();
+        let map = ColumnMap::debezium().with(MappedField::DeliveredAt, "sent").unwrap();
         let found = [
             column("id", "uuid"),
             column("aggregatetype", "text"),

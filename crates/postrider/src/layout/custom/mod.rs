@@ -5,7 +5,7 @@
 #![cfg_attr(not(feature = "_store"), allow(dead_code, reason = "only stores use column maps"))]
 
 mod check;
-mod field;
+mod mapped_field;
 #[cfg(feature = "_mysql_driver")]
 mod mysql;
 mod name;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use check::TimeColumns;
 #[cfg(feature = "mysql")]
 pub(crate) use check::length;
-pub use field::Field;
+pub use mapped_field::MappedField;
 pub use name::{ColumnName, StateWord};
 
 use super::spec::{Inserts, LayoutSpec, Tables};
@@ -41,7 +41,7 @@ pub(super) const SPEC: LayoutSpec = LayoutSpec {
 /// Which column of a user-defined table contains what.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ColumnMap {
-    columns: BTreeMap<Field, ColumnName>,
+    columns: BTreeMap<MappedField, ColumnName>,
     states: Option<States>,
     /// The source of the event type, if no column contains it.
     event_type: Option<TypeSource>,
@@ -89,7 +89,7 @@ pub(crate) enum DeliveryRecord {
 /// What was found in the live table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Found {
-    types: BTreeMap<Field, String>,
+    types: BTreeMap<MappedField, String>,
     /// The table has a rowid; SQLite only.
     has_rowid: bool,
     /// The collation of the id column, if it is a text; MySQL and MariaDB only.
@@ -123,11 +123,11 @@ impl ColumnMap {
     /// They define neither an order nor a state; add columns for these with [`with`](Self::with).
     pub fn debezium() -> Self {
         let columns = [
-            (Field::Id, "id"),
-            (Field::AggregateType, "aggregatetype"),
-            (Field::AggregateId, "aggregateid"),
-            (Field::Type, "type"),
-            (Field::Payload, "payload"),
+            (MappedField::Id, "id"),
+            (MappedField::AggregateType, "aggregatetype"),
+            (MappedField::AggregateId, "aggregateid"),
+            (MappedField::Type, "type"),
+            (MappedField::Payload, "payload"),
         ];
         columns.into_iter().fold(Self::new(), |map, (field, name)| map.with(field, name).unwrap_or_default())
     }
@@ -136,7 +136,7 @@ impl ColumnMap {
     ///
     /// # Errors
     /// [`Code::NameInvalid`] if this is not a valid [`ColumnName`].
-    pub fn with(mut self, field: Field, column: &str) -> Result<Self> {
+    pub fn with(mut self, field: MappedField, column: &str) -> Result<Self> {
         self.columns.insert(field, ColumnName::new(column)?);
         Ok(self)
     }
@@ -150,7 +150,7 @@ impl ColumnMap {
         Ok(self)
     }
 
-    /// Reads the type of an event from the header with this name, in its [`Headers`](Field::Headers). A row without it
+    /// Reads the type of an event from the header with this name, in its [`Headers`](MappedField::Headers). A row without it
     /// is parked as damaged.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl ColumnMap {
         Ok(self)
     }
 
-    /// Sets the values of the column [`Status`](Field::Status).
+    /// Sets the values of the column [`Status`](MappedField::Status).
     #[must_use]
     pub fn states(mut self, states: States) -> Self {
         self.states = Some(states);
@@ -175,13 +175,13 @@ impl ColumnMap {
     }
 
     /// The column of a field.
-    pub fn column(&self, field: Field) -> Option<&ColumnName> {
+    pub fn column(&self, field: MappedField) -> Option<&ColumnName> {
         self.columns.get(&field)
     }
 
     /// Whether a column that defines the order of rows is mapped.
     pub fn has_order(&self) -> bool {
-        self.columns.contains_key(&Field::Order) || self.columns.contains_key(&Field::CreatedAt)
+        self.columns.contains_key(&MappedField::Order) || self.columns.contains_key(&MappedField::CreatedAt)
     }
 
     /// Whether the table defines the order of rows: by such a column, or on SQLite by the rowid, which grows with every
@@ -193,28 +193,28 @@ impl ColumnMap {
     /// Refuses a map that is incomplete or contradicts itself.
     pub(super) fn check(&self) -> Result<()> {
         let missing =
-            Field::ALL.iter().find(|field| field.is_required() && !self.columns.contains_key(field));
+            MappedField::ALL.iter().find(|field| field.is_required() && !self.columns.contains_key(field));
         if let Some(field) = missing {
             let what = format!("no column is mapped for `{}`", field.name());
             return Err(Error::new(Code::NameInvalid, what).with_hint("add it to `columns`"));
         }
         let has = |field| self.columns.contains_key(&field);
         let wrong = match &self.states {
-            _ if !has(Field::Type) && self.event_type.is_none() => {
+            _ if !has(MappedField::Type) && self.event_type.is_none() => {
                 "the type of events is unknown: map a column for `type`, or set `event_type` or `type_header`"
             }
-            _ if has(Field::Type) && self.event_type.is_some() => {
+            _ if has(MappedField::Type) && self.event_type.is_some() => {
                 "the type of events is defined twice: by a column for `type`, and by `event_type` or `type_header`"
             }
-            _ if matches!(self.event_type, Some(TypeSource::Header(_))) && !has(Field::Headers) => {
+            _ if matches!(self.event_type, Some(TypeSource::Header(_))) && !has(MappedField::Headers) => {
                 "the type of events is in a header, but no column is mapped for `headers`"
             }
-            None if has(Field::Status) => "a column is mapped for `status`, but `states` is not set",
-            Some(_) if !has(Field::Status) => "`states` is set, but no column is mapped for `status`",
+            None if has(MappedField::Status) => "a column is mapped for `status`, but `states` is not set",
+            Some(_) if !has(MappedField::Status) => "`states` is set, but no column is mapped for `status`",
             Some(states) if states.are_ambiguous() => {
                 "two states have the same value, or values that differ only in case: each state needs a different value"
             }
-            _ if has(Field::AggregateType) != has(Field::AggregateId) => {
+            _ if has(MappedField::AggregateType) != has(MappedField::AggregateId) => {
                 "`aggregate_type` and `aggregate_id` must be mapped together"
             }
             _ => return Ok(()),
@@ -235,8 +235,8 @@ impl ColumnMap {
     pub(crate) fn delivery_record(&self) -> DeliveryRecord {
         match () {
             () if self.deletes => DeliveryRecord::Deleted,
-            () if self.columns.contains_key(&Field::Status) => DeliveryRecord::Status,
-            () if self.columns.contains_key(&Field::DeliveredAt) => DeliveryRecord::Time,
+            () if self.columns.contains_key(&MappedField::Status) => DeliveryRecord::Status,
+            () if self.columns.contains_key(&MappedField::DeliveredAt) => DeliveryRecord::Time,
             () => DeliveryRecord::Noted,
         }
     }
@@ -251,7 +251,7 @@ impl ColumnMap {
         self.states.iter().flat_map(States::all)
     }
 
-    fn type_of(&self, field: Field) -> &str {
+    fn type_of(&self, field: MappedField) -> &str {
         self.found.types.get(&field).map_or("", String::as_str)
     }
 }
@@ -269,9 +269,9 @@ mod tests {
     fn the_debezium_map_has_no_order_and_no_state() {
         let map = ColumnMap::debezium();
         map.check().unwrap();
-        assert_eq!(map.column(Field::AggregateType).unwrap().as_str(), "aggregatetype");
+        assert_eq!(map.column(MappedField::AggregateType).unwrap().as_str(), "aggregatetype");
         assert_eq!((map.has_order(), map.delivery_record()), (false, DeliveryRecord::Noted));
-        let map = map.with(Field::CreatedAt, "timestamp").unwrap().deleting();
+        let map = map.with(MappedField::CreatedAt, "timestamp").unwrap().deleting();
         assert_eq!((map.has_order(), map.delivery_record()), (true, DeliveryRecord::Deleted));
     }
 
@@ -279,7 +279,7 @@ mod tests {
     fn an_incomplete_or_contradictory_map_is_refused() {
         let reported = |map: ColumnMap| map.check().unwrap_err().one_line();
         assert!(reported(ColumnMap::new()).contains("`id`"));
-        let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
+        let status = ColumnMap::debezium().with(MappedField::Status, "state").unwrap();
         assert!(reported(status.clone()).contains("`states` is not set"));
         assert!(reported(status.states(states("new", "NEW"))).contains("the same value"));
         assert!(
@@ -287,7 +287,7 @@ mod tests {
                 .contains("no column is mapped for `status`")
         );
         let mut untyped = ColumnMap::debezium();
-        untyped.columns.remove(&Field::Type);
+        untyped.columns.remove(&MappedField::Type);
         assert!(reported(untyped.clone()).contains("the type of events is unknown"));
         untyped.clone().typed("order.placed").unwrap().check().unwrap();
         assert!(
@@ -296,10 +296,10 @@ mod tests {
         assert!(reported(ColumnMap::debezium().typed("order.placed").unwrap()).contains("defined twice"));
         let mut several = states("NEW", "SENT");
         several.also_pending = vec![StateWord::new("sent").unwrap()];
-        let status = ColumnMap::debezium().with(Field::Status, "state").unwrap();
+        let status = ColumnMap::debezium().with(MappedField::Status, "state").unwrap();
         assert!(reported(status.states(several)).contains("the same value"));
         let mut half = ColumnMap::debezium();
-        half.columns.remove(&Field::AggregateId);
+        half.columns.remove(&MappedField::AggregateId);
         assert!(reported(half).contains("must be mapped together"));
     }
 }

@@ -1,7 +1,7 @@
 //! The placeholders on MySQL and MariaDB.
 
 use super::placeholders::{Placeholder, Syntax, attempts_max, put_into, quoted, set_done, set_failed};
-use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord};
+use super::{ColumnMap, ColumnName, DeliveryRecord, MappedField, StateWord};
 use crate::layout::Family;
 
 struct MySql;
@@ -65,8 +65,8 @@ impl Syntax for MySql {
 
     /// In the type and collation of the column, so that its index can be used.
     fn as_id(map: &ColumnMap, value: &str) -> String {
-        match (Family::of(map.type_of(Field::Id)), &map.found.id_collation) {
-            (Some(Family::Number), _) if map.type_of(Field::Id).ends_with(" unsigned") => {
+        match (Family::of(map.type_of(MappedField::Id)), &map.found.id_collation) {
+            (Some(Family::Number), _) if map.type_of(MappedField::Id).ends_with(" unsigned") => {
                 format!("CAST({value} AS UNSIGNED)")
             }
             (Some(Family::Number), _) => format!("CAST({value} AS SIGNED)"),
@@ -81,7 +81,7 @@ impl Syntax for MySql {
 }
 
 fn order(map: &ColumnMap) -> String {
-    match map.column(Field::Order).or_else(|| map.column(Field::CreatedAt)) {
+    match map.column(MappedField::Order).or_else(|| map.column(MappedField::CreatedAt)) {
         Some(column) => format!("t.{}, t.{{c.id}}", column.in_backticks()),
         None => "t.{c.id}".to_owned(),
     }
@@ -89,7 +89,7 @@ fn order(map: &ColumnMap) -> String {
 
 /// The creation time, in the type of its column.
 fn created_at(map: &ColumnMap) -> String {
-    map.column(Field::CreatedAt)
+    map.column(MappedField::CreatedAt)
         .map_or_else(|| "NULL".to_owned(), |column| format!("t.{}", column.in_backticks()))
 }
 
@@ -131,7 +131,9 @@ fn failed(map: &ColumnMap, variable: &str, is_given_up: bool) -> String {
 /// For retention: the time from which it counts, the order of rows, and whether a row may be deleted. No row may be
 /// deleted if the table cannot show deliveries: then retention uses the notes.
 fn retention(map: &ColumnMap) -> [String; 3] {
-    let time = [Field::DeliveredAt, Field::CreatedAt].into_iter().find(|field| map.column(*field).is_some());
+    let time = [MappedField::DeliveredAt, MappedField::CreatedAt]
+        .into_iter()
+        .find(|field| map.column(*field).is_some());
     match (map.delivery_record(), time) {
         (DeliveryRecord::Status | DeliveryRecord::Time, Some(time)) => {
             let at = format!("t.{}", quoted::<MySql>(map, time));

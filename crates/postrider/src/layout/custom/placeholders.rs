@@ -4,7 +4,7 @@
 //! Expressions that every database has, each in its own [`Syntax`], are built here. The statements that change rows
 //! differ too much and are built per database.
 
-use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord, States, TypeSource};
+use super::{ColumnMap, ColumnName, DeliveryRecord, MappedField, StateWord, States, TypeSource};
 use crate::layout::Family;
 
 /// A note about a row that was given up.
@@ -63,7 +63,7 @@ pub(super) fn put_into<T: Syntax>(map: &ColumnMap, statement: &str) -> String {
 
 /// Conditions about the state of a row.
 fn conditions<T: Syntax>(map: &ColumnMap) -> [Placeholder; 6] {
-    let (status, time) = (quoted::<T>(map, Field::Status), quoted::<T>(map, Field::DeliveredAt));
+    let (status, time) = (quoted::<T>(map, MappedField::Status), quoted::<T>(map, MappedField::DeliveredAt));
     let noted = format!("(SELECT 1 FROM {} AS d WHERE d.row_id = {{c.id_text}})", T::DONE);
     let (pending, done) = match (map.delivery_record(), &map.states) {
         (DeliveryRecord::Status, Some(states)) => {
@@ -84,7 +84,7 @@ fn conditions<T: Syntax>(map: &ColumnMap) -> [Placeholder; 6] {
         Some(_) => "{c.is_given_up}",
         None => "NOT ({c.is_not_given_up})",
     };
-    let given_up_at = read::<T>(map, Field::GivenUpAt);
+    let given_up_at = read::<T>(map, MappedField::GivenUpAt);
     let (given_up, not_given_up) = match (map.failed(), given_up_at) {
         (Some(word), _) => (format!("t.{status} = {word}"), T::TRUE.to_owned()),
         (None, Some(time)) => (format!("{time} IS NOT NULL"), format!("{time} IS NULL")),
@@ -113,40 +113,44 @@ fn values<T: Syntax>(map: &ColumnMap) -> [Placeholder; 16] {
     let text = |field| read::<T>(map, field).map_or_else(|| no_text.to_owned(), |value| T::text(&value));
     let number = |field| read::<T>(map, field).map(|value| T::number(&value));
     // In a key of two columns, neither identifies the event.
-    let is_one = map.column(Field::SecondId).is_none();
-    let id = if is_one && map.column(Field::EventId).is_none() { Field::Id } else { Field::EventId };
+    let is_one = map.column(MappedField::SecondId).is_none();
+    let id = if is_one && map.column(MappedField::EventId).is_none() {
+        MappedField::Id
+    } else {
+        MappedField::EventId
+    };
     let noted =
         || format!("COALESCE((SELECT n.attempts FROM {} AS n WHERE n.row_id = {{c.id_text}}), 0)", T::NOTES);
     [
         ("{c.event_id}", text(id)),
         ("{c.type}", event_type::<T>(map)),
-        ("{c.aggregate_type}", text(Field::AggregateType)),
-        ("{c.aggregate_id}", text(Field::AggregateId)),
-        ("{c.key}", text(Field::Key)),
-        ("{c.headers}", text(Field::Headers)),
-        ("{c.topic}", text(Field::Topic)),
-        ("{c.max_attempts}", number(Field::MaxAttempts).unwrap_or_else(|| no_number.to_owned())),
-        ("{c.attempts}", number(Field::Attempts).unwrap_or_else(noted)),
-        ("{c.created}", time::<T>(map, Field::CreatedAt).unwrap_or_else(|| no_time.to_owned())),
+        ("{c.aggregate_type}", text(MappedField::AggregateType)),
+        ("{c.aggregate_id}", text(MappedField::AggregateId)),
+        ("{c.key}", text(MappedField::Key)),
+        ("{c.headers}", text(MappedField::Headers)),
+        ("{c.topic}", text(MappedField::Topic)),
+        ("{c.max_attempts}", number(MappedField::MaxAttempts).unwrap_or_else(|| no_number.to_owned())),
+        ("{c.attempts}", number(MappedField::Attempts).unwrap_or_else(noted)),
+        ("{c.created}", time::<T>(map, MappedField::CreatedAt).unwrap_or_else(|| no_time.to_owned())),
         ("{c.rank}", rank::<T>(map)),
         ("{c.notes}", T::NOTES.to_owned()),
-        ("{c.payload}", quoted::<T>(map, Field::Payload)),
-        ("{c.id_text}", T::id_text(map).unwrap_or_else(|| text(Field::Id))),
+        ("{c.payload}", quoted::<T>(map, MappedField::Payload)),
+        ("{c.id_text}", T::id_text(map).unwrap_or_else(|| text(MappedField::Id))),
         ("{c.row_id}", T::as_id(map, "n.row_id")),
-        ("{c.id}", quoted::<T>(map, Field::Id)),
+        ("{c.id}", quoted::<T>(map, MappedField::Id)),
     ]
 }
 
-pub(super) fn quoted<T: Syntax>(map: &ColumnMap, field: Field) -> String {
+pub(super) fn quoted<T: Syntax>(map: &ColumnMap, field: MappedField) -> String {
     map.column(field).map_or_else(|| "NULL".to_owned(), T::name)
 }
 
-fn read<T: Syntax>(map: &ColumnMap, field: Field) -> Option<String> {
+fn read<T: Syntax>(map: &ColumnMap, field: MappedField) -> Option<String> {
     map.column(field).map(|column| format!("t.{}", T::name(column)))
 }
 
 /// The time in a column.
-pub(super) fn time<T: Syntax>(map: &ColumnMap, field: Field) -> Option<String> {
+pub(super) fn time<T: Syntax>(map: &ColumnMap, field: MappedField) -> Option<String> {
     read::<T>(map, field).map(|value| T::time(&value, map.type_of(field)))
 }
 
@@ -161,25 +165,27 @@ fn waiting(states: &States) -> String {
 
 /// The type of the event.
 fn event_type<T: Syntax>(map: &ColumnMap) -> String {
-    match (&map.event_type, read::<T>(map, Field::Headers)) {
+    match (&map.event_type, read::<T>(map, MappedField::Headers)) {
         (Some(TypeSource::Constant(word)), _) => T::text(&word.to_string()),
         (Some(TypeSource::Header(name)), Some(headers)) => T::text(&T::member(&headers, name)),
-        _ => read::<T>(map, Field::Type).map_or_else(|| T::NULLS[0].to_owned(), |value| T::text(&value)),
+        _ => {
+            read::<T>(map, MappedField::Type).map_or_else(|| T::NULLS[0].to_owned(), |value| T::text(&value))
+        }
     }
 }
 
 /// The position in the order of rows, as a time.
 fn rank<T: Syntax>(map: &ColumnMap) -> String {
-    let rank = match Family::of(map.type_of(Field::Order)) {
-        Some(Family::Number) => read::<T>(map, Field::Order).map(|number| T::time_of_number(&number)),
-        _ => time::<T>(map, Field::Order).or_else(|| time::<T>(map, Field::CreatedAt)),
+    let rank = match Family::of(map.type_of(MappedField::Order)) {
+        Some(Family::Number) => read::<T>(map, MappedField::Order).map(|number| T::time_of_number(&number)),
+        _ => time::<T>(map, MappedField::Order).or_else(|| time::<T>(map, MappedField::CreatedAt)),
     };
     rank.map_or_else(|| T::EPOCH.to_owned(), |rank| format!("COALESCE({rank}, {})", T::EPOCH))
 }
 
 /// `column = 'value'`, for a SET clause.
 fn set_status<T: Syntax>(map: &ColumnMap, word: &StateWord) -> String {
-    format!("{}{} = {word}", T::SET, quoted::<T>(map, Field::Status))
+    format!("{}{} = {word}", T::SET, quoted::<T>(map, MappedField::Status))
 }
 
 /// The SET clause for a delivered row; empty if the table has no column for it.
@@ -188,7 +194,7 @@ pub(super) fn set_done<T: Syntax>(map: &ColumnMap, now: &str) -> String {
         (DeliveryRecord::Status, Some(states)) => Some(set_status::<T>(map, &states.done)),
         _ => None,
     };
-    let time = map.column(Field::DeliveredAt);
+    let time = map.column(MappedField::DeliveredAt);
     let time = time.map(|column| format!("{}{} = {now}", T::SET, T::name(column)));
     state.into_iter().chain(time).collect::<Vec<_>>().join(", ")
 }
@@ -201,7 +207,7 @@ pub(super) fn set_failed<T: Syntax>(
     now: &str,
     is_given_up: bool,
 ) -> Option<String> {
-    let count = map.column(Field::Attempts);
+    let count = map.column(MappedField::Attempts);
     let count = count.map(|column| format!("{}{} = {attempts}", T::SET, T::name(column)));
     // A row that was given up before and is retried must be pending again.
     let state = match (&map.states, map.failed()) {
@@ -210,13 +216,13 @@ pub(super) fn set_failed<T: Syntax>(
             Some(set_status::<T>(map, &states.pending))
         }
         (Some(states), Some(failed)) => {
-            let (column, pending) = (quoted::<T>(map, Field::Status), &states.pending);
+            let (column, pending) = (quoted::<T>(map, MappedField::Status), &states.pending);
             let kept = format!("CASE WHEN t.{column} = {failed} THEN {pending} ELSE t.{column} END");
             Some(format!("{}{column} = {kept}", T::SET))
         }
         _ => None,
     };
-    let time = map.column(Field::GivenUpAt).map(|column| {
+    let time = map.column(MappedField::GivenUpAt).map(|column| {
         let time = if is_given_up { now } else { "NULL" };
         format!("{}{} = {time}", T::SET, T::name(column))
     });
@@ -227,7 +233,7 @@ pub(super) fn set_failed<T: Syntax>(
 /// The largest number of attempts that their column can hold.
 #[cfg(any(feature = "_mysql", feature = "_postgres"))]
 pub(super) fn attempts_max(map: &ColumnMap) -> i32 {
-    match map.type_of(Field::Attempts) {
+    match map.type_of(MappedField::Attempts) {
         "tinyint" | "tinyint unsigned" => i8::MAX.into(),
         "smallint" | "smallint unsigned" => i16::MAX.into(),
         _ => i32::MAX,
@@ -237,5 +243,5 @@ pub(super) fn attempts_max(map: &ColumnMap) -> i32 {
 /// The time from which retention counts: the delivery, or the creation if the table has no column for the delivery.
 #[cfg(any(feature = "_postgres", feature = "_sqlite"))]
 pub(super) fn retention_time<T: Syntax>(map: &ColumnMap) -> Option<String> {
-    time::<T>(map, Field::DeliveredAt).or_else(|| time::<T>(map, Field::CreatedAt))
+    time::<T>(map, MappedField::DeliveredAt).or_else(|| time::<T>(map, MappedField::CreatedAt))
 }

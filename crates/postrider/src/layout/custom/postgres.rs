@@ -1,10 +1,10 @@
 //! The placeholders on PostgreSQL.
 
-use super::field::is_without_zone;
+use super::mapped_field::is_without_zone;
 use super::placeholders::{
     Placeholder, Syntax, attempts_max, put_into, retention_time, set_done, set_failed,
 };
-use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord};
+use super::{ColumnMap, ColumnName, DeliveryRecord, MappedField, StateWord};
 use crate::layout::Family;
 
 /// `$1` microseconds ago.
@@ -58,7 +58,7 @@ impl Syntax for Postgres {
     }
 
     fn statements(map: &ColumnMap) -> Vec<Placeholder> {
-        let is_bytes = Family::of(map.type_of(Field::Payload)) == Some(Family::Bytes);
+        let is_bytes = Family::of(map.type_of(MappedField::Payload)) == Some(Family::Bytes);
         let mut all = vec![
             ("{c.done 7}", done(map, "$7")),
             ("{c.done 5}", done(map, "$5")),
@@ -80,17 +80,17 @@ impl Syntax for Postgres {
     }
 
     fn id_text(map: &ColumnMap) -> Option<String> {
-        let (one, two) = (map.column(Field::Id)?, map.column(Field::SecondId)?);
+        let (one, two) = (map.column(MappedField::Id)?, map.column(MappedField::SecondId)?);
         Some(format!("jsonb_build_array(t.{one}::text, t.{two}::text)::text"))
     }
 
     /// For a key of two columns, a row value.
     fn as_id(map: &ColumnMap, value: &str) -> String {
-        match map.column(Field::SecondId) {
-            None => format!("{value}::{}", type_of_id(map, Field::Id)),
+        match map.column(MappedField::SecondId) {
+            None => format!("{value}::{}", type_of_id(map, MappedField::Id)),
             Some(_) => {
                 let part = |place, field| format!("({value}::jsonb ->> {place})::{}", type_of_id(map, field));
-                format!("({}, {})", part(0, Field::Id), part(1, Field::SecondId))
+                format!("({}, {})", part(0, MappedField::Id), part(1, MappedField::SecondId))
             }
         }
     }
@@ -98,7 +98,7 @@ impl Syntax for Postgres {
 
 /// For a key of two columns: as text, the id is a JSON array; it is compared as a row value.
 fn key_of_two(map: &ColumnMap) -> Vec<Placeholder> {
-    let (Some(one), Some(two)) = (map.column(Field::Id), map.column(Field::SecondId)) else {
+    let (Some(one), Some(two)) = (map.column(MappedField::Id), map.column(MappedField::SecondId)) else {
         return Vec::new();
     };
     vec![
@@ -110,7 +110,7 @@ fn key_of_two(map: &ColumnMap) -> Vec<Placeholder> {
 }
 
 /// The type to which ids are converted, so that the index of the column can be used.
-fn type_of_id(map: &ColumnMap, field: Field) -> &'static str {
+fn type_of_id(map: &ColumnMap, field: MappedField) -> &'static str {
     let found = map.type_of(field);
     match Family::of(found) {
         _ if found == "xid8" => "xid8",
@@ -125,10 +125,11 @@ fn type_of_id(map: &ColumnMap, field: Field) -> &'static str {
 /// ordered by `cmin`, the number of their statement; rows of one statement by ids that grow (UUIDs of version 7),
 /// otherwise by their location in the table: adr/0040-rows-of-one-statement.md.
 fn order(map: &ColumnMap) -> String {
-    let is_number = map.column(Field::SecondId).is_some() || type_of_id(map, Field::Id) == "bigint";
-    match map.column(Field::Order).or_else(|| map.column(Field::CreatedAt)) {
+    let is_number =
+        map.column(MappedField::SecondId).is_some() || type_of_id(map, MappedField::Id) == "bigint";
+    match map.column(MappedField::Order).or_else(|| map.column(MappedField::CreatedAt)) {
         Some(column) if is_number => format!("t.{column}, t.{{c.id}}"),
-        Some(column) if type_of_id(map, Field::Id) == "uuid" => format!(
+        Some(column) if type_of_id(map, MappedField::Id) == "uuid" => format!(
             "t.{column}, t.cmin::text::bigint,
              CASE WHEN get_byte(uuid_send(t.{{c.id}}), 6) >> 4 = 7 THEN t.{{c.id}} END, t.ctid, t.{{c.id}}"
         ),
@@ -138,7 +139,7 @@ fn order(map: &ColumnMap) -> String {
 }
 
 /// The current time, in the type of a column.
-fn now(map: &ColumnMap, field: Field) -> String {
+fn now(map: &ColumnMap, field: MappedField) -> String {
     let zone = if is_without_zone(map.type_of(field)) { " AT TIME ZONE 'UTC'" } else { "" };
     format!("clock_timestamp(){zone}")
 }
@@ -147,7 +148,7 @@ fn now(map: &ColumnMap, field: Field) -> String {
 fn done(map: &ColumnMap, ids: &str) -> String {
     let rows = format!("fence, unnest((SELECT {ids}::text[])) AS c (id)");
     let row = "t.{c.id} = {c.each}";
-    let sets = set_done::<Postgres>(map, &now(map, Field::DeliveredAt));
+    let sets = set_done::<Postgres>(map, &now(map, MappedField::DeliveredAt));
     match map.delivery_record() {
         DeliveryRecord::Status | DeliveryRecord::Time => format!(
             "UPDATE {{table}} AS t SET {sets} FROM {rows} WHERE {row} AND {{c.is_open}} RETURNING c.id"
@@ -168,7 +169,8 @@ fn done(map: &ColumnMap, ids: &str) -> String {
 fn failed(map: &ColumnMap, ids: &str, attempts: &str, is_given_up: bool) -> String {
     let rows =
         format!("fence, unnest((SELECT {ids}::text[]), (SELECT {attempts}::bigint[])) AS c (id, attempts)");
-    let (count, now) = (format!("least(c.attempts, {})", attempts_max(map)), now(map, Field::GivenUpAt));
+    let (count, now) =
+        (format!("least(c.attempts, {})", attempts_max(map)), now(map, MappedField::GivenUpAt));
     match set_failed::<Postgres>(map, &count, &now, is_given_up) {
         Some(sets) => format!(
             "UPDATE {{table}} AS t SET {sets} FROM {rows}

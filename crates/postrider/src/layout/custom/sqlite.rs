@@ -1,7 +1,7 @@
 //! The placeholders on SQLite. Times are texts. Ids are passed as texts; a column of numbers converts them.
 
 use super::placeholders::{Placeholder, Syntax, put_into, retention_time, set_done, set_failed};
-use super::{ColumnMap, ColumnName, DeliveryRecord, Field, StateWord};
+use super::{ColumnMap, ColumnName, DeliveryRecord, MappedField, StateWord};
 use crate::layout::Family;
 
 /// The current time, in the format of SQLite's functions.
@@ -70,9 +70,9 @@ impl Syntax for Sqlite {
 
 /// Rows with the same creation time are ordered as they were written.
 fn order(map: &ColumnMap) -> String {
-    let is_number = Family::of(map.type_of(Field::Id)) == Some(Family::Number);
+    let is_number = Family::of(map.type_of(MappedField::Id)) == Some(Family::Number);
     let then = if map.found.has_rowid && !is_number { "t.rowid" } else { "t.{c.id}" };
-    match map.column(Field::Order).or_else(|| map.column(Field::CreatedAt)) {
+    match map.column(MappedField::Order).or_else(|| map.column(MappedField::CreatedAt)) {
         Some(column) => format!("t.{column}, {then}"),
         None => then.to_owned(),
     }

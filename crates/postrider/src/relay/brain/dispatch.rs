@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::key_queues::{HeadState, Queued};
 use super::leader::Leader;
-use super::outbound::Batch;
+use super::outbound::OutboundBatch;
 use super::park::ParkReason;
 use super::step::StepCx;
 use super::{Effect, KeyId};
@@ -87,8 +87,8 @@ impl Leader {
     }
 
     /// Fills a batch from the ready queue, without heads that have expired or whose destination is down.
-    fn fill(&mut self, cx: &mut StepCx<'_>, mut room: Room) -> Batch {
-        let mut batch = Batch::with_capacity(room.events.min(self.outbound.ready_count()));
+    fn fill(&mut self, cx: &mut StepCx<'_>, mut room: Room) -> OutboundBatch {
+        let mut batch = OutboundBatch::with_capacity(room.events.min(self.outbound.ready_count()));
         let mut destination = None;
         let mut passed_over = Vec::new();
         while room.events > 0
@@ -149,7 +149,7 @@ impl Leader {
     }
 
     /// Sends a batch now, or in trial mode after it is recorded.
-    pub(super) fn send(&mut self, cx: &mut StepCx<'_>, batch: Batch) {
+    pub(super) fn send(&mut self, cx: &mut StepCx<'_>, batch: OutboundBatch) {
         if self.trial_mode.is_some() {
             self.stage(cx, batch);
         } else {
@@ -157,7 +157,7 @@ impl Leader {
         }
     }
 
-    pub(super) fn publish(&mut self, cx: &mut StepCx<'_>, batch: Batch) {
+    pub(super) fn publish(&mut self, cx: &mut StepCx<'_>, batch: OutboundBatch) {
         let (id, outgoing) = self.outbound.send(batch);
         cx.emit(Effect::Publish(id, outgoing));
     }

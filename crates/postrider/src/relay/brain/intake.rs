@@ -17,7 +17,7 @@ const EVENT_OVERHEAD_BYTES: usize = 512;
 /// number of ranges.
 const DONE_RANGES_MANY: usize = 10_000;
 
-const NOTHING: Budget = Budget { events_max: 0, bytes_max: 0 };
+const NOTHING: Budget = Budget::new(0, 0);
 
 /// Reads ahead within the memory limits.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl Intake {
             // Parked queues that wait for the reader could never be emptied otherwise.
             && (self.limit != Some(CapacityLimit::ParkedRows) || demand.has_awaiting_reader)
             && demand.unwritten_rows < policy.window_events_max;
-        wanted.then(|| Budget { events_max: room.min(policy.claim_events_max), bytes_max })
+        wanted.then(|| Budget::new(room.min(policy.claim_events_max), bytes_max))
     }
 
     /// Room for parked events that are read back. It is one batch more than claims may use, so that a full read-ahead
@@ -138,7 +138,7 @@ impl Intake {
             .saturating_sub(self.events + self.claiming.events_max);
         let bytes_max = (policy.read_ahead_bytes_max + policy.batch_bytes_max)
             .saturating_sub(self.bytes + self.claiming.bytes_max);
-        Budget { events_max, bytes_max }
+        Budget::new(events_max, bytes_max)
     }
 
     /// Checks the limits. Returns the limit that is reached, if that changed.

@@ -158,7 +158,7 @@ pub enum RoutedClaim {
     HistoryChanged(String),
 }
 
-/// Answer to [`Effect::Fetch`], routed. A position that is in no list did not fit.
+/// The result of [`Effect::Fetch`], routed. A position that is in no list did not fit.
 #[derive(Debug, Default)]
 pub struct RoutedFetch {
     /// Found and routed again.

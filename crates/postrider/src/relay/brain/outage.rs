@@ -6,7 +6,7 @@ use super::destination::{Diagnosis, Outage, Suspect};
 use super::key_queues::HeadState;
 use super::keys::{DestinationId, KeyId};
 use super::leader::Leader;
-use super::outbound::Batch;
+use super::outbound::OutboundBatch;
 use super::park::ParkReason;
 use super::random::doubled;
 use super::step::StepCx;
@@ -167,7 +167,7 @@ impl Leader {
             }
             let Some(queue) = self.queues.get_mut(key) else { continue };
             queue.head_state = HeadState::InFlight;
-            let mut batch = Batch::probe(id);
+            let mut batch = OutboundBatch::probe(id);
             batch.push(key, &queue.head);
             if let Some(outage) = self.destinations.get_mut(id).and_then(|d| d.outage.as_mut()) {
                 outage.probing = true;
@@ -191,7 +191,7 @@ impl Leader {
 
     /// Schedules the next probe if this one proved nothing about the destination because the message itself was
     /// rejected.
-    pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &Batch) {
+    pub(super) fn probe_answered(&mut self, cx: &mut StepCx<'_>, batch: &OutboundBatch) {
         // If it was answered early, a later probe may be in progress.
         if batch.has_early_answers() {
             return;

@@ -11,7 +11,7 @@ use crate::sink::Outcome;
 
 /// A batch on its way to the sink.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct OutboundBatch {
     /// Its messages, in order, until it is sent.
     outgoing: Vec<Routed>,
     /// Keys and positions of its messages, in order.
@@ -22,7 +22,7 @@ pub(super) struct Batch {
     pub(super) probe: Option<DestinationId>,
 }
 
-impl Batch {
+impl OutboundBatch {
     pub(super) fn with_capacity(events: usize) -> Self {
         let (outgoing, messages) = (Vec::with_capacity(events), Vec::with_capacity(events));
         Self { outgoing, messages, ..Self::default() }
@@ -76,7 +76,7 @@ pub(super) struct Outbound {
     ready: VecDeque<KeyId>,
     /// Since when the first of them waits.
     ready_since: Duration,
-    batches: IdMap<BatchId, Batch>,
+    batches: IdMap<BatchId, OutboundBatch>,
     next_batch: u64,
     /// Messages at the sink. Together with unsettled events they are limited by the window.
     in_flight: usize,
@@ -128,7 +128,7 @@ impl Outbound {
 
     /// Keys that are ready or at the sink.
     pub(super) fn keys(&self) -> impl Iterator<Item = KeyId> {
-        let at_sink = self.batches.values().flat_map(Batch::unanswered_keys);
+        let at_sink = self.batches.values().flat_map(OutboundBatch::unanswered_keys);
         self.ready.iter().copied().chain(at_sink)
     }
 
@@ -147,7 +147,7 @@ impl Outbound {
     }
 
     /// Registers a batch as sent. Returns its id and its messages.
-    pub(super) fn send(&mut self, mut batch: Batch) -> (BatchId, Vec<Routed>) {
+    pub(super) fn send(&mut self, mut batch: OutboundBatch) -> (BatchId, Vec<Routed>) {
         let id = self.next_batch();
         self.next_batch += 1;
         self.in_flight += batch.messages.len();
@@ -170,7 +170,7 @@ impl Outbound {
     }
 
     /// The sink answered.
-    pub(super) fn answered(&mut self, id: BatchId) -> Option<Batch> {
+    pub(super) fn answered(&mut self, id: BatchId) -> Option<OutboundBatch> {
         let batch = self.batches.remove(&id)?;
         self.in_flight -= batch.unanswered_keys().count();
         Some(batch)

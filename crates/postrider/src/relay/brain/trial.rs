@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::leader::Leader;
-use super::outbound::Batch;
+use super::outbound::OutboundBatch;
 use super::step::StepCx;
 use super::{KeyId, ParkedEvent};
 use crate::Position;
@@ -32,7 +32,7 @@ pub(super) struct TrialMode {
     /// Number of events that are still published in this mode: at first as many as could have been in flight.
     remaining: usize,
     /// A batch that is being recorded before it is published.
-    staged: Option<Batch>,
+    staged: Option<OutboundBatch>,
     /// The flush that records it is in progress.
     writing: bool,
 }
@@ -66,7 +66,7 @@ impl TrialMode {
     }
 
     /// The record of a batch. If it is the same single event as before, its crashes continue to count.
-    fn trial_of(&self, batch: &Batch) -> Trial {
+    fn trial_of(&self, batch: &OutboundBatch) -> Trial {
         let positions: Vec<Position> = batch.messages.iter().map(|(_, position)| *position).collect();
         let again = positions.len() == 1 && self.on_trial.iter().eq(&positions);
         Trial { positions, deaths: if again { self.deaths } else { 0 } }
@@ -93,7 +93,7 @@ impl Leader {
     }
 
     /// Records a batch; it is published when the record is settled.
-    pub(super) fn stage(&mut self, cx: &StepCx<'_>, batch: Batch) {
+    pub(super) fn stage(&mut self, cx: &StepCx<'_>, batch: OutboundBatch) {
         let Some(trial_mode) = &mut self.trial_mode else { return };
         self.progress.set_trial(Some(trial_mode.trial_of(&batch)), cx.elapsed());
         trial_mode.staged = Some(batch);
@@ -142,7 +142,7 @@ impl Leader {
     }
 
     /// The sink has answered and the relay has not crashed: these events are no longer on trial.
-    pub(super) fn trial_answered(&mut self, batch: &Batch) {
+    pub(super) fn trial_answered(&mut self, batch: &OutboundBatch) {
         let Some(trial_mode) = &mut self.trial_mode else { return };
         for (_, position) in &batch.messages {
             trial_mode.on_trial.remove(position);

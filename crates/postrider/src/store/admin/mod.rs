@@ -150,7 +150,7 @@ async fn named<T>(name: &str, answer: impl Future<Output = Result<T>> + Send) ->
 #[cfg(feature = "_server")]
 fn placed_outbox(outbox: Outbox, table: Option<&RowTable>, schema: &crate::Ident) -> Outbox {
     match table {
-        Some(table) => outbox.rows(table.clone()),
+        Some(table) => outbox.table(table.clone()),
         None => outbox.schema(schema.clone()),
     }
 }

@@ -53,7 +53,7 @@ impl Admin for SqliteAdmin {
 
     fn outbox(&self, outbox: Outbox) -> Outbox {
         match &self.table {
-            Some(table) => outbox.rows(table.clone()),
+            Some(table) => outbox.table(table.clone()),
             None => outbox,
         }
     }

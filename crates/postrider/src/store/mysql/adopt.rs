@@ -7,7 +7,7 @@ use super::row::get;
 use super::session::{Params, Tx, params};
 use super::settle::{RECORD, recorded};
 use super::{MySqlStore, row_state};
-use crate::adopt::{AdoptSource, Batch, BatchTx, Counts, Moved, write_batch};
+use crate::adopt::{AdoptSource, AdoptionBatch, BatchTx, Counts, Moved, write_batch};
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::store::connection::Reached;
@@ -25,7 +25,7 @@ impl AdoptSource for MySqlStore {
         })
     }
 
-    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
+    fn move_batch(&self, batch: AdoptionBatch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(async move {
             let mut conn = self.0.settler.lock().await?;
             let name = batch.settlement.subscription.clone();
@@ -50,7 +50,7 @@ async fn counts(snapshot: &mut Tx<'_>, name: &str) -> Result<Counts> {
     Counts::of(&overview, name, total.unsigned_abs())
 }
 
-async fn settle_and_write(tx: &mut Tx<'_>, batch: Batch) -> Result<Moved> {
+async fn settle_and_write(tx: &mut Tx<'_>, batch: AdoptionBatch) -> Result<Moved> {
     let settlement = batch.settlement.clone();
     let (name, unpark) = (settlement.subscription, settlement.unpark);
     let progress = Progress { done: settlement.done, highest: settlement.highest, trial: settlement.trial };
@@ -69,7 +69,7 @@ async fn settle_and_write(tx: &mut Tx<'_>, batch: Batch) -> Result<Moved> {
 }
 
 /// Writes the events of a batch, in the transaction that settles them.
-pub(super) async fn write(tx: &mut Tx<'_>, batch: Batch) -> Result<()> {
+pub(super) async fn write(tx: &mut Tx<'_>, batch: AdoptionBatch) -> Result<()> {
     write_batch(tx, batch).await
 }
 

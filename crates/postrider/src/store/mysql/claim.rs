@@ -66,7 +66,7 @@ pub(super) struct MySqlClaimer {
 }
 
 /// Everything that one claim read from the database.
-struct Answer {
+struct QueryResults {
     listed: Option<Listed>,
     read: PageBuilder,
     /// The id of the event at the position of the highest one known.
@@ -109,7 +109,7 @@ impl MySqlClaimer {
             return Err(link_lost());
         }
         if session.server.locks.is_none() {
-            let age = self.config.statements_end();
+            let age = self.config.insert_duration();
             tracing::warn!(
                 age_ms = age.as_millis(),
                 "the server does not report which sessions write to the outbox: rolled-back positions stay \
@@ -127,25 +127,25 @@ impl MySqlClaimer {
         }
         let now = self.tail.now();
         let asked = self.tail.holes.ranges(budget.events_max);
-        let Answer { listed, mut read, found, last } = self.ask(&asked, budget, now).await?;
+        let QueryResults { listed, mut read, found, last } = self.ask(&asked, budget, now).await?;
         if let Some(change) = self.tail.history_change(last, found) {
             return Ok(Claimed::HistoryChanged(change));
         }
         let session = self.link.session()?;
         self.empty_positions.check(session, &self.done, now).await?;
         page::complete(session, &mut read).await?;
-        let (writers, taken, held) = match listed {
-            Some(Listed { writers, taken, held }) => (Some(writers), taken, held),
+        let (writers, assigned_up_to, held) = match listed {
+            Some(Listed { writers, assigned_up_to, held }) => (Some(writers), assigned_up_to, held),
             None => (None, Position::LAST, Vec::new()),
         };
-        let facts = ScanFacts { last, stamp: None, horizon: None, writers, taken, held };
+        let facts = ScanFacts { last, stamp: None, horizon: None, writers, assigned_up_to, held };
         let mut page = self.tail.page(asked, now, read, facts);
         page.empty_positions = self.empty_positions.add(page.empty_positions);
         page.damaged.extend(self.empty_positions.take_late_rows());
         Ok(Claimed::Page(page))
     }
 
-    async fn ask(&mut self, asked: &Ranges, budget: Budget, now: Duration) -> Result<Answer> {
+    async fn ask(&mut self, asked: &Ranges, budget: Budget, now: Duration) -> Result<QueryResults> {
         let session = self.link.session()?;
         let listed = self.lister.list(session, &self.tail.holes, now).await?;
 
@@ -166,7 +166,7 @@ impl MySqlClaimer {
             let rows = session.autocommit(Access::Reads, &next, Params::new()).await?;
             last = rows.first().map_or(Ok(last), before)?;
         }
-        Ok(Answer { listed, read, found, last })
+        Ok(QueryResults { listed, read, found, last })
     }
 }
 

@@ -19,9 +19,9 @@ use crate::{Code, Error, Result};
 const LOGIN_WITHIN: Duration = Duration::from_secs(20);
 const LOGIN_ANSWERS: u32 = 4;
 
-/// The default of [`MySqlConfig::statements_end_within`]. Taking a position and writing the row is one call of the
+/// The default of [`MySqlConfig::insert_duration_max`]. Taking a position and writing the row is one call of the
 /// storage engine, which does not take this long.
-const STATEMENTS_END: Duration = Duration::from_secs(60);
+const INSERT_DURATION_MAX: Duration = Duration::from_secs(60);
 
 /// The age from which on writers are listed for a hole. Early, because these servers have no cheaper proof.
 const LIST_WRITERS_AFTER: Duration = Duration::from_millis(200);
@@ -48,7 +48,7 @@ const SETTINGS_OF_MYSQL: &str = "/*!80000 SET information_schema_stats_expiry = 
 pub struct MySqlConfig {
     address: Address,
     options: ServerOptions,
-    statements_end: Duration,
+    insert_duration_max: Duration,
 }
 
 impl MySqlConfig {
@@ -66,7 +66,7 @@ impl MySqlConfig {
     pub fn new(url: &str) -> Result<Self> {
         let (address, certificates) = Address::parse(url)?;
         let options = ServerOptions::new(certificates, LIST_WRITERS_AFTER);
-        Ok(Self { address, options, statements_end: STATEMENTS_END })
+        Ok(Self { address, options, insert_duration_max: INSERT_DURATION_MAX })
     }
 
     /// The database in the URL, which is the application's.
@@ -87,17 +87,18 @@ impl MySqlConfig {
         self.address.is_exposed()
     }
 
-    /// The longest time that a statement may take between taking a position and writing the row. Default: one minute.
-    /// Used only on a server that does not report metadata locks: there, a position that was rolled back is tracked for
-    /// at least this long. If one writer stalls for longer while others on the server continue, its event may be lost.
+    /// The longest time that an INSERT of a writer may take between getting its position and writing the row. Default:
+    /// one minute. Used only on a server that does not report metadata locks: there, the relay waits at least this long
+    /// before it skips a position that was rolled back. If one writer stalls for longer while others on the server
+    /// continue, its event may be lost.
     #[must_use]
-    pub fn statements_end_within(mut self, time: Duration) -> Self {
-        self.statements_end = time;
+    pub fn insert_duration_max(mut self, duration: Duration) -> Self {
+        self.insert_duration_max = duration;
         self
     }
 
-    pub(super) fn statements_end(&self) -> Duration {
-        self.statements_end
+    pub(super) fn insert_duration(&self) -> Duration {
+        self.insert_duration_max
     }
 
     /// A connection for the caller, without any check of the server and its tables. Its session has the settings of the
@@ -178,7 +179,7 @@ impl MySqlConfig {
 server_setters! {
     MySqlConfig;
     schema: "The database with the outbox. Default: `postrider`.";
-    list_writers_after: "200 ms";
+    check_rollbacks_after: "200 ms";
 }
 
 impl fmt::Debug for MySqlConfig {

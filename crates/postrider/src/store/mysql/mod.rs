@@ -137,6 +137,24 @@ impl MySqlStore {
         Ok(store)
     }
 
+    /// A writer for this outbox, with the schema of the store. It holds no connection. Set other options, such as the
+    /// [`namespace`](Outbox::namespace), on it.
+    pub fn outbox(&self) -> Outbox {
+        Outbox::new().schema(self.0.config.schema_name().clone())
+    }
+
+    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// [`retention`](Inbox::retention) on it.
+    pub fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.0.config.schema_name().clone())
+    }
+
+    /// Closes the connections after the calls in progress; later calls fail. Call it after the last relay on the store
+    /// has shut down. If the store is dropped without it, the connections are closed a little later.
+    pub async fn close(&self) {
+        self.0.close().await;
+    }
+
     /// As [`Store::overview`](super::Store::overview), for a user with only the right to read, and on servers that no
     /// relay can use.
     ///
@@ -154,6 +172,7 @@ impl MySqlStore {
     ///
     /// # Errors
     /// [`Code::PrivilegeMissing`](crate::Code::PrivilegeMissing) if the user has no right to list them.
+    #[doc(hidden)]
     pub async fn prepared(config: &MySqlConfig) -> Result<Vec<String>> {
         locks::prepared_names(&mut config.client().await?).await
     }
@@ -162,6 +181,7 @@ impl MySqlStore {
     ///
     /// # Errors
     /// The database's error.
+    #[doc(hidden)]
     pub async fn triggers(config: &MySqlConfig) -> Result<Vec<String>> {
         locks::triggers(&mut config.client().await?, config.schema_name()).await
     }
@@ -171,6 +191,7 @@ impl MySqlStore {
     ///
     /// # Errors
     /// The database's error.
+    #[doc(hidden)]
     pub async fn writers(config: &MySqlConfig) -> Result<Option<usize>> {
         writers::count(&mut config.connect_unchecked().await?).await
     }
@@ -180,6 +201,7 @@ impl MySqlStore {
     ///
     /// # Errors
     /// The database's error.
+    #[doc(hidden)]
     pub async fn late_rows(config: &MySqlConfig) -> Result<Vec<(String, Vec<Position>)>> {
         empty_positions::late_rows(&mut config.connect_unchecked().await?).await
     }
@@ -188,6 +210,7 @@ impl MySqlStore {
     ///
     /// # Errors
     /// The database's error.
+    #[doc(hidden)]
     pub async fn last_position(config: &MySqlConfig) -> Result<Position> {
         let mut session = config.connect_unchecked().await?;
         let mut tx = session.begin_read().await?;
@@ -207,12 +230,14 @@ impl MySqlStore {
     ///
     /// # Errors
     /// As [`MySqlStore::list`].
+    #[doc(hidden)]
     pub async fn list_plan(config: &MySqlConfig, filter: &EventFilter) -> Result<Vec<String>> {
         list::plan(&mut config.client().await?, config.schema_name(), filter).await
     }
 
     /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
     /// then as [`connect`](Self::connect) does. A relay waits for such a database.
+    #[doc(hidden)]
     pub fn unconnected(config: &MySqlConfig) -> Self {
         Self(Arc::new(Connections::new(config)))
     }
@@ -345,15 +370,7 @@ impl AsyncStore for MySqlStore {
         tx.finish(seen).await
     }
 
-    fn outbox(&self) -> Outbox {
-        Outbox::new().schema(self.0.config.schema_name().clone())
-    }
-
-    fn inbox(&self) -> Inbox {
-        Inbox::new().schema(self.0.config.schema_name().clone())
-    }
-
     async fn close(&self) {
-        self.0.close().await;
+        Self::close(self).await;
     }
 }

@@ -16,7 +16,7 @@ use crate::store::writer_watch::Writers;
 ///   prepared, both may exist. A transaction is prepared once, so this goes back only one step.
 /// - A newly prepared transaction may be any transaction of the previous list.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct WriterNames {
     /// The number of names assigned so far.
     numbered: u64,
     /// The locks of the last list, by name.
@@ -25,7 +25,7 @@ pub(super) struct Names {
     also: BTreeMap<String, BTreeSet<String>>,
 }
 
-impl Names {
+impl WriterNames {
     /// The names of all transactions that may still commit, with the tokens of idle ones. A name that only may be right
     /// has no token.
     pub(super) fn of(&mut self, holders: Holders) -> Writers {
@@ -75,7 +75,7 @@ mod tests {
 
     /// Whether the writers listed first may still commit, after each later list.
     fn awaited(lists: &[Holders]) -> Vec<bool> {
-        let mut names = Names::default();
+        let mut names = WriterNames::default();
         let mut lists = lists.iter().cloned();
         let mut watch = names.of(lists.next().unwrap_or_default());
         lists
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_transaction_prepared_earlier_does_not_delay_later_ones() {
         let old = ["xa 1"];
-        let mut names = Names::default();
+        let mut names = WriterNames::default();
         names.of(holders(&[], &old));
         let mut watch = names.of(holders(&[("7", "1/a")], &old));
         watch.retain(|name, _| !name.starts_with("xa"));

@@ -67,7 +67,7 @@ pub(super) async fn fetch(
     if positions.is_empty() {
         return Ok(Fetched::default());
     }
-    let budget = Budget { events_max: positions.len(), bytes_max };
+    let budget = Budget::new(positions.len(), bytes_max);
     let sql = FETCH.replace("{positions}", &listed(positions.iter().copied()));
     let mut found: HashMap<Position, Row> = HashMap::new();
     let mut keep = |row: Row| {

@@ -13,6 +13,7 @@ use crate::{Code, Error, Result};
 
 /// The product: MySQL and MariaDB share a protocol and most of their SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Product {
     /// MySQL, and servers that identify themselves as MySQL.
     MySql,

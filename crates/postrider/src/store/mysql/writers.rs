@@ -1,7 +1,7 @@
 //! Which transactions may still commit an event at a position that was taken earlier.
 //!
 //! Every writer of a table holds a metadata lock on it, from before it takes a position until after its transaction has
-//! ended. The holders are therefore the writers, if every transaction keeps one name; see [`Names`]. ADR 18 explains
+//! ended. The holders are therefore the writers, if every transaction keeps one name; see [`WriterNames`]. ADR 18 explains
 //! why each part is needed. On a server that does not report metadata locks, [`Engine`] lists the transactions.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::engine::Engine;
 use super::history::{self, last_row};
 use super::locks::{Holders, Locks};
-use super::names::Names;
+use super::names::WriterNames;
 use super::ranges::within;
 use super::row::{get_opt, position};
 use super::session::{Access, Params, Session, Tx};
@@ -26,7 +26,7 @@ const COUNTER: &str = "
 /// Lists the writers repeatedly.
 #[derive(Debug, Default)]
 pub(super) struct Lister {
-    names: Names,
+    names: WriterNames,
     engine: Engine,
     /// The warning that the list is incomplete was logged.
     has_warned: bool,
@@ -36,8 +36,8 @@ pub(super) struct Lister {
 #[derive(Debug)]
 pub(super) struct Listed {
     pub(super) writers: Writers,
-    /// The highest position that was taken after the writers were listed. Higher ones were taken later.
-    pub(super) taken: Position,
+    /// The highest position that was assigned when the writers had been listed. Higher ones were assigned later.
+    pub(super) assigned_up_to: Position,
     /// Positions in old holes with an uncommitted row of any transaction.
     pub(super) held: Vec<Position>,
 }
@@ -54,22 +54,23 @@ impl Lister {
             return Ok(None);
         }
         let listed = match session.server.locks {
-            // Names are assigned here, so that they stay the same even if a later query fails.
+            // WriterNames are assigned here, so that they stay the same even if a later query fails.
             Some(locks) => {
                 let found = holders(session, locks).await?;
-                self.warn_if_incomplete(found).map(|(holders, taken)| (self.names.of(holders), taken))
+                self.warn_if_incomplete(found)
+                    .map(|(holders, assigned_up_to)| (self.names.of(holders), assigned_up_to))
             }
             None => {
                 let writers = self.engine.list(session, now).await?;
                 writers.map(|writers| (writers, Position::new(i64::MAX)))
             }
         };
-        let Some((writers, taken)) = listed else { return Ok(None) };
+        let Some((writers, assigned_up_to)) = listed else { return Ok(None) };
         let held = match session.server.locks {
             Some(Locks::MySql) => Vec::new(),
             _ => uncommitted(session, holes, now).await?,
         };
-        Ok(Some(Listed { writers, taken, held }))
+        Ok(Some(Listed { writers, assigned_up_to, held }))
     }
 
     /// Logs a warning once if the list is incomplete.
@@ -94,8 +95,8 @@ async fn holders(session: &mut Session, locks: Locks) -> Result<Option<(Holders,
     let next = answers.pop().and_then(|rows| rows.into_iter().next());
     // Without a counter no position was assigned yet, or the table is being altered: then nothing is known.
     let next = next.map(|row| get_opt::<u64>(&row, 0)).transpose()?.flatten();
-    let taken = next.map_or(Position::LAST, history::below);
-    Ok(locks.read(answers)?.map(|holders| (holders, taken)))
+    let assigned_up_to = next.map_or(Position::LAST, history::below);
+    Ok(locks.read(answers)?.map(|holders| (holders, assigned_up_to)))
 }
 
 /// The number of locks and prepared transactions.
@@ -139,7 +140,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Never above the last event: after a crash, the server may assign positions above it a second time.
 pub(super) async fn decided_up_to(tx: &mut Tx<'_>) -> Result<Position> {
     let last = last_row(tx).await?;
-    let mut names = Names::default();
+    let mut names = WriterNames::default();
     let Some(mut awaited) = listed(tx, &mut names).await? else { return Ok(Position::ZERO) };
     for _ in 0..CHECKS_MAX {
         if awaited.is_empty() {
@@ -152,7 +153,7 @@ pub(super) async fn decided_up_to(tx: &mut Tx<'_>) -> Result<Position> {
     Ok(Position::ZERO)
 }
 
-async fn listed(tx: &mut Tx<'_>, names: &mut Names) -> Result<Option<Writers>> {
+async fn listed(tx: &mut Tx<'_>, names: &mut WriterNames) -> Result<Option<Writers>> {
     let Some(locks) = tx.server().locks else { return Ok(None) };
     let statements = locks.statements(tx.schema());
     let mut answers = Vec::new();

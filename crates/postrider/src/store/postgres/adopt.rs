@@ -5,7 +5,7 @@ use super::row::get;
 use super::session::Tx;
 use super::statement::{Params, query_unnamed};
 use super::{PostgresStore, row_state, settle};
-use crate::adopt::{AdoptSource, Batch, BatchTx, Counts, Moved, write_batch};
+use crate::adopt::{AdoptSource, AdoptionBatch, BatchTx, Counts, Moved, write_batch};
 use crate::layout::{Ability, RowTable};
 use crate::store::connection::Reached;
 use crate::store::{Settled, log_tx};
@@ -25,7 +25,7 @@ impl AdoptSource for PostgresStore {
         })
     }
 
-    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
+    fn move_batch(&self, batch: AdoptionBatch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(async move {
             let mut conn = self.0.settler.lock().await?;
             let settlement = batch.settlement.clone();
@@ -46,7 +46,7 @@ impl AdoptSource for PostgresStore {
 }
 
 /// Writes the events of a batch, in the transaction that settles them.
-pub(super) async fn write(tx: &Tx<'_>, batch: Batch) -> Result<()> {
+pub(super) async fn write(tx: &Tx<'_>, batch: AdoptionBatch) -> Result<()> {
     write_batch(&mut PostgresBatchTx(tx), batch).await
 }
 
@@ -64,7 +64,7 @@ impl PostgresBatchTx<'_> {
 impl BatchTx for PostgresBatchTx<'_> {
     async fn write_events(&mut self, to: &Outbox, events: Vec<Event>) -> Result<Vec<Written>> {
         // Rows with UUIDs and the same creation time are ordered by the number of their statement.
-        if !to.table().is_some_and(|table| table.layout().has(Ability::Uuids)) {
+        if !to.row_table().is_some_and(|table| table.layout().has(Ability::Uuids)) {
             return self.0.in_time(to.write_all(self.0.client(), events)).await;
         }
         let mut written = Vec::with_capacity(events.len());

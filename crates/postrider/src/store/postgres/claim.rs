@@ -93,7 +93,7 @@ pub(super) struct PostgresClaimer {
 }
 
 /// Everything that one claim read from the database.
-struct Answer {
+struct QueryResults {
     stamp: Option<u64>,
     writers: Option<Writers>,
     head: Row,
@@ -131,7 +131,7 @@ impl PostgresClaimer {
             stamp: answer.stamp,
             horizon: u64::try_from(get::<i64>(&answer.head, 3)?).ok(),
             writers: answer.writers,
-            taken: sequence,
+            assigned_up_to: sequence,
             held: Vec::new(),
         };
         let read = page::read(session, &answer.rows, budget).await?;
@@ -146,7 +146,7 @@ impl PostgresClaimer {
         budget: Budget,
         payload_bytes_max: i32,
         now: Duration,
-    ) -> Result<Answer> {
+    ) -> Result<QueryResults> {
         let Session { client, statements, .. } = session;
         // One more than the budget, to know whether there are more events.
         let limit = i64::try_from(budget.events_max.max(1).saturating_add(1)).unwrap_or(i64::MAX);
@@ -197,7 +197,7 @@ impl PostgresClaimer {
         let head = head.into_iter().next();
         let head =
             head.ok_or_else(|| Error::new(Code::SchemaMissing, "the sequence of the outbox does not exist"))?;
-        Ok(Answer { stamp, writers, head, rows })
+        Ok(QueryResults { stamp, writers, head, rows })
     }
 
     /// Refuses an answer after a restart of the server, or from another server. Whether the subscription may continue

@@ -255,7 +255,7 @@ impl PostgresConfig {
 server_setters! {
     PostgresConfig;
     schema: "The schema with the outbox. Default: `postrider`.";
-    list_writers_after: "one second";
+    check_rollbacks_after: "one second";
 }
 
 impl fmt::Debug for PostgresConfig {

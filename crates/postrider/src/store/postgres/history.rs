@@ -22,7 +22,7 @@ pub(in crate::store) struct Incarnation {
 
 /// The properties of a server that decide whether it can be used.
 #[derive(Debug, Clone)]
-pub(super) struct Kind {
+pub(super) struct ServerProperties {
     /// `server_version_num`: 150004 is 15.4.
     pub(super) version: i32,
     /// A standby that replays the history of another server.
@@ -59,7 +59,7 @@ pub(super) use on_server;
 pub(super) const SERVER_IDENTITY: &str = concat!("SELECT ", started!(), ", ", timeline!());
 
 impl Incarnation {
-    pub(super) async fn of(client: &Client) -> Result<(Self, Kind)> {
+    pub(super) async fn of(client: &Client) -> Result<(Self, ServerProperties)> {
         // Reads no table.
         let sql = concat!(
             "SELECT current_setting('server_version_num')::int,
@@ -72,7 +72,7 @@ impl Incarnation {
         );
         let rows = query_unnamed(client, sql, &[]).await.map_err(failed)?;
         let row = rows.first().ok_or_else(|| Error::new(Code::StoreFailed, "PostgreSQL gave no answer"))?;
-        let kind = Kind {
+        let kind = ServerProperties {
             version: row.try_get(0).map_err(failed)?,
             in_recovery: row.try_get(1).map_err(failed)?,
             encoding: row.try_get(4).map_err(failed)?,

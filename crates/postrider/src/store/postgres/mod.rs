@@ -50,10 +50,13 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use connect::PostgresConfig;
+#[doc(hidden)]
 pub use failure::{commit_failed, failed as statement_failed};
 pub use notify::PostgresNotifier;
-pub use pooler::{BEGIN_GUARDED, GUARD, Pooler};
-pub use row_state::{PostgresRowStore, RowExtras, RowsMigrated};
+pub use pooler::Pooler;
+#[doc(hidden)]
+pub use pooler::{BEGIN_GUARDED, GUARD};
+pub use row_state::PostgresRowStore;
 
 use self::history::Incarnation;
 use self::session::{Access, Sharing, read_transaction};
@@ -121,6 +124,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The database's error.
+    #[doc(hidden)]
     pub async fn list_plan(config: &PostgresConfig, filter: &EventFilter) -> Result<Vec<String>> {
         let (client, _) = config.guarded_client().await?;
         read_transaction(&client, list::plan(&client, config.schema_name(), filter)).await
@@ -161,8 +165,27 @@ impl PostgresStore {
         Ok(store)
     }
 
+    /// A writer for this outbox, with the schema of the store. It holds no connection. Set other options, such as the
+    /// [`namespace`](Outbox::namespace), on it.
+    pub fn outbox(&self) -> Outbox {
+        Outbox::new().schema(self.0.config.schema_name().clone())
+    }
+
+    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// [`retention`](Inbox::retention) on it.
+    pub fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.0.config.schema_name().clone())
+    }
+
+    /// Closes the connections after the calls in progress; later calls fail. Call it after the last relay on the store
+    /// has shut down. If the store is dropped without it, the connections are closed a little later.
+    pub async fn close(&self) {
+        self.0.close().await;
+    }
+
     /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
     /// then as [`connect`](Self::connect) does. A relay waits for such a database.
+    #[doc(hidden)]
     pub fn unconnected(config: &PostgresConfig) -> Self {
         Self(Arc::new(Connections::new(config)))
     }
@@ -171,6 +194,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The database's error, if a new connection must be opened.
+    #[doc(hidden)]
     pub async fn is_pooled(&self) -> Result<bool> {
         Ok(self.0.settler.lock().await?.sharing()? == Sharing::Pooled)
     }
@@ -286,15 +310,7 @@ impl AsyncStore for PostgresStore {
         self.0.config.listens().then(|| Box::new(wake::Listener::new(self.0.config.clone())) as _)
     }
 
-    fn outbox(&self) -> Outbox {
-        Outbox::new().schema(self.0.config.schema_name().clone())
-    }
-
-    fn inbox(&self) -> Inbox {
-        Inbox::new().schema(self.0.config.schema_name().clone())
-    }
-
     async fn close(&self) {
-        self.0.close().await;
+        Self::close(self).await;
     }
 }

@@ -53,7 +53,7 @@ pub(super) async fn fetch(conn: &mut Guard<'_>, positions: &[Position], bytes_ma
     if positions.is_empty() {
         return Ok(Fetched::default());
     }
-    let budget = Budget { events_max: positions.len(), bytes_max };
+    let budget = Budget::new(positions.len(), bytes_max);
     let asked: Vec<i64> = positions.iter().map(|position| position.get()).collect();
     let mut rows = ask(conn, &asked, payload_limit(budget)).await;
     if is_row_damaged(&rows) {

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction
 
 use super::begin::Begins;
 use super::failure::{commit_failed, failed};
-use super::history::{Incarnation, Kind, SERVER_IDENTITY};
+use super::history::{Incarnation, SERVER_IDENTITY, ServerProperties};
 use super::pooler::{BEGIN_READ, newer_settings};
 use super::row::get;
 use super::statement::{Params, Ready, RowsReceived, Statements};
@@ -339,7 +339,7 @@ impl Trust {
     }
 }
 
-fn refuse(server: &Kind) -> Result<()> {
+fn refuse(server: &ServerProperties) -> Result<()> {
     if server.version < SERVER_VERSION_MIN {
         let (major, least) = (server.version / 10_000, SERVER_VERSION_MIN / 10_000);
         let what = format!("the server is PostgreSQL {major}; at least {least} is required");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::dialect::{Role, RowConnection, RowCounts, RowDialect, RowTx, TxVerb};
 use super::plan::SettlePlan;
 use super::store::RowStateStore;
-use crate::adopt::{AdoptSource, Batch, Counts, Moved, rows_changed};
+use crate::adopt::{AdoptSource, AdoptionBatch, Counts, Moved, rows_changed};
 use crate::layout::RowTable;
 use crate::{BoxFuture, Result};
 
@@ -18,16 +18,16 @@ impl<D: RowDialect> AdoptSource for RowStateStore<D> {
         Box::pin(async move { self.0.dialect.connection(Role::Reader).await?.read_snapshot(CountRows).await })
     }
 
-    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
+    fn move_batch(&self, batch: AdoptionBatch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(async move {
-            let _handout = self.0.session.handout.lock().await;
+            let _handout = self.0.term.handout.lock().await;
             let mut connection = self.0.dialect.connection(Role::Settler).await?;
             connection.leases().check_lease(&batch.settlement.subscription)?;
             let Some(plan) = self.0.plan(&batch.settlement) else { return Ok(Moved::Fenced) };
             let plan = Arc::new(plan);
             let moved = connection.write(MoveBatch { plan: plan.clone(), batch }).await?;
             if moved == Moved::Done {
-                self.0.session.with_rows(|known| Arc::unwrap_or_clone(plan).apply(known));
+                self.0.term.with_rows(|known| Arc::unwrap_or_clone(plan).apply(known));
             }
             Ok(moved)
         })
@@ -38,7 +38,7 @@ impl<D: RowDialect> AdoptSource for RowStateStore<D> {
 struct CountRows;
 
 impl TxVerb for CountRows {
-    type Answer = Counts;
+    type Output = Counts;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Counts> {
         let RowCounts { by_state, undelivered: [oldest, newest] } = tx.counts().await?;
@@ -51,11 +51,11 @@ impl TxVerb for CountRows {
 /// See [`AdoptSource::move_batch`].
 struct MoveBatch {
     plan: Arc<SettlePlan>,
-    batch: Batch,
+    batch: AdoptionBatch,
 }
 
 impl TxVerb for MoveBatch {
-    type Answer = Moved;
+    type Output = Moved;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Moved> {
         let Self { plan, batch } = self;

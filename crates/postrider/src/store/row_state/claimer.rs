@@ -1,4 +1,4 @@
-//! Claiming: due rows in the order of the table, each once per session.
+//! Claiming: due rows in the order of the table, each once per term.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::{BoxFuture, Code, Result};
 /// they are due again.
 pub(super) struct RowClaimer<D> {
     store: Arc<Shared<D>>,
-    /// The session it reads for.
+    /// The term it reads for.
     epoch: Epoch,
     due: DueList,
 }
 
 impl<D: RowDialect> RowClaimer<D> {
     pub(super) fn new(store: Arc<Shared<D>>) -> Self {
-        let (epoch, due) = store.session.with_rows(|known| (known.epoch, DueList::new(known)));
+        let (epoch, due) = store.term.with_rows(|known| (known.epoch, DueList::new(known)));
         Self { store, epoch, due }
     }
 
@@ -34,9 +34,9 @@ impl<D: RowDialect> RowClaimer<D> {
         connection.leases().check_server()?;
         self.check_session()?;
         if self.due.is_empty() {
-            let request = store.session.with_rows(|known| ListRequest::of(known));
+            let request = store.term.with_rows(|known| ListRequest::of(known));
             let ids = connection.list(request.rows_max).await?;
-            store.session.with_rows(|known| self.due.replace(ids.into_iter(), &request, known));
+            store.term.with_rows(|known| self.due.replace(ids.into_iter(), &request, known));
         }
         let requested = self.due.next(budget.events_max);
         if requested.is_empty() {
@@ -47,7 +47,7 @@ impl<D: RowDialect> RowClaimer<D> {
         let needs_mark = store.marks_or_locks();
         let marked = match needs_mark {
             true => {
-                let subscription = &store.session.subscription();
+                let subscription = &store.term.subscription();
                 connection.mark_or_lock(Owner { subscription, epoch: self.epoch }, read.due()).await?
             }
             false => MarkedRows::default(),
@@ -55,8 +55,7 @@ impl<D: RowDialect> RowClaimer<D> {
         self.check_session()?;
         let listed = self.due.remove_read(requested, read.first_unread.as_ref());
         let claims = needs_mark.then_some(&marked.claims);
-        let mut page =
-            store.session.with_rows(|known| hand_out(known, listed, read, claims, &marked.refused));
+        let mut page = store.term.with_rows(|known| hand_out(known, listed, read, claims, &marked.refused));
         drop(marked);
         store.release_locks().await;
         page.more_at_once = self.due.has_more();
@@ -64,9 +63,9 @@ impl<D: RowDialect> RowClaimer<D> {
         Ok(page)
     }
 
-    /// Returns an error if the session has ended.
+    /// Returns an error if the term has ended.
     fn check_session(&self) -> Result<()> {
-        let epoch = self.store.session.with_rows(|known| known.epoch);
+        let epoch = self.store.term.with_rows(|known| known.epoch);
         if epoch == self.epoch { Ok(()) } else { Err(lease_lost()) }
     }
 }

@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::dialect::{BacklogRows, RowCounts, SubscriptionState};
+use super::dialect::{BacklogRows, RowCounts, StoredSubscription};
 use super::load::{LockedSubscription, NotedRow};
 use super::refused::Refused;
-use super::session_rows::RowClaim;
+use super::term_rows::RowClaim;
 use crate::store::Epoch;
 use crate::{Code, Error, Result, Timestamp};
 
@@ -37,7 +37,7 @@ fn count(row: &impl ResultRow, column: usize) -> Result<u32> {
     number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
 }
 
-impl SubscriptionState {
+impl StoredSubscription {
     /// `name, epoch, clean, paused, halted`
     pub(crate) fn read(row: &impl ResultRow) -> Result<Self> {
         Ok(Self {

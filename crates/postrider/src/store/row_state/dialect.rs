@@ -18,8 +18,8 @@ use super::load::{LockedSubscription, NotedRow, ScheduledRow};
 use super::plan::SettlePlan;
 use super::read::{Read, Which};
 use super::refused::{MarkedRows, Refused, mark_in_pieces};
-use super::session_rows::{Claims, RowClaim, RowId};
-use crate::adopt::Batch;
+use super::term_rows::{Claims, RowClaim, RowId};
+use crate::adopt::AdoptionBatch;
 use crate::layout::RowTable;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::{
@@ -90,7 +90,7 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// See [`Store::inbox`](crate::store::Store::inbox).
+    /// The inbox beside the table.
     fn inbox(&self) -> Inbox {
         Inbox::new()
     }
@@ -141,10 +141,10 @@ pub(crate) type SeenRow = (RowId, i64);
 /// One connection, for one caller at a time.
 pub(crate) trait RowConnection: Send {
     /// Runs a verb in a transaction: all of it is committed, or none.
-    fn write<V: TxVerb>(&mut self, verb: V) -> impl Future<Output = Result<V::Answer>> + Send;
+    fn write<V: TxVerb>(&mut self, verb: V) -> impl Future<Output = Result<V::Output>> + Send;
 
     /// Runs a verb in a transaction that sees one snapshot and writes nothing.
-    fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> impl Future<Output = Result<V::Answer>> + Send;
+    fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> impl Future<Output = Result<V::Output>> + Send;
 
     /// What the connection remembers about leases.
     fn leases(&mut self) -> &mut dyn LeaseMemory;
@@ -248,15 +248,15 @@ pub(crate) trait RowConnection: Send {
 /// Several steps in one transaction, the same on every database.
 pub(crate) trait TxVerb: Send + 'static {
     /// Its result.
-    type Answer: Send + 'static;
+    type Output: Send + 'static;
 
     /// Runs the steps. An error rolls the transaction back.
-    fn run<T: RowTx>(self, tx: &mut T) -> impl Future<Output = Result<Self::Answer>> + Send;
+    fn run<T: RowTx>(self, tx: &mut T) -> impl Future<Output = Result<Self::Output>> + Send;
 }
 
 /// One subscription, as its row stores it.
 #[derive(Debug)]
-pub(crate) struct SubscriptionState {
+pub(crate) struct StoredSubscription {
     /// Its name.
     pub(crate) name: String,
     /// Increases with every owner.
@@ -296,7 +296,7 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
     fn create_subscription(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
     /// All subscriptions: one, or none.
-    fn subscriptions(&mut self) -> impl Future<Output = Result<Vec<SubscriptionState>>> + Send;
+    fn subscriptions(&mut self) -> impl Future<Output = Result<Vec<StoredSubscription>>> + Send;
 
     /// Raises the epoch and ends a halt: the database is accepted as it is. Returns whether there is such a
     /// subscription.
@@ -369,5 +369,5 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
     fn exclude_from_retention(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
 
     /// Writes the events to the other outbox.
-    fn write(&mut self, batch: Batch) -> impl Future<Output = Result<()>> + Send;
+    fn write(&mut self, batch: AdoptionBatch) -> impl Future<Output = Result<()>> + Send;
 }

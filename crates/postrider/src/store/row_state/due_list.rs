@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::session_rows::{RowId, SessionRows};
+use super::term_rows::{RowId, TermRows};
 
 /// Due rows listed in one snapshot. They are handed out before the next snapshot is taken; see
 /// adr/0020-row-state-store.md.
@@ -20,7 +20,7 @@ pub(crate) struct DueList {
 /// A request for a list of due rows.
 #[derive(Debug)]
 pub(crate) struct ListRequest {
-    /// How many rows to list. Rows of the session may still be due in the table, so their number is added: they must
+    /// How many rows to list. Rows of the term may still be due in the table, so their number is added: they must
     /// not displace other rows.
     pub(crate) rows_max: usize,
     /// Rows that are handed out before the list is read. They may be settled meanwhile, and the list still shows them
@@ -30,14 +30,14 @@ pub(crate) struct ListRequest {
 
 impl ListRequest {
     /// Must be created before the list is read.
-    pub(crate) fn of(known: &SessionRows) -> Self {
+    pub(crate) fn of(known: &TermRows) -> Self {
         Self { rows_max: LIST_ROWS_MAX + known.len(), handed_out: known.handed_out() }
     }
 }
 
 impl DueList {
     /// Begins with the rows that are reserved for the first claim.
-    pub(crate) fn new(known: &SessionRows) -> Self {
+    pub(crate) fn new(known: &TermRows) -> Self {
         Self { list: known.reserved().collect(), is_partial: true }
     }
 
@@ -50,7 +50,7 @@ impl DueList {
         &mut self,
         ids: impl ExactSizeIterator<Item = RowId>,
         request: &ListRequest,
-        known: &SessionRows,
+        known: &TermRows,
     ) {
         self.is_partial = ids.len() >= request.rows_max;
         self.list = ids.filter(|id| !known.is_excluded(id) && !request.handed_out.contains(id)).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::dialect::SeenRow;
 use super::read::{Read, ReadRow};
-use super::session_rows::{Claims, HandoutState, RowId, SessionRow, SessionRows};
+use super::term_rows::{Claims, HandoutState, RowId, TermRow, TermRows};
 use crate::store::{Fetched, Page};
 use crate::{Position, StoredEvent};
 
@@ -19,7 +19,7 @@ pub(crate) enum Purpose {
 /// Hands out the due rows among `listed`, in their order. `marked` are the rows that were marked or locked; `None` if
 /// this table needs neither. `refused` are rows that the table refuses to mark: they are returned as damaged.
 pub(crate) fn hand_out(
-    known: &mut SessionRows,
+    known: &mut TermRows,
     listed: Vec<RowId>,
     read: Read,
     marked: Option<&Claims>,
@@ -44,12 +44,9 @@ pub(crate) fn hand_out(
             }
             continue;
         };
-        let row = SessionRow::new(state.id.clone(), HandoutState::HandedOut, state.limit);
-        let position = known.insert(SessionRow {
-            attempts_before: state.attempts_before(),
-            claim: claim.flatten(),
-            ..row
-        });
+        let row = TermRow::new(state.id.clone(), HandoutState::HandedOut, state.limit);
+        let position =
+            known.insert(TermRow { attempts_before: state.attempts_before(), claim: claim.flatten(), ..row });
         match event {
             _ if refusal.is_some() => page.damaged.extend(refusal.map(|why| (position, why.clone()))),
             Ok(event) => page.events.push(StoredEvent { position, event: Arc::new(event) }),
@@ -62,12 +59,12 @@ pub(crate) fn hand_out(
 /// Parked rows that are being read again.
 #[derive(Debug, Default)]
 pub(crate) struct Refetch {
-    requested: Vec<(Position, SessionRow)>,
+    requested: Vec<(Position, TermRow)>,
     fetched: Fetched,
 }
 
 impl Refetch {
-    pub(crate) fn of(known: &SessionRows, positions: &[Position]) -> Self {
+    pub(crate) fn of(known: &TermRows, positions: &[Position]) -> Self {
         let mut refetch = Self::default();
         for position in positions {
             match known.get(*position) {
@@ -100,7 +97,7 @@ impl Refetch {
     /// `None` if this table needs neither.
     pub(crate) fn finish(
         self,
-        known: &mut SessionRows,
+        known: &mut TermRows,
         read: Read,
         marked: Option<&Claims>,
         purpose: Purpose,

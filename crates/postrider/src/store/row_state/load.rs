@@ -1,7 +1,7 @@
 //! What a new owner loads: the parked rows, from Postrider's notes and from the table.
 
 use super::refused::Refused;
-use super::session_rows::{HandoutState, RowClaim, SessionRow, SessionRows};
+use super::term_rows::{HandoutState, RowClaim, TermRow, TermRows};
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, ParkedRow, ParkedState, Progress, Trial};
 use crate::store::{Epoch, Loaded};
@@ -63,7 +63,7 @@ pub(crate) struct LockedSubscription {
     pub(crate) trial_deaths: u32,
 }
 
-/// A parked row, with what the order of parked rows and its [`SessionRow`] need.
+/// A parked row, with what the order of parked rows and its [`TermRow`] need.
 #[derive(Debug)]
 struct LoadedRow {
     id: String,
@@ -147,14 +147,14 @@ impl ParkedRows {
         Ok(())
     }
 
-    /// The state that comes with the lease, and the rows of the session.
+    /// The state that comes with the lease, and the rows of the term.
     pub(crate) fn load(
         self,
         epoch: Epoch,
         subscription: LockedSubscription,
         table: &RowTable,
-    ) -> (Loaded, SessionRows) {
-        let (mut known, mut parked, mut dead) = (SessionRows::new(epoch), Vec::new(), Vec::new());
+    ) -> (Loaded, TermRows) {
+        let (mut known, mut parked, mut dead) = (TermRows::new(epoch), Vec::new(), Vec::new());
         for LoadedRow { id, limit, is_noted, refused, mut row, .. } in self.rows {
             let state = match refused {
                 Some(_) if row.state.is_final() => HandoutState::Refused,
@@ -163,8 +163,7 @@ impl ParkedRows {
             };
             let is_final = row.state.is_final() || row.state == ParkedState::Unrouted;
             let is_given_up = is_final && refused.is_none();
-            row.position =
-                known.insert(SessionRow { is_noted, is_given_up, ..SessionRow::new(id, state, limit) });
+            row.position = known.insert(TermRow { is_noted, is_given_up, ..TermRow::new(id, state, limit) });
             match row.state {
                 // It was delivered, so later rows with its key need not wait.
                 _ if refused == Some(Refused::Delivered) => {}
@@ -197,9 +196,9 @@ impl ParkedRows {
 }
 
 /// Schedules a row that still carries the mark of the last owner for a retry under that mark.
-fn retry_marked(known: &mut SessionRows, id: &str, claim: RowClaim, table: &RowTable) -> ParkedRow {
-    let row = SessionRow::new(id, HandoutState::Parked, table.max_attempts);
-    let position = known.insert(SessionRow { claim: Some(claim), ..row });
+fn retry_marked(known: &mut TermRows, id: &str, claim: RowClaim, table: &RowTable) -> ParkedRow {
+    let row = TermRow::new(id, HandoutState::Parked, table.max_attempts);
+    let position = known.insert(TermRow { claim: Some(claim), ..row });
     ParkedRow {
         position,
         key: None,
@@ -248,8 +247,8 @@ fn limit(limit: Option<i64>) -> u32 {
     limit.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(1).max(1)
 }
 
-/// The rows that were on trial when the last owner died, with positions of this session.
-fn trial(ids: &str, deaths: u32, table: &RowTable, known: &mut SessionRows) -> Trial {
+/// The rows that were on trial when the last owner died, with positions of this term.
+fn trial(ids: &str, deaths: u32, table: &RowTable, known: &mut TermRows) -> Trial {
     let mut positions = Vec::new();
     for encoded in ids.split_ascii_whitespace() {
         let id = &*decode_id(encoded);
@@ -257,9 +256,11 @@ fn trial(ids: &str, deaths: u32, table: &RowTable, known: &mut SessionRows) -> T
         if position.and_then(|at| known.get(at)).is_some_and(|row| row.state == HandoutState::Refused) {
             continue;
         }
-        positions.push(position.unwrap_or_else(|| {
-            known.insert(SessionRow::new(id, HandoutState::Reserved, table.max_attempts))
-        }));
+        positions.push(
+            position.unwrap_or_else(|| {
+                known.insert(TermRow::new(id, HandoutState::Reserved, table.max_attempts))
+            }),
+        );
     }
     Trial { positions, deaths }
 }

@@ -19,12 +19,13 @@ pub(crate) mod plan;
 pub(crate) mod read;
 pub(crate) mod refused;
 mod retention;
-mod session;
-pub(crate) mod session_rows;
 pub(crate) mod store;
 pub(crate) mod tables;
 mod takeover;
+mod term;
+pub(crate) mod term_rows;
 
+pub use store::RowStateStore;
 pub use tables::{RowExtras, RowsMigrated};
 
 use crate::{Code, Error};

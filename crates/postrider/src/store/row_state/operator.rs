@@ -16,7 +16,7 @@ pub(super) struct Subscribe {
 }
 
 impl TxVerb for Subscribe {
-    type Answer = bool;
+    type Output = bool;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<bool> {
         if tx.create_subscription(&self.name).await? {
@@ -38,7 +38,7 @@ pub(super) struct AcceptHistory {
 }
 
 impl TxVerb for AcceptHistory {
-    type Answer = ();
+    type Output = ();
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<()> {
         if !tx.accept_history(&self.name).await? {

@@ -1,4 +1,4 @@
-//! The overview of a table. The positions of rows end with the session, so the overview uses the creation time of a
+//! The overview of a table. The positions of rows end with the term, so the overview uses the creation time of a
 //! row, in microseconds, as its position: rows are ordered by it.
 
 use super::dialect::{BacklogRows, RowTx, TxVerb};
@@ -13,7 +13,7 @@ pub(crate) struct ReadOverview {
 }
 
 impl TxVerb for ReadOverview {
-    type Answer = Overview;
+    type Output = Overview;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Overview> {
         let newest = tx.newest().await?;

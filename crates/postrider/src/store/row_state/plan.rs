@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::load::encode_id;
 use super::refused::Refused;
-use super::session_rows::{HandoutState, SessionRow, SessionRows};
+use super::term_rows::{HandoutState, TermRow, TermRows};
 use crate::ledger::{ParkedRow, ParkedState, Trial};
 use crate::store::Settlement;
 use crate::{Position, Timestamp};
@@ -27,7 +27,7 @@ impl OutcomeRows {
     pub(super) fn push(
         &mut self,
         position: Position,
-        entry: &SessionRow,
+        entry: &TermRow,
         attempts: u32,
         next_attempt_at: Option<Timestamp>,
     ) {
@@ -98,7 +98,7 @@ impl Note {
         }
     }
 
-    fn of(entry: &SessionRow, row: &ParkedRow, attempts: u32) -> Self {
+    fn of(entry: &TermRow, row: &ParkedRow, attempts: u32) -> Self {
         Self {
             id: entry.id.to_string(),
             key: row.key.clone(),
@@ -141,7 +141,7 @@ pub(crate) struct SettlePlan {
 }
 
 impl SettlePlan {
-    pub(crate) fn of(settlement: &Settlement, known: &SessionRows) -> Self {
+    pub(crate) fn of(settlement: &Settlement, known: &TermRows) -> Self {
         let mut plan = Self {
             trial: settlement.trial.as_ref().map(|trial| trial_ids(trial, known)),
             trial_deaths: settlement.trial.as_ref().map_or(0, |trial| trial.deaths),
@@ -174,13 +174,13 @@ impl SettlePlan {
         [&self.done, &self.retried, &self.given_up, &self.unmarked]
     }
 
-    /// Rows that have no mark of this session once the plan is recorded.
+    /// Rows that have no mark of this term once the plan is recorded.
     pub(super) fn leaving(&self) -> Vec<Position> {
         let changed = self.outcomes().into_iter().flat_map(|outcome| &outcome.positions);
         changed.chain(&self.taken).chain(&self.refused).copied().collect()
     }
 
-    fn finish(&mut self, position: Position, entry: &SessionRow) {
+    fn finish(&mut self, position: Position, entry: &TermRow) {
         if entry.is_noted {
             self.obsolete_notes.push(entry.id.to_string());
         }
@@ -190,7 +190,7 @@ impl SettlePlan {
         }
     }
 
-    fn park(&mut self, position: Position, entry: &SessionRow, row: &ParkedRow) {
+    fn park(&mut self, position: Position, entry: &TermRow, row: &ParkedRow) {
         if entry.state == HandoutState::Taken {
             self.taken.push(position);
             return;
@@ -250,8 +250,8 @@ impl SettlePlan {
         if changed == Some(self.rows()) { &self.done.ids } else { &[] }
     }
 
-    /// Updates the session after the plan is recorded.
-    pub(crate) fn apply(self, known: &mut SessionRows) {
+    /// Updates the term after the plan is recorded.
+    pub(crate) fn apply(self, known: &mut TermRows) {
         let noted: Vec<Position> = self.notes.iter().filter_map(|note| known.position_of(&note.id)).collect();
         for position in noted {
             known.change(position, |row| row.is_noted = true);
@@ -290,7 +290,7 @@ pub(crate) fn log_missed(subscription: &str, missed: usize) {
 }
 
 /// The ids of the rows on trial, separated by spaces.
-fn trial_ids(trial: &Trial, known: &SessionRows) -> String {
+fn trial_ids(trial: &Trial, known: &TermRows) -> String {
     let rows = trial.positions.iter().filter_map(|position| known.get(*position));
     rows.map(|entry| encode_id(&entry.id)).collect::<Vec<_>>().join(" ")
 }

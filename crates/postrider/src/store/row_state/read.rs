@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::dialect::SeenRow;
 use super::refused::UnchangedRows;
-use super::session_rows::RowId;
+use super::term_rows::RowId;
 use crate::event::columns::headers_from_json;
 use crate::layout::derived_id::derived_id;
 use crate::store::Budget;
@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn read(rows: &[(usize, usize)], bytes_max: usize) -> Read {
-        let budget = Budget { events_max: 100, bytes_max };
+        let budget = Budget::new(100, bytes_max);
         let rows: Vec<(String, (usize, usize))> =
             rows.iter().enumerate().map(|(index, row)| (index.to_string(), *row)).collect();
         let columns = |(_, (key, headers))| Ok(columns(key, headers));

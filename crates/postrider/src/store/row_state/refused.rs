@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use super::dialect::{Owner, RowConnection, SeenRow};
 use super::plan::{Note, OutcomeRows, SettlePlan, log_missed};
-use super::session::RowSession;
-use super::session_rows::{Claims, RowId, SessionRows};
+use super::term::RowTerm;
+use super::term_rows::{Claims, RowId, TermRows};
 use crate::store::Settled;
 use crate::{Code, Error, Position, Result};
 
-/// After this many refused rows in one session the subscription is loaded again, so that the relay counts them as
+/// After this many refused rows in one term the subscription is loaded again, so that the relay counts them as
 /// parked.
 const SESSION_ROWS_MAX: usize = 1_000;
 
@@ -98,15 +98,15 @@ pub(crate) trait Recorder: Send {
 /// Records all pieces. If the process dies between two of them, what is not recorded is delivered again.
 pub(crate) async fn settle<R: Recorder>(
     recorder: &mut R,
-    session: &RowSession,
+    term: &RowTerm,
     mut pieces: Pieces,
 ) -> Result<Settled> {
     loop {
-        while let Some(plan) = session.with_rows(|known| pieces.next(known)) {
+        while let Some(plan) = term.with_rows(|known| pieces.next(known)) {
             let plan = Arc::new(plan);
             let recorded = recorder.record(plan.clone()).await;
             let plan = Arc::unwrap_or_clone(plan);
-            if session.with_rows(|known| pieces.apply_result(plan, recorded, known))? == Settled::Fenced {
+            if term.with_rows(|known| pieces.apply_result(plan, recorded, known))? == Settled::Fenced {
                 return Ok(Settled::Fenced);
             }
         }
@@ -115,10 +115,10 @@ pub(crate) async fn settle<R: Recorder>(
         }
         let ids = pieces.unconfirmed.iter().map(|row| row.id.clone()).collect();
         let unchanged = recorder.unchanged(ids).await?;
-        session.with_rows(|known| pieces.apply_check(&unchanged, known));
+        term.with_rows(|known| pieces.apply_check(&unchanged, known));
     }
     log_missed(&pieces.subscription, pieces.planned.saturating_sub(pieces.changed));
-    session.with_rows(|known| pieces.finish(known)).map(|()| Settled::Done)
+    term.with_rows(|known| pieces.finish(known)).map(|()| Settled::Done)
 }
 
 impl Pieces {
@@ -143,7 +143,7 @@ impl Pieces {
     }
 
     /// The next piece to record.
-    pub(crate) fn next(&mut self, known: &SessionRows) -> Option<SettlePlan> {
+    pub(crate) fn next(&mut self, known: &TermRows) -> Option<SettlePlan> {
         let mut plan = self.todo.pop()?;
         if self.refused > 0 {
             plan.keep_marks(&self.still_marked);
@@ -162,7 +162,7 @@ impl Pieces {
         &mut self,
         mut plan: SettlePlan,
         recorded: Result<Option<usize>>,
-        known: &mut SessionRows,
+        known: &mut TermRows,
     ) -> Result<Settled> {
         let rows = plan.rows();
         match recorded {
@@ -191,7 +191,7 @@ impl Pieces {
 
     /// Processes a check of unconfirmed rows: the table left some of them unchanged, and another process settled the
     /// others. Rows that were not checked stay unconfirmed.
-    fn apply_check(&mut self, unchanged: &UnchangedRows, known: &mut SessionRows) {
+    fn apply_check(&mut self, unchanged: &UnchangedRows, known: &mut TermRows) {
         let (trial, trial_deaths) = self.trial.clone();
         let mut plan = SettlePlan { trial, trial_deaths, ..SettlePlan::default() };
         let first_unread = unchanged.first_unread.as_ref();
@@ -214,7 +214,7 @@ impl Pieces {
 
     /// # Errors
     /// [`Code::RowRefused`] after [`SESSION_ROWS_MAX`] refused rows.
-    fn finish(&self, known: &mut SessionRows) -> Result<()> {
+    fn finish(&self, known: &mut TermRows) -> Result<()> {
         known.refused += self.refused;
         if known.refused < SESSION_ROWS_MAX || self.refused == 0 {
             return Ok(());
@@ -381,7 +381,7 @@ pub(crate) async fn mark_in_pieces<C: RowConnection>(
 pub(crate) struct MarkedRows {
     pub(crate) claims: Claims,
     pub(crate) refused: HashMap<RowId, String>,
-    /// Prevents the release of locks until the rows are part of the session.
+    /// Prevents the release of locks until the rows are part of the term.
     pub(crate) _lock_guard: Option<Box<dyn Send>>,
 }
 

@@ -5,12 +5,12 @@ use crate::Timestamp;
 use crate::layout::{RowLayout, RowTable};
 use crate::store::Epoch;
 use crate::store::row_state::load::{NotedRow, ParkedRows};
-use crate::store::row_state::session_rows::{HandoutState, SessionRow};
+use crate::store::row_state::term_rows::{HandoutState, TermRow};
 
-fn delivered(rows: usize) -> (SessionRows, SettlePlan) {
-    let (mut known, mut plan) = (SessionRows::new(Epoch(1)), SettlePlan::default());
+fn delivered(rows: usize) -> (TermRows, SettlePlan) {
+    let (mut known, mut plan) = (TermRows::new(Epoch(1)), SettlePlan::default());
     for number in 0..rows {
-        let row = SessionRow::new(number.to_string(), HandoutState::HandedOut, 3);
+        let row = TermRow::new(number.to_string(), HandoutState::HandedOut, 3);
         plan.done.push(known.insert(row.clone()), &row, 0, None);
     }
     (known, plan)
@@ -56,14 +56,14 @@ impl Recorder for UnchangingTable {
 #[tokio::test]
 async fn rows_beyond_the_budget_of_one_check_are_part_of_the_next_check() {
     let (known, plan) = delivered(10);
-    let session = RowSession::default();
-    session.begin("mail".to_owned(), known);
+    let term = RowTerm::default();
+    term.begin("mail".to_owned(), known);
     let mut table = UnchangingTable { rows_max: 4, noted: Vec::new() };
-    let settled = settle(&mut table, &session, Pieces::of("mail", plan)).await.unwrap();
+    let settled = settle(&mut table, &term, Pieces::of("mail", plan)).await.unwrap();
     assert_eq!(settled, Settled::Done);
     table.noted.sort_unstable();
     assert_eq!(table.noted, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
-    let out = session.with_rows(|known| (0..10).filter(|id| known.is_excluded(&id.to_string())).count());
+    let out = term.with_rows(|known| (0..10).filter(|id| known.is_excluded(&id.to_string())).count());
     assert_eq!(out, 10, "none is handed out again");
 }
 

@@ -15,7 +15,7 @@ pub(super) struct DeleteDelivered {
 }
 
 impl TxVerb for DeleteDelivered {
-    type Answer = Purged;
+    type Output = Purged;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<Purged> {
         let purge = &self.purge;

@@ -14,16 +14,16 @@ use super::plan::SettlePlan;
 use super::read::{Read, Which};
 use super::refused::{self, Pieces, UnchangedRows};
 use super::retention::DeleteDelivered;
-use super::session::RowSession;
-use super::session_rows::RowId;
 use super::takeover::{RemoveMarks, TakeOver};
+use super::term::RowTerm;
+use super::term_rows::RowId;
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Overview, Purge,
     Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
 };
-use crate::{BoxFuture, Code, Inbox, Position, Recovery, Result};
+use crate::{BoxFuture, Code, Inbox, Outbox, Position, Recovery, Result};
 
 /// With at least this many deliveries, a second connection records half of them. With fewer, its round trip costs
 /// more than it saves.
@@ -38,7 +38,7 @@ pub struct RowStateStore<D>(pub(in crate::store) Arc<Shared<D>>);
 /// What the clones of a store share.
 pub(crate) struct Shared<D> {
     pub(in crate::store) dialect: D,
-    pub(crate) session: RowSession,
+    pub(crate) term: RowTerm,
 }
 
 impl<D> Clone for RowStateStore<D> {
@@ -55,7 +55,28 @@ impl<D: RowDialect> fmt::Debug for RowStateStore<D> {
 
 impl<D> RowStateStore<D> {
     pub(in crate::store) fn of(dialect: D) -> Self {
-        Self(Arc::new(Shared { dialect, session: RowSession::default() }))
+        Self(Arc::new(Shared { dialect, term: RowTerm::default() }))
+    }
+}
+
+#[expect(private_bounds, reason = "the databases of this crate are the only dialects")]
+impl<D: RowDialect> RowStateStore<D> {
+    /// A writer for this outbox, with the table of the store. It holds no connection. Set other options, such as the
+    /// [`namespace`](Outbox::namespace), on it.
+    pub fn outbox(&self) -> Outbox {
+        Outbox::new().table(RowTable::clone(self.0.dialect.table()))
+    }
+
+    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// [`retention`](Inbox::retention) on it.
+    pub fn inbox(&self) -> Inbox {
+        self.0.dialect.inbox()
+    }
+
+    /// Closes the connections after the calls in progress; later calls fail. Call it after the last relay on the store
+    /// has shut down. If the store is dropped without it, the connections are closed a little later.
+    pub async fn close(&self) {
+        self.0.dialect.close().await;
     }
 }
 
@@ -69,15 +90,15 @@ impl<D: RowDialect> Shared<D> {
         self.dialect.marks_rows() || self.dialect.locks_rows()
     }
 
-    /// Releases the locks of rows that are no longer in the session.
+    /// Releases the locks of rows that are no longer in the term.
     pub(super) async fn release_locks(&self) {
         if self.dialect.locks_rows() {
-            self.dialect.release_locks(|| self.session.with_rows(|known| known.open_claims())).await;
+            self.dialect.release_locks(|| self.term.with_rows(|known| known.open_claims())).await;
         }
     }
 
     async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
-        let _handout = self.session.handout.lock().await;
+        let _handout = self.term.handout.lock().await;
         let mut connection = self.dialect.connection(Role::Settler).await?;
         let take_over = |stale_marks| TakeOver { lease: lease.clone(), table: self.table(), stale_marks };
         let taken_over = match connection.write(take_over(StaleMarks::Remove)).await {
@@ -91,7 +112,7 @@ impl<D: RowDialect> Shared<D> {
         if let Some(known) = known {
             self.dialect.clear_locks().await;
             connection.leases().remember_lease(&lease.subscription)?;
-            self.session.begin(lease.subscription, known);
+            self.term.begin(lease.subscription, known);
         }
         Ok(acquired)
     }
@@ -112,13 +133,12 @@ impl<D: RowDialect> Shared<D> {
     }
 
     async fn fetch(&self, positions: Vec<Position>, bytes_max: usize, purpose: Purpose) -> Result<Fetched> {
-        let _handout = self.session.handout.lock().await;
+        let _handout = self.term.handout.lock().await;
         let mut connection = self.dialect.connection(Role::Reader).await?;
         connection.leases().check_server()?;
-        let (mut refetch, epoch) =
-            self.session.with_rows(|known| (Refetch::of(known, &positions), known.epoch));
+        let (mut refetch, epoch) = self.term.with_rows(|known| (Refetch::of(known, &positions), known.epoch));
         let ids = refetch.ids();
-        let budget = Budget { events_max: ids.len(), bytes_max };
+        let budget = Budget::new(ids.len(), bytes_max);
         let read = match ids.is_empty() {
             true => Read::default(),
             false => connection.read(&ids, budget, Which::Any).await?,
@@ -126,20 +146,20 @@ impl<D: RowDialect> Shared<D> {
         let unmarked = refetch.drop_unread(&read);
         let marked = match purpose == Purpose::HandOut && self.marks_or_locks() {
             true => {
-                let subscription = &self.session.subscription();
+                let subscription = &self.term.subscription();
                 Some(connection.mark_or_lock(Owner { subscription, epoch }, unmarked).await?)
             }
             false => None,
         };
         let claims = marked.as_ref().map(|marked| &marked.claims);
-        let fetched = self.session.with_rows(|known| refetch.finish(known, read, claims, purpose));
+        let fetched = self.term.with_rows(|known| refetch.finish(known, read, claims, purpose));
         drop(marked);
         self.release_locks().await;
         Ok(fetched)
     }
 
     async fn settle(&self, settlement: &Settlement) -> Result<Settled> {
-        let _handout = self.session.handout.lock().await;
+        let _handout = self.term.handout.lock().await;
         let mut connection = self.dialect.connection(Role::Settler).await?;
         connection.leases().check_lease(&settlement.subscription)?;
         let settled = self.record(&mut connection, settlement).await;
@@ -154,14 +174,14 @@ impl<D: RowDialect> Shared<D> {
         let half = self.dialect.helper().and_then(|helper| Some((helper, plan.halve(SHARED_FROM)?)));
         let mut pieces = Pieces::of(&settlement.subscription, plan);
         if let Some((mut helper, half)) = half
-            && let Some(plan) = self.session.with_rows(|known| pieces.next(known))
+            && let Some(plan) = self.term.with_rows(|known| pieces.next(known))
         {
             let (plan, half) = (Arc::new(plan), Arc::new(pieces.parallel_piece(half)));
             let (recorded, delivered) = tokio::join!(
                 connection.record(settlement, plan.clone()),
                 helper.record_deliveries(settlement, half.clone())
             );
-            if self.session.notes_deliveries() {
+            if self.term.notes_deliveries() {
                 let changed = |recorded: &Result<Option<usize>>| recorded.as_ref().ok().copied().flatten();
                 let deliveries = [
                     plan.deliveries_to_note(changed(&recorded)),
@@ -170,7 +190,7 @@ impl<D: RowDialect> Shared<D> {
                 connection.note_delivered(&deliveries.concat()).await;
             }
             // Each half is a transaction. One that is committed is applied, even if the other half failed.
-            let results = self.session.with_rows(|known| {
+            let results = self.term.with_rows(|known| {
                 let recorded = pieces.apply_result(Arc::unwrap_or_clone(plan), recorded, known);
                 [recorded, pieces.apply_result(Arc::unwrap_or_clone(half), delivered, known)]
             });
@@ -182,16 +202,16 @@ impl<D: RowDialect> Shared<D> {
         }
         let is_marked = self.dialect.marks_rows();
         refused::settle(
-            &mut Recording { connection, settlement, session: &self.session, is_marked },
-            &self.session,
+            &mut Recording { connection, settlement, term: &self.term, is_marked },
+            &self.term,
             pieces,
         )
         .await
     }
 
-    /// The changes that a settlement makes to the rows; `None` if its epoch is not the session's.
+    /// The changes that a settlement makes to the rows; `None` if its epoch is not the term's.
     pub(super) fn plan(&self, settlement: &Settlement) -> Option<SettlePlan> {
-        self.session
+        self.term
             .with_rows(|known| (known.epoch == settlement.epoch).then(|| SettlePlan::of(settlement, known)))
     }
 }
@@ -200,21 +220,21 @@ impl<D: RowDialect> Shared<D> {
 struct Recording<'a, C> {
     connection: &'a mut C,
     settlement: &'a Settlement,
-    session: &'a RowSession,
+    term: &'a RowTerm,
     /// Rows are marked in the table before they are handed out.
     is_marked: bool,
 }
 
 impl<C: RowConnection> refused::Recorder for Recording<'_, C> {
     async fn record(&mut self, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
-        match self.session.notes_deliveries() {
+        match self.term.notes_deliveries() {
             true => self.connection.record_and_note(self.settlement, plan).await,
             false => self.connection.record(self.settlement, plan).await,
         }
     }
 
     async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<UnchangedRows> {
-        let budget = Budget { events_max: ids.len(), bytes_max: refused::PAYLOADS_BYTES_MAX };
+        let budget = Budget::new(ids.len(), refused::PAYLOADS_BYTES_MAX);
         Ok(self.connection.read(&ids, budget, Which::Any).await?.unchanged(self.is_marked))
     }
 }
@@ -240,7 +260,7 @@ impl<D: RowDialect> Store for RowStateStore<D> {
     fn release(&self, subscription: &str, epoch: Epoch, clean: bool) -> BoxFuture<'_, Result<()>> {
         let name = subscription.to_owned();
         Box::pin(async move {
-            let _handout = self.0.session.handout.lock().await;
+            let _handout = self.0.term.handout.lock().await;
             self.0.dialect.clear_locks().await;
             match self.0.release(&name, epoch, clean).await {
                 Err(error) if D::RELEASES_AGAIN && error.code().recovery() == Recovery::Reload => {
@@ -317,17 +337,13 @@ impl<D: RowDialect> Store for RowStateStore<D> {
     }
 
     fn trace_deliveries(&self) {
-        self.0.session.note_deliveries(self.0.dialect.table());
+        self.0.term.note_deliveries(self.0.dialect.table());
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(async move {
             self.0.dialect.connection(Role::Reader).await?.read_snapshot(ReadOverview { backlog_max }).await
         })
-    }
-
-    fn inbox(&self) -> Inbox {
-        self.0.dialect.inbox()
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {

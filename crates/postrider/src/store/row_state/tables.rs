@@ -15,6 +15,7 @@ pub struct RowExtras {
 
 /// The result of migrating a table with a state per row.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RowsMigrated {
     /// Postrider's own tables.
     pub ledger: Migrated,

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::columns::with_refused;
 use super::dialect::{RowTx, TxVerb};
 use super::load::{ParkedRows, StaleMarks, log_recovered, refuse_foreign_publisher};
-use super::session_rows::SessionRows;
+use super::term_rows::TermRows;
 use crate::Result;
 use crate::layout::RowTable;
 use crate::store::lease_tx::{Locked, lock_if_free};
 use crate::store::{Acquired, Epoch, LeaseRequest};
 
-/// See [`Store::acquire`](crate::store::Store::acquire). Returns the rows of the session with the lease.
+/// See [`Store::acquire`](crate::store::Store::acquire). Returns the rows of the term with the lease.
 pub(super) struct TakeOver {
     pub(super) lease: LeaseRequest,
     pub(super) table: Arc<RowTable>,
@@ -20,9 +20,9 @@ pub(super) struct TakeOver {
 }
 
 impl TxVerb for TakeOver {
-    type Answer = (Acquired, Option<SessionRows>);
+    type Output = (Acquired, Option<TermRows>);
 
-    async fn run<T: RowTx>(self, tx: &mut T) -> Result<Self::Answer> {
+    async fn run<T: RowTx>(self, tx: &mut T) -> Result<Self::Output> {
         let Self { lease, table, stale_marks } = self;
         let subscription = match lock_if_free(tx, &lease).await? {
             Locked::Free(subscription) => subscription,
@@ -59,7 +59,7 @@ pub(super) struct RemoveMarks {
 }
 
 impl TxVerb for RemoveMarks {
-    type Answer = u64;
+    type Output = u64;
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<u64> {
         tx.remove_marks(&self.name, self.epoch).await

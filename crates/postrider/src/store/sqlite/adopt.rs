@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::failure::{Attempt, Failure};
 use super::worker::poll_once;
 use super::{SqliteStore, log_tx, settle};
-use crate::adopt::{AdoptSource, Batch, BatchTx, Counts, Moved, write_batch};
+use crate::adopt::{AdoptSource, AdoptionBatch, BatchTx, Counts, Moved, write_batch};
 use crate::layout::RowTable;
 use crate::ledger::KnownRows;
 use crate::store::Settled;
@@ -17,7 +17,7 @@ impl AdoptSource for SqliteStore {
         Box::pin(self.reader.read(move |snapshot| counts(snapshot, &name)))
     }
 
-    fn move_batch(&self, batch: Batch) -> BoxFuture<'_, Result<Moved>> {
+    fn move_batch(&self, batch: AdoptionBatch) -> BoxFuture<'_, Result<Moved>> {
         Box::pin(self.writer.write(move |tx| {
             let settlement = batch.settlement.clone();
             match settle::settle(tx, settlement, &KnownRows::default())? {
@@ -37,7 +37,7 @@ fn counts(snapshot: &mut Connection, name: &str) -> Attempt<Counts> {
 }
 
 /// Writes the events of a batch, in the transaction that settles them. No step waits, so one poll completes it.
-pub(super) fn write(tx: &mut Connection, batch: Batch) -> Attempt<()> {
+pub(super) fn write(tx: &mut Connection, batch: AdoptionBatch) -> Attempt<()> {
     poll_once(write_batch(&mut SqliteBatchTx(tx), batch))
 }
 

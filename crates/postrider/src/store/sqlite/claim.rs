@@ -127,7 +127,7 @@ impl Cursor {
 /// See [`Store::fetch`](crate::store::Store::fetch).
 pub(super) fn fetch(snapshot: &Connection, positions: &[Position], bytes_max: usize) -> Attempt<Fetched> {
     let mut statement = snapshot.prepare_cached(&FETCH)?;
-    let budget = Budget { events_max: positions.len(), bytes_max };
+    let budget = Budget::new(positions.len(), bytes_max);
     let mut page = PageBuilder::new(budget, positions.len());
     for position in positions {
         let mut rows = statement.query([position.get()])?;

@@ -40,18 +40,16 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use row_state::SqliteRowStore;
 
-pub use super::{Migrated, Migration, Schema};
-
 use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::worker::{Worker, in_transaction};
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
-    InboxPurged, LeaseRequest, ListedEvent, Overview, Purge, Purged, RelayReport, Renewed, Settled,
-    Settlement, Start,
+    InboxPurged, LeaseRequest, ListedEvent, Migrated, Migration, Overview, Purge, Purged, RelayReport,
+    Renewed, Schema, Settled, Settlement, Start,
 };
 use crate::ledger::{Change, KnownRows, Progress};
-use crate::{Code, Error, Position, Result};
+use crate::{Code, Error, Inbox, Outbox, Position, Result};
 
 /// How many times a statement tries to get the lock before it fails with [`Code::StoreBusy`]: for about five seconds.
 const LOCK_TRIES_MAX: i32 = 5_000;
@@ -141,6 +139,25 @@ impl SqliteStore {
         })
     }
 
+    /// A writer for this outbox. It holds no connection. Set options, such as the [`namespace`](Outbox::namespace), on
+    /// it.
+    pub fn outbox(&self) -> Outbox {
+        Outbox::new()
+    }
+
+    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// [`retention`](Inbox::retention) on it.
+    pub fn inbox(&self) -> Inbox {
+        Inbox::new()
+    }
+
+    /// Closes the connections after the calls in progress; later calls fail. Call it after the last relay on the store
+    /// has shut down. If the store is dropped without it, the connections are closed a little later.
+    pub async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+
     /// A connection for the caller to a migrated file, to write events: it waits for locks as the store does, and its
     /// commits survive a power failure.
     ///
@@ -166,6 +183,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// The database's error.
+    #[doc(hidden)]
     pub fn triggers(path: impl AsRef<Path>) -> Result<Vec<String>> {
         Ok(migrate::triggers(&Self::connect_read_only(path)?)?)
     }
@@ -180,6 +198,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`Code::SchemaMissing`] if the file does not exist, or the database's error.
+    #[doc(hidden)]
     pub fn connect_read_only(path: impl AsRef<Path>) -> Result<Connection> {
         let path = path.as_ref();
         refuse_missing(path)?;
@@ -233,6 +252,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As [`SqliteStore::list`].
+    #[doc(hidden)]
     pub fn list_plan(path: impl AsRef<Path>, filter: &EventFilter) -> Result<Vec<String>> {
         let connection = Self::connect_read_only(path)?;
         migrate::check(&connection)?;
@@ -399,7 +419,6 @@ impl AsyncStore for SqliteStore {
 
     /// If no other process uses the file, the WAL is checkpointed and removed.
     async fn close(&self) {
-        self.reader.close().await;
-        self.writer.close().await;
+        Self::close(self).await;
     }
 }

@@ -19,7 +19,7 @@ use crate::mysql::log::case::Which;
 pub(crate) struct MySqlDriver<W>(PhantomData<W>);
 
 fn config(url: &str, schema: Ident) -> Result<MySqlConfig> {
-    Ok(MySqlConfig::new(url)?.schema(schema).list_writers_after(Duration::ZERO))
+    Ok(MySqlConfig::new(url)?.schema(schema).check_rollbacks_after(Duration::ZERO))
 }
 
 impl<W: Which> Driver for MySqlDriver<W> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use postrider::adopt::AdoptSource;
 use postrider::layout::RowTable;
-use postrider::store::postgres::{PostgresConfig, PostgresRowStore, PostgresStore, RowExtras};
+use postrider::store::RowExtras;
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore, PostgresStore};
 use postrider::{Event, Ident, Outbox, Result};
 use postrider_testkit::servers::postgres;
 use tokio_postgres::{Client, NoTls};

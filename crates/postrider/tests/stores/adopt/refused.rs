@@ -1,6 +1,6 @@
 //! Adoptions that are refused.
 
-use postrider::adopt::{AdoptSource, Adoption, AdoptionRun, Batch, Field};
+use postrider::adopt::{AdoptSource, Adoption, AdoptionBatch, AdoptionRun, OptionalField};
 use postrider::ledger::Intervals;
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Loaded, Settlement, Start};
 use postrider::{Code, Error, Event, Outbox, Result};
@@ -76,7 +76,7 @@ pub(crate) async fn events_that_do_not_fit_are_reported_before_anything_is_chang
     );
     assert_eq!(states(stage).await?, (0, 0));
     assert_eq!(log.counts(NAME).await?.undelivered(), 19);
-    let leaving = Adoption { leave_out: vec![Field::Namespace], ..all() };
+    let leaving = Adoption { leave_out: vec![OptionalField::Namespace], ..all() };
     let (_, adopted) = adopt(&*log, stage.to_rows(), leaving).await?;
     assert_eq!((adopted.copied, states(stage).await?), (19, (19, 0)));
     Ok(())
@@ -149,8 +149,8 @@ pub(crate) async fn acquired(source: &dyn AdoptSource, holder: &str) -> Result<L
 }
 
 /// All events of a store, read and packed.
-pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<Batch> {
-    let budget = Budget { events_max: 100, bytes_max: 1_000_000 };
+pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<AdoptionBatch> {
+    let budget = Budget::new(100, 1_000_000);
     let Claimed::Page(page) = source.claimer_of(NAME, loaded).claim(budget).await? else { panic!("no page") };
     let mut done: Intervals = loaded.progress.done.clone();
     page.events.iter().for_each(|event| done.insert(event.position));
@@ -165,7 +165,7 @@ pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox
         park: Vec::new(),
         unpark: Vec::new(),
     };
-    Ok(Batch { settlement, to, attempts: vec![0; events.len()], events })
+    Ok(AdoptionBatch { settlement, to, attempts: vec![0; events.len()], events })
 }
 
 pub(crate) async fn a_batch_is_rolled_back_if_another_publisher_takes_one_of_its_rows(

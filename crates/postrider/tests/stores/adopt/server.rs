@@ -130,7 +130,7 @@ impl<D: Driver> Stage for Server<D> {
     }
 
     fn to_rows(&self) -> Outbox {
-        Outbox::anonymous().rows(self.table.clone())
+        Outbox::anonymous().table(self.table.clone())
     }
 
     fn to_log(&self) -> Outbox {

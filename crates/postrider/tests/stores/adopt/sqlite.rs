@@ -61,7 +61,7 @@ impl Stage for Sqlite {
     }
 
     fn to_rows(&self) -> Outbox {
-        Outbox::anonymous().rows(self.table.clone())
+        Outbox::anonymous().table(self.table.clone())
     }
 
     fn to_log(&self) -> Outbox {

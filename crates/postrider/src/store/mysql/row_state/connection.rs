@@ -15,7 +15,7 @@ use crate::store::row_state::dialect::{
 };
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
-use crate::store::row_state::session_rows::{Claims, RowId};
+use crate::store::row_state::term_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
 };
@@ -86,14 +86,14 @@ pub(crate) struct MySqlRowConnection<'a> {
 }
 
 impl RowConnection for MySqlRowConnection<'_> {
-    async fn write<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
+    async fn write<V: TxVerb>(&mut self, verb: V) -> Result<V::Output> {
         let MySqlRows { sql, table, .. } = self.rows;
         let mut tx = MySqlRowTx { tx: self.conn.begin().await?, sql, table };
         let answer = verb.run(&mut tx).await;
         tx.tx.finish(answer).await
     }
 
-    async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
+    async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Output> {
         let MySqlRows { sql, table, .. } = self.rows;
         let mut tx = MySqlRowTx { tx: self.conn.begin_read().await?, sql, table };
         let answer = verb.run(&mut tx).await;

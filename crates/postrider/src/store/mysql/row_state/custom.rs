@@ -4,7 +4,7 @@ use super::super::row::get_opt;
 use super::super::session::{Access, Session, params};
 use super::migrate::{columns, holds};
 use crate::Result;
-use crate::layout::{ColumnMap, Difference, Family, Field, FoundColumn, RowTable, TimeColumns, length};
+use crate::layout::{ColumnMap, Difference, Family, FoundColumn, MappedField, RowTable, TimeColumns, length};
 use crate::store::row_state::tables::id_is_no_key;
 
 /// The length of ids in Postrider's own tables.
@@ -24,7 +24,7 @@ pub(super) async fn differences(
         let column = map.column(field)?;
         found.iter().find(|found| found.name == column.as_str())
     };
-    if let Some(id) = column(Field::Id)
+    if let Some(id) = column(MappedField::Id)
         && Family::of(&id.sql_type) == Some(Family::Text)
         && length(&id.sql_type).is_none_or(|most| most > ID_CHARS_MAX)
     {
@@ -33,12 +33,12 @@ pub(super) async fn differences(
             id.name, id.sql_type
         )));
     }
-    if let Some(id) = column(Field::Id)
+    if let Some(id) = column(MappedField::Id)
         && !is_key(session, table, &id.name).await?
     {
         all.push(id_is_no_key(table, &id.name));
     }
-    if let Some(status) = column(Field::Status).filter(|status| status.sql_type.starts_with("enum(")) {
+    if let Some(status) = column(MappedField::Status).filter(|status| status.sql_type.starts_with("enum(")) {
         // An ENUM silently stores an unknown value as another one.
         let unknown = map.words().find(|word| !status.sql_type.contains(&word.to_string()));
         all.extend(unknown.map(|word| {
@@ -53,7 +53,9 @@ pub(super) async fn differences(
 
 /// The table, with the types of its columns.
 pub(super) async fn inspect(session: &mut Session, table: &RowTable) -> Result<RowTable> {
-    let Some(id) = table.map.as_ref().and_then(|map| map.column(Field::Id)) else { return Ok(table.clone()) };
+    let Some(id) = table.map.as_ref().and_then(|map| map.column(MappedField::Id)) else {
+        return Ok(table.clone());
+    };
     let found = columns(session, table).await?;
     // Index: those of the data dictionary.
     let sql = "SELECT collation_name FROM information_schema.columns

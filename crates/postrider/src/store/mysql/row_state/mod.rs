@@ -61,6 +61,7 @@ impl RowStateStore<MySqlRows> {
     ///
     /// # Errors
     /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
+    #[doc(hidden)]
     pub async fn foreign_claims(config: &MySqlConfig, table: &RowTable) -> Result<u64> {
         let Some(marks) = Sql::of(table.layout).and_then(|sql| sql.marks) else { return Ok(0) };
         let connection = SharedConnection::new(config.with_rows(table.clone()));
@@ -86,6 +87,7 @@ impl RowStateStore<MySqlRows> {
     ///
     /// # Errors
     /// As [`MySqlRowStore::list`].
+    #[doc(hidden)]
     pub async fn list_plan(
         config: &MySqlConfig,
         table: &RowTable,
@@ -149,6 +151,7 @@ impl RowStateStore<MySqlRows> {
     /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if the table is shared and its layout has no state for
     /// a row being published, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on these
     /// servers.
+    #[doc(hidden)]
     pub fn unconnected(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         MySqlRows::new(config, table).map(Self::of)
     }

@@ -10,16 +10,16 @@ use super::read::text_id;
 use super::retention;
 use super::settle::outcome;
 use super::sql::Sql;
-use crate::adopt::Batch;
+use crate::adopt::AdoptionBatch;
 use crate::layout::RowTable;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
-use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, SubscriptionState};
+use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
-use crate::store::row_state::session_rows::RowClaim;
+use crate::store::row_state::term_rows::RowClaim;
 use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, Settlement};
 use crate::{Result, Timestamp};
 
@@ -84,9 +84,9 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.execute(create, params![name, history]).await.map(|_| true)
     }
 
-    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionState>> {
+    async fn subscriptions(&mut self) -> Result<Vec<StoredSubscription>> {
         let sql = "SELECT name, epoch, clean, paused, halted FROM {schema}.subscriptions ORDER BY name";
-        self.tx.query(sql, Params::new()).await?.iter().map(SubscriptionState::read).collect()
+        self.tx.query(sql, Params::new()).await?.iter().map(StoredSubscription::read).collect()
     }
 
     async fn accept_history(&mut self, name: &str) -> Result<bool> {
@@ -223,7 +223,7 @@ impl RowTx for MySqlRowTx<'_> {
         retention::exclude(&mut self.tx, self.sql, ids).await
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<()> {
+    async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&mut self.tx, batch).await
     }
 }

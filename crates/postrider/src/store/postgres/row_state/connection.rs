@@ -21,7 +21,7 @@ use crate::store::row_state::dialect::{
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
 use crate::store::row_state::refused::{MarkedRows, mark_in_pieces};
-use crate::store::row_state::session_rows::{Claims, RowId};
+use crate::store::row_state::term_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, RetentionScope, Settled,
     Settlement, Wakes,
@@ -140,14 +140,14 @@ pub(crate) struct PostgresRowConnection<'a> {
 }
 
 impl RowConnection for PostgresRowConnection<'_> {
-    async fn write<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
+    async fn write<V: TxVerb>(&mut self, verb: V) -> Result<V::Output> {
         let server = self.conn.server()?;
         let mut tx = PostgresRowTx { tx: self.conn.begin().await?, rows: self.rows, server };
         let answer = verb.run(&mut tx).await?;
         tx.tx.commit().await.map(|()| answer)
     }
 
-    async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
+    async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Output> {
         let server = self.conn.server()?;
         verb.run(&mut PostgresRowTx { tx: self.conn.begin_read().await?, rows: self.rows, server }).await
     }

@@ -6,7 +6,7 @@ use super::super::failure::failed;
 use super::super::statement::query_unnamed;
 use super::migrate::columns;
 use crate::Result;
-use crate::layout::{ColumnMap, Difference, Field, RowTable, TimeColumns};
+use crate::layout::{ColumnMap, Difference, MappedField, RowTable, TimeColumns};
 use crate::store::row_state::tables::missing_custom;
 
 /// How the table differs from its map.
@@ -32,8 +32,11 @@ pub(super) async fn differences(
         );
         return Ok(vec![Difference::harmful(what)]);
     }
-    let key: Vec<&str> =
-        [Field::Id, Field::SecondId].iter().filter_map(|id| map.column(*id)).map(|id| id.as_str()).collect();
+    let key: Vec<&str> = [MappedField::Id, MappedField::SecondId]
+        .iter()
+        .filter_map(|id| map.column(*id))
+        .map(|id| id.as_str())
+        .collect();
     if !is_key(client, &place, &key).await? {
         all.push(Difference::harmful(match key.as_slice() {
             [one, two] => format!(
@@ -85,7 +88,8 @@ async fn is_key(client: &Client, place: &str, columns: &[&str]) -> Result<bool> 
 
 /// Whether a delivery sets a column of a unique index. Such an update would wait for Postrider's own row locks.
 async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool> {
-    let columns = [Field::Status, Field::DeliveredAt, Field::GivenUpAt, Field::Attempts];
+    let columns =
+        [MappedField::Status, MappedField::DeliveredAt, MappedField::GivenUpAt, MappedField::Attempts];
     let names: Vec<&str> =
         columns.iter().filter_map(|field| map.column(*field)).map(|name| name.as_str()).collect();
     // Index: those of the catalog.
@@ -99,7 +103,7 @@ async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool>
 
 /// The first status value that the column cannot hold, if there is one. Then the current transaction has failed.
 async fn unfit_status(client: &Client, place: &str, name: &str, map: &ColumnMap) -> Result<Option<String>> {
-    let Some(column) = map.column(Field::Status) else { return Ok(None) };
+    let Some(column) = map.column(MappedField::Status) else { return Ok(None) };
     for word in map.words() {
         let sql = format!("SELECT FROM {place} WHERE {column} = {word} LIMIT 0");
         let Err(error) = query_unnamed(client, &sql, &[]).await else { continue };

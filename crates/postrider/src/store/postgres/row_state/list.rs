@@ -12,7 +12,7 @@ use super::super::row::get;
 use super::super::statement::{Params, query_unnamed};
 use super::super::time::Time;
 use super::sql::Sql;
-use crate::layout::{Field, RowTable};
+use crate::layout::{MappedField, RowTable};
 use crate::store::search::{PAGE_EVENTS, passes};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result};
@@ -43,7 +43,7 @@ async fn is_jsonb(client: &Client, table: &RowTable) -> Result<bool> {
     // Index: those of the catalog.
     let sql = "SELECT atttypid = 'jsonb'::regtype FROM pg_attribute
                WHERE attrelid = to_regclass($1) AND attname = $2";
-    let mapped = table.map.as_ref().and_then(|map| map.column(Field::Payload));
+    let mapped = table.map.as_ref().and_then(|map| map.column(MappedField::Payload));
     let column = mapped.map_or("payload", |column| column.as_str());
     let rows = query_unnamed(client, sql, &[&table.put_into("{table}"), &column]).await.map_err(failed)?;
     rows.first().map_or(Ok(true), |row| get(row, 0))

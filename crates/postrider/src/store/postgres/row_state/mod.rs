@@ -28,7 +28,7 @@ use super::session::read_transaction;
 use crate::layout::{Difference, RowTable};
 use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
-pub use crate::store::row_state::{RowExtras, RowsMigrated};
+use crate::store::row_state::{RowExtras, RowsMigrated};
 use crate::store::{CountBy, EventCounts, EventFilter, ListedEvent, Migration, Schema};
 use crate::{Ident, Result};
 
@@ -66,6 +66,7 @@ impl RowStateStore<PostgresRows> {
     ///
     /// # Errors
     /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
+    #[doc(hidden)]
     pub async fn foreign_claims(config: &PostgresConfig, table: &RowTable) -> Result<u64> {
         let Some(statement) = Sql::of(table.layout).foreign_marks else { return Ok(0) };
         let connection = SharedConnection::new(config.with_rows(table.clone()));
@@ -94,6 +95,7 @@ impl RowStateStore<PostgresRows> {
     ///
     /// # Errors
     /// Errors of the database.
+    #[doc(hidden)]
     pub async fn list_plan(
         config: &PostgresConfig,
         table: &RowTable,
@@ -131,6 +133,7 @@ impl RowStateStore<PostgresRows> {
     ///
     /// # Errors
     /// Errors of the database.
+    #[doc(hidden)]
     pub async fn inbox_keys_of_one_group(
         config: &PostgresConfig,
         table: &RowTable,
@@ -167,6 +170,7 @@ impl RowStateStore<PostgresRows> {
 
     /// A store without a connection yet: each connection is opened and checked when it is needed, so the database may
     /// be unavailable now.
+    #[doc(hidden)]
     pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Self {
         Self::of(PostgresRows::new(config, table))
     }

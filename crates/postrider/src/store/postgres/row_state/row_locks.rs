@@ -18,7 +18,7 @@ use super::super::time::Time;
 use crate::Result;
 use crate::store::row_state::dialect::{Owner, SeenRow};
 use crate::store::row_state::refused::MarkedRows;
-use crate::store::row_state::session_rows::{Claims, RowClaim};
+use crate::store::row_state::term_rows::{Claims, RowClaim};
 
 /// Open transactions, each on its own connection. At the limit, the newest one locks more rows.
 const OPEN_MAX: usize = 8;

@@ -9,15 +9,15 @@ use super::super::time::Time;
 use super::super::{adopt, lease, relays};
 use super::connection::PostgresRows;
 use super::{read, retention, settle};
-use crate::adopt::Batch;
+use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
-use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, SubscriptionState};
+use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
-use crate::store::row_state::session_rows::RowClaim;
+use crate::store::row_state::term_rows::RowClaim;
 use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, Settlement};
 use crate::{Result, Timestamp};
 
@@ -79,9 +79,9 @@ impl RowTx for PostgresRowTx<'_> {
         Ok(self.tx.execute(sql, &[&name, &self.server.history]).await? > 0)
     }
 
-    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionState>> {
+    async fn subscriptions(&mut self) -> Result<Vec<StoredSubscription>> {
         let sql = "SELECT name, epoch, clean, paused, halted FROM {schema}.subscriptions ORDER BY name";
-        self.tx.query(sql, &[]).await?.iter().map(SubscriptionState::read).collect()
+        self.tx.query(sql, &[]).await?.iter().map(StoredSubscription::read).collect()
     }
 
     async fn accept_history(&mut self, name: &str) -> Result<bool> {
@@ -185,7 +185,7 @@ impl RowTx for PostgresRowTx<'_> {
         retention::exclude(&self.tx, ids).await
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<()> {
+    async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&self.tx, batch).await
     }
 }

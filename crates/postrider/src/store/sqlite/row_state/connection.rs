@@ -17,7 +17,7 @@ use crate::store::row_state::dialect::{
 };
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, Which};
-use crate::store::row_state::session_rows::{Claims, RowId};
+use crate::store::row_state::term_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
 };
@@ -71,7 +71,7 @@ impl RowDialect for SqliteRows {
 pub(crate) struct SqliteRowConnection<'a>(&'a SqliteRows);
 
 /// Runs a verb in the open transaction of a connection. No step waits, so one poll completes the verb.
-pub(super) fn run<V: TxVerb>(connection: &mut Connection, names: &Names, verb: V) -> Attempt<V::Answer> {
+pub(super) fn run<V: TxVerb>(connection: &mut Connection, names: &Names, verb: V) -> Attempt<V::Output> {
     let mut tx = SqliteRowTx { connection, names };
     poll_once(verb.run(&mut tx))
 }
@@ -99,12 +99,12 @@ impl SqliteRowConnection<'_> {
 }
 
 impl RowConnection for SqliteRowConnection<'_> {
-    async fn write<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
+    async fn write<V: TxVerb>(&mut self, verb: V) -> Result<V::Output> {
         let names = self.0.names.clone();
         self.0.writer.write(move |tx| run(tx, &names, verb)).await
     }
 
-    async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Answer> {
+    async fn read_snapshot<V: TxVerb>(&mut self, verb: V) -> Result<V::Output> {
         let names = self.0.names.clone();
         self.0.reader.read(move |snapshot| run(snapshot, &names, verb)).await
     }

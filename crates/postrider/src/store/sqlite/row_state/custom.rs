@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::super::failure::Attempt;
 use super::migrate::columns;
-use crate::layout::{ColumnMap, Difference, Field, RowTable, TimeColumns};
+use crate::layout::{ColumnMap, Difference, MappedField, RowTable, TimeColumns};
 use crate::store::row_state::tables::{id_is_no_key, missing_custom};
 
 /// How the table differs from its map.
@@ -32,7 +32,7 @@ pub(super) fn differences(
              `delete_delivered`"
         )));
     }
-    if let Some(id) = map.column(Field::Id)
+    if let Some(id) = map.column(MappedField::Id)
         && found.iter().any(|column| column.name == id.as_str())
         && !is_key(connection, name, id.as_str())?
     {

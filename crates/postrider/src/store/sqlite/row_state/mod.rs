@@ -72,6 +72,7 @@ impl RowStateStore<SqliteRows> {
     ///
     /// # Errors
     /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
+    #[doc(hidden)]
     pub fn foreign_claims(path: impl AsRef<Path>, table: &RowTable) -> Result<u64> {
         let connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &in_file(table)?)?;
@@ -135,7 +136,7 @@ impl RowStateStore<SqliteRows> {
         open(path.as_ref(), table).map(|(connection, _)| connection)
     }
 
-    /// As [`Store::overview`], from a file that may be on a disk one can only read. Blocks the calling thread.
+    /// As [`Store::overview`](crate::store::Store::overview), from a file that may be on a disk one can only read. Blocks the calling thread.
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
@@ -166,6 +167,7 @@ impl RowStateStore<SqliteRows> {
     ///
     /// # Errors
     /// As [`SqliteRowStore::open`].
+    #[doc(hidden)]
     pub fn list_plan(path: impl AsRef<Path>, table: &RowTable, filter: &EventFilter) -> Result<Vec<String>> {
         let connection = SqliteStore::connect_read_only(path)?;
         let names = migrate::check(&connection, &in_file(table)?)?;

@@ -10,7 +10,7 @@ use crate::store::row_state::dialect::SeenRow;
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::read::{EventColumns, Read, RowState, Which, aggregate};
 use crate::store::row_state::refused::attempts_after_mark;
-use crate::store::row_state::session_rows::{Claims, RowClaim, RowId};
+use crate::store::row_state::term_rows::{Claims, RowClaim, RowId};
 use crate::store::{Budget, Epoch};
 use crate::{Code, Error, Result, Timestamp};
 

@@ -8,15 +8,15 @@ use super::super::ledger::Ledger;
 use super::super::{adopt, lease, relays};
 use super::sql::Names;
 use super::{retention, settle};
-use crate::adopt::Batch;
+use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
-use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, SubscriptionState};
+use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
-use crate::store::row_state::session_rows::{RowClaim, RowId};
+use crate::store::row_state::term_rows::{RowClaim, RowId};
 use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, Settlement};
 use crate::{Result, Timestamp};
 
@@ -132,11 +132,11 @@ impl RowTx for SqliteRowTx<'_> {
         })
     }
 
-    async fn subscriptions(&mut self) -> Result<Vec<SubscriptionState>> {
+    async fn subscriptions(&mut self) -> Result<Vec<StoredSubscription>> {
         self.step(|tx, _| {
             let sql =
                 "SELECT name, epoch, clean, paused, halted FROM postrider_row_subscriptions ORDER BY name";
-            all(tx, sql, [], |row| SubscriptionState::read(row))
+            all(tx, sql, [], |row| StoredSubscription::read(row))
         })
     }
 
@@ -258,7 +258,7 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, _| retention::exclude(tx, ids))
     }
 
-    async fn write(&mut self, batch: Batch) -> Result<()> {
+    async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         Ok(adopt::write(self.connection, batch)?)
     }
 }

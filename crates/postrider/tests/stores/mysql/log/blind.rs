@@ -9,7 +9,7 @@ use postrider_testkit::servers::mysql::{Kind, Options, own};
 
 use super::case::{Case, MySql, failed};
 
-const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+const PLENTY: Budget = Budget::new(1_000, 1 << 26);
 
 /// The number of polls after which a rule that relies on the server's list would be wrong.
 const LOOKS: usize = 10;

@@ -61,7 +61,7 @@ impl<W: Which> Case<W> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let schema = Ident::new(&format!("case_{}_{number}", std::process::id()))?;
-        let config = MySqlConfig::new(url)?.schema(schema.clone()).list_writers_after(Duration::ZERO);
+        let config = MySqlConfig::new(url)?.schema(schema.clone()).check_rollbacks_after(Duration::ZERO);
         let client = Mutex::new(config.client().await?);
         let case = Self { config, schema, client, _which: PhantomData };
         case.run("DROP DATABASE IF EXISTS {schema}").await?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::case::{Case, Which, case, failed};
 use mysql_async::prelude::Queryable;
 
-const PLENTY: Budget = Budget { events_max: 100, bytes_max: 1_000_000 };
+const PLENTY: Budget = Budget::new(100, 1_000_000);
 
 fn lease() -> LeaseRequest {
     LeaseRequest {

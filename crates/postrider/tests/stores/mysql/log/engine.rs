@@ -21,7 +21,7 @@ fn silent(kind: Kind) -> Option<Server> {
 /// An outbox on it. A single statement ends before the next poll.
 async fn outbox<W: Which>(server: &Server) -> Result<Case<W>> {
     let mut case = Case::<W>::at(server.url()).await?;
-    case.config = case.config.statements_end_within(Duration::ZERO);
+    case.config = case.config.insert_duration_max(Duration::ZERO);
     MySqlStore::migrate(&case.config).await?;
     Ok(case)
 }
@@ -107,7 +107,7 @@ async fn a_hole_younger_than_the_statement_time_limit_stays() -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = silent(kind) else { continue };
         let mut case = outbox::<MySql>(&server).await?;
-        case.config = case.config.statements_end_within(Duration::from_secs(3_600));
+        case.config = case.config.insert_duration_max(Duration::from_secs(3_600));
         case.run(
             "START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('gone', ''); ROLLBACK",
         )

@@ -265,7 +265,7 @@ async fn an_uncommitted_event_keeps_its_position_open_whichever_session_wrote_it
     assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));
     case.committed("fast").await?;
     // One lists the writers at every poll, the other one polls more often than it lists them.
-    let config = case.config.clone().list_writers_after(Duration::from_millis(100));
+    let config = case.config.clone().check_rollbacks_after(Duration::from_millis(100));
     let mut readers = [Reader::on(&case).await?, Reader::of(&MySqlStore::connect(&config).await?)];
     for reader in &mut readers {
         let until = Instant::now() + Duration::from_millis(500);

@@ -14,7 +14,7 @@ use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 
 use super::case::{Case, MySql, done, failed};
 
-const PLENTY: Budget = Budget { events_max: 1_000, bytes_max: 1 << 26 };
+const PLENTY: Budget = Budget::new(1_000, 1 << 26);
 
 fn lease() -> LeaseRequest {
     LeaseRequest {

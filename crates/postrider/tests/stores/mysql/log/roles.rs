@@ -29,7 +29,7 @@ async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<My
     Ok(MySqlConfig::new(&url)?
         .password("pass word")
         .schema(schema.clone())
-        .list_writers_after(std::time::Duration::ZERO))
+        .check_rollbacks_after(std::time::Duration::ZERO))
 }
 
 case! {
@@ -55,7 +55,7 @@ case! {
             duration: std::time::Duration::from_secs(9),
         };
         let Acquired::Granted(loaded) = store.acquire(lease.clone()).await? else { panic!("the lease is free") };
-        let budget = Budget { events_max: 9, bytes_max: 999 };
+        let budget = Budget::new(9, 999);
         // A hole, so that the writers are listed.
         case.run("START TRANSACTION; INSERT INTO {schema}.events (type, payload) VALUES ('c', ''); ROLLBACK").await?;
         case.committed("d").await?;

@@ -113,7 +113,7 @@ async fn sessions_work_with_any_server_defaults() -> Result<()> {
         let postrider::store::Acquired::Granted(loaded) = store.acquire(lease).await? else {
             panic!("it is free")
         };
-        let budget = postrider::store::Budget { events_max: 2, bytes_max: 1_000_000 };
+        let budget = postrider::store::Budget::new(2, 1_000_000);
         let mut claimer = store.claimer_of("one", &loaded);
         let mut read = Vec::new();
         while read.len() < 3 {

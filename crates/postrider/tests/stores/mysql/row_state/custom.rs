@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::store::mysql::MySqlRowStore;
 use postrider::store::{Purge, RowExtras};
 use postrider::{Code, Ident, Result};
@@ -50,9 +50,9 @@ fn ddl(kind: Kind) -> &'static str {
 
 fn map(kind: Kind) -> Result<ColumnMap> {
     kind.map(match kind {
-        Kind::Status => &[(Field::Order, "seq")],
+        Kind::Status => &[(MappedField::Order, "seq")],
         Kind::Time => &[],
-        Kind::Noted | Kind::Deleted => &[(Field::CreatedAt, "made"), (Field::Order, "seq")],
+        Kind::Noted | Kind::Deleted => &[(MappedField::CreatedAt, "made"), (MappedField::Order, "seq")],
     })
 }
 
@@ -96,14 +96,14 @@ async fn refused<W: Which>() -> Result<()> {
     let gone = states(["new"], "gone", None)?;
     for (map, why) in [
         (
-            map()?.with(Field::Topic, "route")?,
+            map()?.with(MappedField::Topic, "route")?,
             "has no column \"route\", which the column map names for `topic`",
         ),
         (
-            map()?.with(Field::CreatedAt, "seq")?,
+            map()?.with(MappedField::CreatedAt, "seq")?,
             "column shop_events.seq is bigint, but `created_at` needs a time",
         ),
-        (map()?.with(Field::Id, "group by")?, "column shop_events.group by is not a unique key"),
+        (map()?.with(MappedField::Id, "group by")?, "column shop_events.group by is not a unique key"),
         (map()?.states(gone), "column shop_events.step cannot hold the status value 'gone'"),
     ] {
         let table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
@@ -129,10 +129,10 @@ async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
     }
     let mut case = RowCase::<W>::without_tables(RowLayout::Custom).await?;
     let map = columns(&[
-        (Field::Id, "id"),
-        (Field::Type, "kind"),
-        (Field::Payload, "body"),
-        (Field::CreatedAt, "made"),
+        (MappedField::Id, "id"),
+        (MappedField::Type, "kind"),
+        (MappedField::Payload, "body"),
+        (MappedField::CreatedAt, "made"),
     ])?;
     case.table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
     // Created long after their notes, which still refer to them.

@@ -1,6 +1,6 @@
 //! Tables of other outbox libraries, with a column map. Each definition was written after that of the library.
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::mysql::MySqlRowStore;
 use postrider::{Ident, Result};
@@ -83,7 +83,7 @@ mod on {
         let left = "SELECT COUNT(*) FROM `Outbox Messages`
                     WHERE `StatusName` IN ('Scheduled', 'Delayed') AND `GivenUpAt` IS NULL";
         let arrived =
-            arrivals::<W>(&[table, rows], cap(None, &[(Field::GivenUpAt, "GivenUpAt")])?, left).await?;
+            arrivals::<W>(&[table, rows], cap(None, &[(MappedField::GivenUpAt, "GivenUpAt")])?, left).await?;
         let bytes = String::from_utf8_lossy(&[0, 0xff, 0x80]).into_owned();
         assert_eq!(arrived, strings(&[["paid", "", "", "{\"Value\":2}"], ["placed", "", "", &bytes]]));
         Ok(())

@@ -19,7 +19,7 @@ async fn written_arrives<W: Which>() -> Result<()> {
             return Ok(());
         }
         let case = RowCase::<W>::new(layout).await?;
-        let outbox = Outbox::new().rows(case.table.clone());
+        let outbox = Outbox::new().table(case.table.clone());
         let mut client = case.config.client().await?;
         let mut tx = client.start_transaction(TxOpts::default()).await.map_err(failed)?;
         let mut written: Vec<Written> = outbox.write_all(&mut tx, (0..5).map(order)).await?;
@@ -67,7 +67,7 @@ async fn carried<W: Which>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
     let mut limits = Limits::default();
     limits.text_bytes_max = 1_000;
-    let outbox = Outbox::new().limits(limits).rows(case.table.clone());
+    let outbox = Outbox::new().limits(limits).table(case.table.clone());
     let mut client = case.config.client().await?;
     let long = Event::new("a", "{}").with_aggregate("Order", "x".repeat(256));
     assert_eq!(outbox.write(&mut client, long).await.unwrap_err().code(), Code::LayoutUnfit);

@@ -84,7 +84,7 @@ case! {
     /// A session that reserved twenty positions uses the second one long after other sessions have used theirs.
     async fn no_position_is_declared_empty_once_the_sequence_caches_positions(case) {
         let mut claimer = claimer(&case).await?;
-        let budget = Budget { events_max: 10, bytes_max: 1 << 20 };
+        let budget = Budget::new(10, 1 << 20);
         case.committed("before").await?;
         assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.events.len() == 1));
         case.run("ALTER SEQUENCE {schema}.events_position_seq CACHE 20").await?;

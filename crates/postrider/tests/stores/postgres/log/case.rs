@@ -138,7 +138,7 @@ fn url() -> Result<&'static str> {
 /// Connections to the store are named after the schema.
 fn at(url: &str, schema: &Ident) -> Result<PostgresConfig> {
     let url = format!("{url}?application_name={}", schema.as_str());
-    Ok(PostgresConfig::new(&url)?.schema(schema.clone()).list_writers_after(Duration::ZERO))
+    Ok(PostgresConfig::new(&url)?.schema(schema.clone()).check_rollbacks_after(Duration::ZERO))
 }
 
 /// The URL of the server for a user.

@@ -17,7 +17,7 @@ use postrider_testkit::servers::postgres;
 
 use super::case::{Case, RELAY, case, failed};
 
-const BUDGET: Budget = Budget { events_max: 100, bytes_max: 1 << 20 };
+const BUDGET: Budget = Budget::new(100, 1 << 20);
 
 fn lease() -> LeaseRequest {
     LeaseRequest {

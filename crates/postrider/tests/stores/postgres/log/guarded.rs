@@ -37,7 +37,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     // The hole is found, then watched, then declared empty: each with its own statements.
     let (mut seen, mut empty) = (BTreeSet::new(), 0);
     while empty == 0 {
-        let Claimed::Page(page) = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await? else {
+        let Claimed::Page(page) = claimer.claim(Budget::new(10, 1 << 20)).await? else {
             panic!("the history did not change")
         };
         seen.extend(page.events.iter().map(|event| event.position));

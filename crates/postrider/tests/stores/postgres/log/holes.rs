@@ -70,7 +70,7 @@ impl HoleCase for Case {
 
 /// A reader that never lists the writers.
 async fn with_the_horizon_rule(case: &Case) -> Result<Reader> {
-    let config = case.config.clone().list_writers_after(Duration::MAX);
+    let config = case.config.clone().check_rollbacks_after(Duration::MAX);
     Ok(Reader::of(&PostgresStore::connect(&config).await?))
 }
 
@@ -127,7 +127,7 @@ case! {
 
 case! {
     async fn an_old_hole_is_checked_against_the_lock_table_after_a_second(case) {
-        let patient = case.config.clone().list_writers_after(Duration::from_secs(1));
+        let patient = case.config.clone().check_rollbacks_after(Duration::from_secs(1));
         let open = case.another().await?;
         open.batch_execute("BEGIN; SELECT pg_current_xact_id()").await.map_err(failed)?;
         let gone = case.writing("gone").await?;

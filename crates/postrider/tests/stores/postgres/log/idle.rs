@@ -58,16 +58,7 @@ fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
 }
 
 fn granted() -> Acquisition {
-    let loaded = Loaded {
-        epoch: Epoch(1),
-        progress: Progress::default(),
-        parked: Vec::new(),
-        dead: Vec::new(),
-        parked_count: 0,
-        clean: true,
-        paused: None,
-        origin: None,
-    };
+    let loaded = Loaded::new(Epoch(1), Progress::default());
     Acquisition::Granted { loaded: Box::new(loaded), parked: Vec::new(), dead: Vec::new() }
 }
 
@@ -98,7 +89,7 @@ case! {
         let url = postgres::url().unwrap().rsplit_once('/').unwrap().0.to_owned();
         let config = PostgresConfig::new(&format!("{url}/{database}"))?;
         PostgresStore::migrate(&config).await?;
-        let budget = Budget { events_max: 100, bytes_max: 1 << 20 };
+        let budget = Budget::new(100, 1 << 20);
         // Twice, with a hundred more polls the second time.
         let (mut before, mut costs) = (transactions(&case, &database, 0).await?, Vec::new());
         for looks in [1, 101] {

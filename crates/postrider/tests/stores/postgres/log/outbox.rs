@@ -1,7 +1,6 @@
 //! The writer that a store creates.
 
 use postrider::Event;
-use postrider::store::Store;
 
 use super::case::case;
 

@@ -120,7 +120,7 @@ case! {
         // This call notices it, and from now on the store connects to the other server.
         store.renew(lease(), before.epoch).await.unwrap_err();
         store.is_pooled().await?;
-        let budget = Budget { events_max: 1, bytes_max: 1 };
+        let budget = Budget::new(1, 1);
         let error = store.claimer_of("mail", &before).claim(budget).await.unwrap_err();
         assert_eq!(error.code().recovery(), Recovery::Reload, "{error}");
         let Acquired::Granted(after) = store.acquire(lease()).await? else { panic!("the lease is ours") };

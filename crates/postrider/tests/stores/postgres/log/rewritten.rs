@@ -60,7 +60,7 @@ case! {
         let store = Arc::new(case.store().await?);
         let position = postrider::Position::new(case.committed("one").await?);
         let mut claimer = store.claimer(&Default::default());
-        let budget = Budget { events_max: 10, bytes_max: 1 << 20 };
+        let budget = Budget::new(10, 1 << 20);
         // The event is known from here on: if it were missing, the history would have changed.
         assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.events.len() == 1));
         assert_eq!(store.fetch(vec![position], 1 << 20).await?.events.len(), 1);

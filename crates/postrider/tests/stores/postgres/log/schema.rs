@@ -96,7 +96,7 @@ case! {
         )
         .await?;
         assert!(store.subscribe("mail", Start::Now).await?);
-        store.claimer(&Default::default()).claim(postrider::store::Budget { events_max: 1, bytes_max: 1 }).await?;
+        store.claimer(&Default::default()).claim(postrider::store::Budget::new(1, 1)).await?;
         case.run("DROP OWNED BY {schema}_few; DROP ROLE {schema}_few").await?;
     }
 }

@@ -51,7 +51,7 @@ async fn settled(case: &Case, store: &PostgresStore, up_to: i64) -> Result<()> {
     store.subscribe("mail", Start::Beginning).await?;
     let loaded = granted(store).await?;
     let mut claimer = store.claimer_of("mail", &loaded);
-    let Claimed::Page(page) = claimer.claim(Budget { events_max: 100, bytes_max: 1 << 20 }).await? else {
+    let Claimed::Page(page) = claimer.claim(Budget::new(100, 1 << 20)).await? else {
         panic!("the history did not change")
     };
     let last = page.events.last().unwrap();
@@ -64,8 +64,7 @@ async fn settled(case: &Case, store: &PostgresStore, up_to: i64) -> Result<()> {
 
 async fn read(store: &PostgresStore) -> Result<Vec<i64>> {
     let loaded = granted(store).await?;
-    let claimed =
-        store.claimer_of("mail", &loaded).claim(Budget { events_max: 100, bytes_max: 1 << 20 }).await?;
+    let claimed = store.claimer_of("mail", &loaded).claim(Budget::new(100, 1 << 20)).await?;
     let Claimed::Page(page) = claimed else { panic!("the history did not change") };
     Ok(page.events.iter().map(|event| event.position.get()).collect())
 }

@@ -16,7 +16,7 @@ async fn unread(case: &Case, name: &str) -> Result<Vec<i64>> {
         duration: Duration::from_secs(60),
     };
     let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
-    let budget = Budget { events_max: 100, bytes_max: 1 << 20 };
+    let budget = Budget::new(100, 1 << 20);
     let claimed = store.claimer(&loaded.progress).claim(budget).await?;
     let Claimed::Page(page) = claimed else { panic!("the history did not change") };
     Ok(page.events.iter().map(|event| event.position.get()).collect())

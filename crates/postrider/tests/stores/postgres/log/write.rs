@@ -52,7 +52,7 @@ case! {
         assert_eq!(written.iter().map(|written| written.position.get()).collect::<Vec<_>>(), [2, 3]);
         tx.commit().await.map_err(failed)?;
         let mut claimer = case.store().await?.claimer(&Progress::default());
-        let claimed = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await?;
+        let claimed = claimer.claim(Budget::new(10, 1 << 20)).await?;
         let Claimed::Page(page) = claimed else { panic!("the history did not change") };
         assert!(page.events.iter().map(|stored| &*stored.event).eq(&all));
     }
@@ -99,7 +99,7 @@ case! {
         )
         .await?;
         let mut claimer = case.store().await?.claimer(&Progress::default());
-        let claimed = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await?;
+        let claimed = claimer.claim(Budget::new(10, 1 << 20)).await?;
         let Claimed::Page(page) = claimed else { panic!("the history did not change") };
         let [placed, raw] = [&page.events[0].event, &page.events[1].event];
         assert_eq!((placed.message_key(), placed.payload.as_ref()), (Some("7"), &br#"{"a":1}"#[..]));
@@ -149,7 +149,7 @@ case! {
         )
         .await?;
         let mut claimer = case.store().await?.claimer(&Progress::default());
-        let claimed = claimer.claim(Budget { events_max: 10, bytes_max: 1 << 20 }).await?;
+        let claimed = claimer.claim(Budget::new(10, 1 << 20)).await?;
         let Claimed::Page(page) = claimed else { panic!("the history did not change") };
         let read: Vec<i64> = page.events.iter().map(|event| event.position.get()).collect();
         assert_eq!(read, [1, 6]);
@@ -179,7 +179,7 @@ case! {
         let mut claimer = case.store().await?.claimer(&Progress::default());
         let mut read = Vec::new();
         loop {
-            let claimed = claimer.claim(Budget { events_max: 100, bytes_max: 20_000 }).await?;
+            let claimed = claimer.claim(Budget::new(100, 20_000)).await?;
             let Claimed::Page(page) = claimed else { panic!("the history did not change") };
             read.extend(page.events);
             if !page.more_at_once {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use crate::failed;
 use postrider::layout::{RowLayout, RowTable};
-use postrider::store::Store;
-use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
+use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+use postrider::store::{RowExtras, Store};
 use postrider::{Code, Error, Ident, Result};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
 use postrider_testkit::servers::postgres;
@@ -111,10 +111,11 @@ impl Case {
                  VALUES ('Order', gen_random_uuid(), 'order.placed', 'orders', '{key}', '{payload}', {ATTEMPTS_MAX})
                  RETURNING id::text"
             ),
-            RowLayout::OutboxEvents | RowLayout::Custom => format!(
+            RowLayout::OutboxEvents => format!(
                 "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
                  VALUES ('Order', '{key}', 'order.placed', '{payload}') RETURNING id::text"
             ),
+            other => panic!("no rows of {other:?} here"),
         }
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use postrider::Result;
 use postrider::layout::RowLayout;
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::store::RowExtras;
+use postrider::store::postgres::PostgresRowStore;
 
 use super::case::Case;
 

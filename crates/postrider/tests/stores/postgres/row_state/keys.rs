@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::relay::{Order, Policy, Relay, Subscription};
-use postrider::store::Start;
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::store::postgres::PostgresRowStore;
+use postrider::store::{RowExtras, Start};
 use postrider::{Code, Ident, Result};
 
 use super::case::{Case, on_every_layout};
@@ -27,10 +27,11 @@ async fn two_aggregate_types_with_one_id_are_ordered_separately_and_send_the_sam
                     "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, topic, payload)
                      VALUES ('{kind}', '{id}', 'changed', 'orders', '{{\"n\": 1}}')"
                 ),
-                RowLayout::OutboxEvents | RowLayout::Custom => format!(
+                RowLayout::OutboxEvents => format!(
                     "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
                      VALUES ('{kind}', '{id}', 'changed', '{{\"n\": 1}}')"
                 ),
+                other => panic!("no rows of {other:?} here"),
             })
             .await?;
         }
@@ -86,7 +87,7 @@ async fn a_relay_refuses_an_order_that_no_column_provides() -> Result<()> {
         Ok(RowTable::custom(Ident::new("outboxevent")?, map)?.in_schema(schema.clone()))
     };
     let (unordered, ordered) =
-        (table(ColumnMap::debezium())?, table(ColumnMap::debezium().with(Field::Order, "seq")?)?);
+        (table(ColumnMap::debezium())?, table(ColumnMap::debezium().with(MappedField::Order, "seq")?)?);
     let migrated = PostgresRowStore::migrate(&case.config, &unordered, RowExtras::default()).await?;
     assert!(
         migrated.differences.iter().any(|reported| reported.what.contains("no column defines the order")),

@@ -1,7 +1,8 @@
 //! Creating tables, and tables that already exist.
 
 use postrider::layout::{RowLayout, RowTable};
-use postrider::store::postgres::{PostgresRowStore, PostgresStore, RowExtras};
+use postrider::store::RowExtras;
+use postrider::store::postgres::{PostgresRowStore, PostgresStore};
 use postrider::{Code, Ident, Result};
 
 use super::case::Case;

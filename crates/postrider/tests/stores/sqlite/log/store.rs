@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Barrier;
 
 use postrider::ledger::Progress;
-use postrider::store::sqlite::{Migrated, SqliteStore};
-use postrider::store::{Budget, Claimed, Claimer, Page, Start, Store};
+use postrider::store::sqlite::SqliteStore;
+use postrider::store::{Budget, Claimed, Claimer, Migrated, Page, Start, Store};
 use postrider::{Code, Event, Outbox, Position, Result};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ fn migrated() -> (TempDir, PathBuf) {
 }
 
 async fn claim(claimer: &mut Box<dyn Claimer>) -> Result<Page> {
-    match claimer.claim(Budget { events_max: 10_000, bytes_max: usize::MAX }).await? {
+    match claimer.claim(Budget::new(10_000, usize::MAX)).await? {
         Claimed::Page(page) => Ok(page),
         Claimed::HistoryChanged(why) => panic!("the history did not change: {why}"),
     }

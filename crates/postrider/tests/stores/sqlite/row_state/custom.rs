@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::layout::{ColumnMap, Field, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowTable};
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::store::{
@@ -52,7 +52,7 @@ impl MappedDatabase for Case {
         let mut case = Case::without_tables()?;
         let map = kind.map(match kind {
             Kind::Status | Kind::Time => &[],
-            Kind::Noted | Kind::Deleted => &[(Field::CreatedAt, "made")],
+            Kind::Noted | Kind::Deleted => &[(MappedField::CreatedAt, "made")],
         })?;
         case.table = RowTable::custom(Ident::new("ShopEvents")?, map)?.max_attempts(ATTEMPTS_MAX);
         case.run(ddl(kind))?;
@@ -74,14 +74,14 @@ crate::mapped::mapped_relay_tests!(Case);
 async fn a_missing_or_mistyped_column_is_named_and_nothing_is_created() -> Result<()> {
     let case = Case::create_unmapped(Kind::Noted).await?;
     for (field, column, why) in [
-        (Field::Topic, "route", "has no column \"route\", which the column map names for `topic`"),
+        (MappedField::Topic, "route", "has no column \"route\", which the column map names for `topic`"),
         (
-            Field::MaxAttempts,
+            MappedField::MaxAttempts,
             "type",
             "column ShopEvents.type is varchar(255), but `max_attempts` needs a number",
         ),
-        (Field::DeliveredAt, "made", "column ShopEvents.made is NOT NULL"),
-        (Field::Id, "aggregateid", "column ShopEvents.aggregateid is not a unique key"),
+        (MappedField::DeliveredAt, "made", "column ShopEvents.made is NOT NULL"),
+        (MappedField::Id, "aggregateid", "column ShopEvents.aggregateid is not a unique key"),
     ] {
         let map = ColumnMap::debezium().with(field, column)?;
         let table = RowTable::custom(Ident::new("ShopEvents")?, map)?;
@@ -98,8 +98,12 @@ async fn a_missing_or_mistyped_column_is_named_and_nothing_is_created() -> Resul
 fn a_table_that_reuses_row_numbers_or_is_shared_is_refused() -> Result<()> {
     let case = Case::without_tables()?;
     case.run("CREATE TABLE \"ShopEvents\" (nr INTEGER PRIMARY KEY, kind TEXT NOT NULL, body TEXT)")?;
-    let map =
-        columns(&[(Field::Id, "nr"), (Field::Type, "kind"), (Field::Payload, "body"), (Field::Order, "nr")])?;
+    let map = columns(&[
+        (MappedField::Id, "nr"),
+        (MappedField::Type, "kind"),
+        (MappedField::Payload, "body"),
+        (MappedField::Order, "nr"),
+    ])?;
     let table = |map: &ColumnMap| RowTable::custom(Ident::new("ShopEvents")?, map.clone());
     let migrate = |table: &RowTable| SqliteRowStore::migrate(&case.path, table, RowExtras::default());
     let refused = migrate(&table(&map)?).unwrap_err().one_line();
@@ -118,7 +122,7 @@ async fn a_waiting_row_in_an_unknown_state_is_neither_sent_nor_changed() -> Resu
     store.subscribe("mail", Start::Beginning).await?;
     let lease = lease(Duration::from_secs(600));
     let Acquired::Granted(loaded) = store.acquire(lease).await? else { panic!("the lease is free") };
-    let budget = Budget { events_max: 10, bytes_max: 1_000_000 };
+    let budget = Budget::new(10, 1_000_000);
     let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
     let event = page.events[0].clone();
     let mut done = loaded.progress.done.clone();

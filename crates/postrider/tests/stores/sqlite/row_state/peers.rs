@@ -1,6 +1,6 @@
 //! Tables with a type in a header, several states for waiting rows, binary payloads, and a time of giving up.
 
-use postrider::layout::{ColumnMap, Field, RowTable};
+use postrider::layout::{ColumnMap, MappedField, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::sqlite::SqliteRowStore;
 use postrider::{Ident, Result};
@@ -20,12 +20,12 @@ const TABLE: &str = "
 
 fn map() -> Result<ColumnMap> {
     let map = columns(&[
-        (Field::Id, "Id"),
-        (Field::Headers, "Meta"),
-        (Field::Payload, "Body"),
-        (Field::Order, "Id"),
-        (Field::Status, "State"),
-        (Field::GivenUpAt, "GivenUpAt"),
+        (MappedField::Id, "Id"),
+        (MappedField::Headers, "Meta"),
+        (MappedField::Payload, "Body"),
+        (MappedField::Order, "Id"),
+        (MappedField::Status, "State"),
+        (MappedField::GivenUpAt, "GivenUpAt"),
     ])?;
     Ok(map.states(states(["NEW", "RETRY"], "SENT", None)?))
 }

@@ -20,7 +20,7 @@ fn order(number: usize) -> Event {
 #[tokio::test]
 async fn events_written_with_either_driver_arrive_unchanged() -> Result<()> {
     let case = Case::new()?;
-    let outbox = Outbox::new().rows(case.table.clone());
+    let outbox = Outbox::new().table(case.table.clone());
     let mut connection = case.connect()?;
     let tx = connection.transaction().map_err(failed)?;
     let mut written: Vec<Written> = outbox.write_all(&tx, (0..5).map(order))?;
@@ -61,7 +61,7 @@ async fn a_payload_arrives_byte_for_byte_and_the_attempt_limit_of_the_row_applie
     let Acquired::Granted(loaded) = store.acquire(lease(Duration::from_secs(600))).await? else {
         panic!("the lease is free")
     };
-    let budget = Budget { events_max: 10, bytes_max: 1_000_000 };
+    let budget = Budget::new(10, 1_000_000);
     let Claimed::Page(page) = store.claimer(&loaded.progress).claim(budget).await? else { panic!("a page") };
     assert_eq!(page.events[0].event.payload, "no JSON: ü");
     assert_eq!(page.events[0].event.max_attempts, Some(7), "the column of the row is the limit");

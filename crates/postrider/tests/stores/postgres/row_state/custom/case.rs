@@ -2,8 +2,9 @@
 
 use postrider::Ident;
 use postrider::Result;
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
+use postrider::store::RowExtras;
+use postrider::store::postgres::PostgresRowStore;
 use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
 
 use crate::mapped::MappedDatabase;
@@ -45,10 +46,10 @@ impl Kind {
 
     pub(crate) fn columns(self) -> Result<ColumnMap> {
         self.map(match self {
-            Self::Status => &[(Field::CreatedAt, "madeAt")],
+            Self::Status => &[(MappedField::CreatedAt, "madeAt")],
             Self::Time => &[],
-            Self::Noted => &[(Field::CreatedAt, "timestamp")],
-            Self::Deleted => &[(Field::Order, "seq")],
+            Self::Noted => &[(MappedField::CreatedAt, "timestamp")],
+            Self::Deleted => &[(MappedField::Order, "seq")],
         })
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use postrider::layout::{ColumnMap, Field, RowLayout, RowTable};
-use postrider::store::Purge;
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
+use postrider::store::postgres::PostgresRowStore;
+use postrider::store::{Purge, RowExtras};
 use postrider::{Code, Ident, Result};
 use postrider_testkit::eventually;
 
@@ -102,14 +102,14 @@ async fn a_django_outbox_pattern_table_takes_the_type_from_the_topic() -> Result
         INSERT INTO django_outbox_pattern_published (destination, body)
         VALUES ('/queue/orders', '{\"n\": 1}'), ('bad', '{}')";
     let map = columns(&[
-        (Field::Id, "id"),
-        (Field::Type, "destination"),
-        (Field::Topic, "destination"),
-        (Field::Payload, "body"),
-        (Field::Headers, "headers"),
-        (Field::CreatedAt, "added"),
-        (Field::Attempts, "retry"),
-        (Field::Status, "status"),
+        (MappedField::Id, "id"),
+        (MappedField::Type, "destination"),
+        (MappedField::Topic, "destination"),
+        (MappedField::Payload, "body"),
+        (MappedField::Headers, "headers"),
+        (MappedField::CreatedAt, "added"),
+        (MappedField::Attempts, "retry"),
+        (MappedField::Status, "status"),
     ])?;
     let case =
         case(ddl, "django_outbox_pattern_published", map.states(states(["2"], "3", Some("1"))?)).await?;
@@ -139,16 +139,16 @@ async fn a_pg_transactional_outbox_table_records_when_a_row_was_given_up() -> Re
         INSERT INTO outbox (aggregate_type, aggregate_id, message_type, payload)
         VALUES ('order', '1', 'placed', '{\"n\": 1}'), ('order', '2', 'bad', '{}')";
     let map = columns(&[
-        (Field::Id, "id"),
-        (Field::Type, "message_type"),
-        (Field::AggregateType, "aggregate_type"),
-        (Field::AggregateId, "aggregate_id"),
-        (Field::Payload, "payload"),
-        (Field::Headers, "metadata"),
-        (Field::CreatedAt, "created_at"),
-        (Field::DeliveredAt, "processed_at"),
-        (Field::GivenUpAt, "abandoned_at"),
-        (Field::Attempts, "finished_attempts"),
+        (MappedField::Id, "id"),
+        (MappedField::Type, "message_type"),
+        (MappedField::AggregateType, "aggregate_type"),
+        (MappedField::AggregateId, "aggregate_id"),
+        (MappedField::Payload, "payload"),
+        (MappedField::Headers, "metadata"),
+        (MappedField::CreatedAt, "created_at"),
+        (MappedField::DeliveredAt, "processed_at"),
+        (MappedField::GivenUpAt, "abandoned_at"),
+        (MappedField::Attempts, "finished_attempts"),
     ])?;
     let case = case(ddl, "outbox", map).await?;
     let left = "SELECT count(*) FROM outbox WHERE processed_at IS NULL AND abandoned_at IS NULL";
@@ -200,11 +200,11 @@ async fn a_payload_of_bytes_arrives_byte_for_byte() -> Result<()> {
         INSERT INTO outbox (type, payload) VALUES ('text', '{\"n\": 1}'), ('bytes', '\\x00ff80'), ('none', NULL),
             ('large', decode(repeat('61', 300000), 'hex'))";
     let map = columns(&[
-        (Field::Id, "id"),
-        (Field::Type, "type"),
-        (Field::Payload, "payload"),
-        (Field::Order, "id"),
-        (Field::DeliveredAt, "sent_at"),
+        (MappedField::Id, "id"),
+        (MappedField::Type, "type"),
+        (MappedField::Payload, "payload"),
+        (MappedField::Order, "id"),
+        (MappedField::DeliveredAt, "sent_at"),
     ])?;
     let case = case(ddl, "outbox", map).await?;
     let arrived = arrivals(&case, "SELECT count(*) FROM outbox WHERE sent_at IS NULL").await?;
@@ -241,8 +241,8 @@ async fn a_key_of_two_columns_identifies_rows() -> Result<()> {
         INSERT INTO watermill_orders (\"uuid\", payload, metadata)
         VALUES ('x', to_json(repeat('a', 300000)), '{\"name\": \"order\"}')";
     let columns = watermill()?
-        .with(Field::Id, "transaction_id")?
-        .with(Field::SecondId, "offset")?
+        .with(MappedField::Id, "transaction_id")?
+        .with(MappedField::SecondId, "offset")?
         .typed_by_header("name")?;
     let case = case(ddl, "watermill_orders", columns).await?;
     let left =
@@ -268,7 +268,7 @@ async fn two_columns_that_are_not_a_unique_key_are_refused() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
-    let columns = watermill()?.with(Field::SecondId, "created_at_number")?.typed("orders")?;
+    let columns = watermill()?.with(MappedField::SecondId, "created_at_number")?.typed("orders")?;
     let ddl = WATERMILL.replace("payload json,", "created_at_number bigint, payload json,");
     let case = case(&ddl, "watermill_orders", columns).await?;
     let refused =

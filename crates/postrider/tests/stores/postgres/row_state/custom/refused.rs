@@ -1,7 +1,8 @@
 //! Tables that do not match their column map. The error names the column.
 
-use postrider::layout::{ColumnMap, Field, RowTable};
-use postrider::store::postgres::{PostgresRowStore, RowExtras};
+use postrider::layout::{ColumnMap, MappedField, RowTable};
+use postrider::store::RowExtras;
+use postrider::store::postgres::PostgresRowStore;
 use postrider::{Code, Ident, Result};
 
 use super::case::Kind;
@@ -23,19 +24,19 @@ async fn a_missing_or_mistyped_column_is_named_and_nothing_is_created() -> Resul
         return Ok(());
     }
     let case = Kind::Noted.unmapped().await?;
-    let reported = refusal(&case, ColumnMap::debezium().with(Field::Topic, "route")?).await?;
+    let reported = refusal(&case, ColumnMap::debezium().with(MappedField::Topic, "route")?).await?;
     assert!(
         reported.contains("has no column \"route\", which the column map names for `topic`"),
         "{reported}"
     );
-    let reported = refusal(&case, ColumnMap::debezium().with(Field::CreatedAt, "type")?).await?;
+    let reported = refusal(&case, ColumnMap::debezium().with(MappedField::CreatedAt, "type")?).await?;
     assert!(
         reported.contains("column shop_events.type is character varying(255), but `created_at` needs a time"),
         "{reported}"
     );
-    let reported = refusal(&case, ColumnMap::debezium().with(Field::DeliveredAt, "timestamp")?).await?;
+    let reported = refusal(&case, ColumnMap::debezium().with(MappedField::DeliveredAt, "timestamp")?).await?;
     assert!(reported.contains("column shop_events.timestamp is NOT NULL"), "{reported}");
-    let reported = refusal(&case, ColumnMap::debezium().with(Field::Id, "aggregateid")?).await?;
+    let reported = refusal(&case, ColumnMap::debezium().with(MappedField::Id, "aggregateid")?).await?;
     assert!(reported.contains("column shop_events.aggregateid is not a unique key"), "{reported}");
     Ok(())
 }

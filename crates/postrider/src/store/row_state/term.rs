@@ -1,16 +1,16 @@
-//! The session of a store: one ownership of the lease.
+//! The term of a store: the time for which it holds the lease under one epoch.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};
 
 use tokio::sync::Mutex;
 
-use super::session_rows::SessionRows;
+use super::term_rows::TermRows;
 use crate::layout::{ColumnMap, RowTable};
 use crate::store::Epoch;
 
 /// What is known about the rows while a lease is held. In memory only.
-pub(crate) struct RowSession {
+pub(crate) struct RowTerm {
     current: StdMutex<Current>,
     /// Held while parked rows are handed out or settled: a row must not lose its mark while it is handed out.
     pub(crate) handout: Mutex<()>,
@@ -20,12 +20,12 @@ pub(crate) struct RowSession {
 
 struct Current {
     subscription: String,
-    known: SessionRows,
+    known: TermRows,
 }
 
-impl Default for RowSession {
+impl Default for RowTerm {
     fn default() -> Self {
-        let current = Current { subscription: String::new(), known: SessionRows::new(Epoch::default()) };
+        let current = Current { subscription: String::new(), known: TermRows::new(Epoch::default()) };
         Self {
             current: StdMutex::new(current),
             handout: Mutex::default(),
@@ -34,8 +34,8 @@ impl Default for RowSession {
     }
 }
 
-impl RowSession {
-    pub(crate) fn with_rows<T>(&self, act: impl FnOnce(&mut SessionRows) -> T) -> T {
+impl RowTerm {
+    pub(crate) fn with_rows<T>(&self, act: impl FnOnce(&mut TermRows) -> T) -> T {
         act(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner).known)
     }
 
@@ -55,8 +55,8 @@ impl RowSession {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).subscription.clone()
     }
 
-    /// Starts a session with the rows that were loaded with its lease.
-    pub(crate) fn begin(&self, subscription: String, known: SessionRows) {
+    /// Starts a term with the rows that were loaded with its lease.
+    pub(crate) fn begin(&self, subscription: String, known: TermRows) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = Current { subscription, known };
     }
 }

@@ -1,4 +1,4 @@
-//! The rows of one session: which were handed out, and under which position, until they are settled. A session is one
+//! The rows of one term: which were handed out, and under which position, until they are settled. A term is one
 //! ownership of the lease; its rows are in memory only, and the next owner loads its own from the table.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -13,34 +13,34 @@ pub(crate) type RowId = Arc<str>;
 /// The rows that were marked or locked, each with its mark.
 pub(crate) type Claims = HashMap<RowId, RowClaim>;
 
-/// All rows that a session knows. Positions are numbered from 1 in the order in which rows are handed out, and are
-/// valid only in this session.
+/// All rows that a term knows. Positions are numbered from 1 in the order in which rows are handed out, and are
+/// valid only in this term.
 #[derive(Debug)]
-pub(crate) struct SessionRows {
+pub(crate) struct TermRows {
     pub(crate) epoch: Epoch,
-    rows: BTreeMap<Position, SessionRow>,
+    rows: BTreeMap<Position, TermRow>,
     by_id: HashMap<RowId, Position>,
     last: Position,
     /// Rows of each claim that are not settled.
     claims: HashMap<i64, usize>,
-    /// Rows whose outcome the table has refused to record in this session.
+    /// Rows whose outcome the table has refused to record in this term.
     pub(crate) refused: usize,
 }
 
 /// One row.
 #[derive(Debug, Clone)]
-pub(crate) struct SessionRow {
+pub(crate) struct TermRow {
     pub(crate) id: RowId,
     pub(crate) state: HandoutState,
     /// Postrider has a note about it.
     pub(crate) is_noted: bool,
-    /// Failed attempts before this session, which the brain does not count.
+    /// Failed attempts before this term, which the brain does not count.
     pub(crate) attempts_before: u32,
     /// Attempts after which the row is given up.
     pub(crate) limit: u32,
     /// The table shows it as given up. A row that waits for a route is shown like that, too.
     pub(crate) is_given_up: bool,
-    /// The mark with which this session owns the row, if it has one.
+    /// The mark with which this term owns the row, if it has one.
     pub(crate) claim: Option<RowClaim>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum HandoutState {
     Refused,
 }
 
-impl SessionRow {
+impl TermRow {
     /// A row without a note, a mark or an earlier attempt.
     pub(crate) fn new(id: impl Into<RowId>, state: HandoutState, limit: u32) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl SessionRow {
     }
 }
 
-impl SessionRows {
+impl TermRows {
     pub(crate) fn new(epoch: Epoch) -> Self {
         Self {
             epoch,
@@ -110,7 +110,7 @@ impl SessionRows {
         self.last
     }
 
-    pub(crate) fn get(&self, position: Position) -> Option<&SessionRow> {
+    pub(crate) fn get(&self, position: Position) -> Option<&TermRow> {
         self.rows.get(&position)
     }
 
@@ -127,7 +127,7 @@ impl SessionRows {
     /// Rows that are handed out to the relay.
     pub(crate) fn handed_out(&self) -> HashSet<RowId> {
         let handed_out =
-            |entry: &&SessionRow| matches!(entry.state, HandoutState::HandedOut | HandoutState::Refetched);
+            |entry: &&TermRow| matches!(entry.state, HandoutState::HandedOut | HandoutState::Refetched);
         self.rows.values().filter(handed_out).map(|entry| entry.id.clone()).collect()
     }
 
@@ -138,7 +138,7 @@ impl SessionRows {
 
     /// Adds a row under the position it has, or under the next one if it has none. A row that was given up gets a new
     /// position. Returns the position.
-    pub(crate) fn insert(&mut self, mut entry: SessionRow) -> Position {
+    pub(crate) fn insert(&mut self, mut entry: TermRow) -> Position {
         let known = self.position_of(&entry.id);
         if let Some(given_up) =
             known.filter(|at| self.rows.get(at).is_some_and(|row| row.state == HandoutState::GivenUp))
@@ -157,7 +157,7 @@ impl SessionRows {
     }
 
     /// Changes what is known about a row.
-    pub(crate) fn change(&mut self, position: Position, change: impl FnOnce(&mut SessionRow)) {
+    pub(crate) fn change(&mut self, position: Position, change: impl FnOnce(&mut TermRow)) {
         let Some(entry) = self.rows.get_mut(&position) else { return };
         let before = entry.claim.map(|claim| claim.number);
         change(entry);
@@ -178,7 +178,7 @@ impl SessionRows {
     }
 
     /// Rows that were handed out by a claim and are not parked.
-    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (Position, &SessionRow)> {
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = (Position, &TermRow)> {
         self.rows
             .iter()
             .filter(|(_, entry)| entry.state == HandoutState::HandedOut)
@@ -217,16 +217,16 @@ impl SessionRows {
 mod tests {
     use super::*;
 
-    fn entry(id: &str, claim: Option<i64>) -> SessionRow {
+    fn entry(id: &str, claim: Option<i64>) -> TermRow {
         let at = Timestamp::from_micros(7);
         let claim = claim.map(|number| RowClaim { at, number, attempts: 1 });
-        SessionRow { claim, ..SessionRow::new(id, HandoutState::HandedOut, 3) }
+        TermRow { claim, ..TermRow::new(id, HandoutState::HandedOut, 3) }
     }
 
     #[test]
     fn rows_get_growing_positions_and_keep_them() {
-        let mut known = SessionRows::new(Epoch(1));
-        let first = known.insert(SessionRow { state: HandoutState::Reserved, ..entry("b", None) });
+        let mut known = TermRows::new(Epoch(1));
+        let first = known.insert(TermRow { state: HandoutState::Reserved, ..entry("b", None) });
         assert!(!known.is_excluded("b"));
         let second = known.insert(entry("a", None));
         assert!(first < second);
@@ -238,8 +238,8 @@ mod tests {
 
     #[test]
     fn a_row_that_was_given_up_and_is_due_again_gets_a_new_position() {
-        let mut known = SessionRows::new(Epoch(1));
-        let first = known.insert(SessionRow { state: HandoutState::GivenUp, ..entry("a", None) });
+        let mut known = TermRows::new(Epoch(1));
+        let first = known.insert(TermRow { state: HandoutState::GivenUp, ..entry("a", None) });
         assert!(!known.is_excluded("a"));
         let again = known.insert(entry("a", None));
         assert!(again > first && known.get(again).unwrap().is_noted && known.get(first).is_none());
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_claim_is_finished_with_its_last_row() {
-        let mut known = SessionRows::new(Epoch(1));
+        let mut known = TermRows::new(Epoch(1));
         let rows: Vec<Position> = ["a", "b", "c"].map(|id| known.insert(entry(id, Some(5)))).to_vec();
         assert!(known.claims_finished_by(&rows[..2]).is_empty());
         assert_eq!(known.claims_finished_by(&rows), [5]);

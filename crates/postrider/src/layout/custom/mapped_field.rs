@@ -6,11 +6,12 @@ macro_rules! fields {
     ($($(#[$doc:meta])* $field:ident = $name:literal;)+) => {
         /// What a column of a user-defined table contains.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Field {
+        #[non_exhaustive]
+        pub enum MappedField {
             $($(#[$doc])* $field,)+
         }
 
-        impl Field {
+        impl MappedField {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$field),+];
 
@@ -61,7 +62,7 @@ fields! {
     MaxAttempts = "max_attempts";
 }
 
-impl Field {
+impl MappedField {
     /// The field with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|field| field.name() == name)
@@ -132,36 +133,37 @@ mod tests {
 
     #[test]
     fn every_field_has_a_unique_name() {
-        for field in Field::ALL {
-            assert_eq!(Field::from_name(field.name()), Some(*field));
+        for field in MappedField::ALL {
+            assert_eq!(MappedField::from_name(field.name()), Some(*field));
         }
-        assert_eq!(Field::from_name("colour"), None);
+        assert_eq!(MappedField::from_name("colour"), None);
     }
 
     #[test]
     fn a_column_of_the_wrong_type_is_not_accepted() {
         assert!(
-            Field::Id.accepts("uuid")
-                && Field::Id.accepts("character varying(40)")
-                && !Field::Id.accepts("jsonb")
+            MappedField::Id.accepts("uuid")
+                && MappedField::Id.accepts("character varying(40)")
+                && !MappedField::Id.accepts("jsonb")
         );
         assert!(
-            Field::CreatedAt.accepts("timestamp(6) without time zone") && !Field::CreatedAt.accepts("bigint")
+            MappedField::CreatedAt.accepts("timestamp(6) without time zone")
+                && !MappedField::CreatedAt.accepts("bigint")
         );
         assert!(
-            Field::Order.accepts("bigint")
-                && Field::Order.accepts("datetime(6)")
-                && !Field::Order.accepts("text")
+            MappedField::Order.accepts("bigint")
+                && MappedField::Order.accepts("datetime(6)")
+                && !MappedField::Order.accepts("text")
         );
         assert!(
-            Field::Payload.accepts("text")
-                && Field::Payload.accepts("bytea")
-                && Field::Payload.accepts("longblob")
+            MappedField::Payload.accepts("text")
+                && MappedField::Payload.accepts("bytea")
+                && MappedField::Payload.accepts("longblob")
         );
         assert!(
-            !Field::Payload.accepts("bigint")
-                && !Field::Headers.accepts("bytea")
-                && !Field::Id.accepts("bytea")
+            !MappedField::Payload.accepts("bigint")
+                && !MappedField::Headers.accepts("bytea")
+                && !MappedField::Id.accepts("bytea")
         );
     }
 }
