@@ -84,15 +84,15 @@ fn wake_a_zombie(transactional: bool) -> Option<Seen> {
     let settled = floor();
     eventually_blocking("the first is at work", || floor() > settled);
     proxy.set(Fault::Delay(HELD_BACK));
-    eventually_blocking("a batch is held back", || proxy.seen().delayed >= BATCH_BYTES_MIN);
+    eventually_blocking("a batch is held back", || proxy.stats().delayed >= BATCH_BYTES_MIN);
     first.signal("STOP");
     writing.finish();
     second.wait_until_it_says("leading");
     let taken_over = floor();
     eventually_blocking("the second publishes", || floor() > taken_over);
-    let late = proxy.seen().to_server;
+    let late = proxy.stats().to_server;
     proxy.set(Fault::None);
-    eventually_blocking("what was held back arrives", || proxy.seen().to_server > late);
+    eventually_blocking("what was held back arrives", || proxy.stats().to_server > late);
 
     // It resumes, continues with its batch, and learns that it no longer leads.
     first.signal("CONT");

@@ -36,9 +36,9 @@ const TROUBLES: [Trouble; 10] = [
     Trouble::Late(Fault::Delay(Duration::from_millis(50))),
     Trouble::OutageOfOpen(Fault::Blackhole),
     Trouble::Outage(Fault::Blackhole),
-    Trouble::OutageOfOpen(Fault::Unheard(Side::Client)),
-    Trouble::OutageOfOpen(Fault::Unheard(Side::Server)),
-    Trouble::OutageOfOpen(Fault::LoseAnswer),
+    Trouble::OutageOfOpen(Fault::DropFrom(Side::Client)),
+    Trouble::OutageOfOpen(Fault::DropFrom(Side::Server)),
+    Trouble::OutageOfOpen(Fault::LoseResponse),
     Trouble::Late(Fault::Slow { bytes_per_second: 30_000 }),
     Trouble::Outage(Fault::Refuse),
     Trouble::Outage(Fault::CutAfter(Side::Client, 20)),
@@ -65,7 +65,7 @@ pub(crate) async fn all_troubles(
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
     let down = || relay.status()[0].state.destinations_down > 0;
     for trouble in TROUBLES {
-        let before = (shop.last_or_none(), proxy.seen(), Instant::now());
+        let before = (shop.last_or_none(), proxy.stats(), Instant::now());
         shop.write(200);
         relay.wake();
         until(trouble, || shop.floor() > before.0).await;
@@ -80,7 +80,7 @@ pub(crate) async fn all_troubles(
         shop.write(100);
         relay.wake();
         match trouble {
-            Trouble::Cut => until(trouble, || proxy.seen().broken > before.1.broken).await,
+            Trouble::Cut => until(trouble, || proxy.stats().broken > before.1.broken).await,
             Trouble::Outage(_) | Trouble::OutageOfOpen(_) => until(trouble, down).await,
             // Everything is delivered, and no outage is reported.
             Trouble::Late(_) => {

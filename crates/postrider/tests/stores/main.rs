@@ -40,3 +40,12 @@ use postrider::{Code, Error};
 pub(crate) fn failed(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::new(Code::StoreFailed, "the test could not do its part").with_source(cause)
 }
+
+/// The statement of [`StoreUnderTest::revise_parked`](postrider_testkit::conformance::store::StoreUnderTest) on a server.
+pub(crate) fn revise_parked(name: &str, position: postrider::Position, state: Option<&str>) -> String {
+    let change = match state {
+        Some(state) => format!("UPDATE {{schema}}.parked SET state = '{state}', attempts = 0"),
+        None => "DELETE FROM {schema}.parked".to_owned(),
+    };
+    format!("{change} WHERE subscription = '{name}' AND position = {position}")
+}

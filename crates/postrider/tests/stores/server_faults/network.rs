@@ -22,16 +22,9 @@ async fn survives<W: TestServer>(faults: &[Fault]) -> Result<()> {
         write(&server, 50).await?;
         // Including the previous rounds: then there are connections to break.
         sink.wait_for(round * 100 + 50).await;
-        let broken = proxy.seen().broken;
         // The fault affects the settle of delivered events, and the next claim.
         write(&server, 50).await?;
-        proxy.set(*fault);
-        if *fault == Fault::None {
-            proxy.cut();
-        }
-        let breaking = proxy.wait_for(|seen| seen.broken > broken);
-        tokio::time::timeout(LONG, breaking).await.expect("a connection breaks");
-        proxy.set(Fault::None);
+        proxy.break_connections(*fault).await;
         recovered(&relay).await;
     }
     let all = server.committed().await?.len();
@@ -49,7 +42,7 @@ pub(crate) async fn nothing_is_lost_when_connections_are_cut<W: TestServer>() ->
 }
 
 pub(crate) async fn nothing_is_lost_when_the_response_to_a_commit_is_lost<W: TestServer>() -> Result<()> {
-    survives::<W>(&[Fault::LoseAnswer; 5]).await
+    survives::<W>(&[Fault::LoseResponse; 5]).await
 }
 
 pub(crate) async fn nothing_is_lost_when_a_request_is_cut_in_the_middle<W: TestServer>() -> Result<()> {
@@ -65,23 +58,23 @@ async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     write(&server, 20).await?;
     sink.wait_for(20).await;
     settled(&server, 20).await;
-    let open = proxy.seen();
+    let open = proxy.stats();
     proxy.set(fault);
     let said = trouble(&relay).await;
     assert!(said.contains("has not answered within 500ms"), "{said}");
-    assert_eq!(proxy.seen().broken, open.broken, "no connection was broken");
+    assert_eq!(proxy.stats().broken, open.broken, "no connection was broken");
     write(&server, 20).await?;
     // The open connections never continue; the relay has closed them and opens new ones.
     proxy.set(Fault::None);
     sink.wait_for(40).await;
     recovered(&relay).await;
-    assert!(proxy.seen().connections > open.connections);
+    assert!(proxy.stats().connections > open.connections);
     shut_down_clean(&server, &sink, relay).await
 }
 
 pub(crate) async fn a_server_that_stops_responding_on_an_open_connection_times_out<W: TestServer>()
 -> Result<()> {
-    notices_a_silent_server::<W>(Fault::Unheard(Side::Server)).await
+    notices_a_silent_server::<W>(Fault::DropFrom(Side::Server)).await
 }
 
 pub(crate) async fn a_network_that_drops_everything_times_out<W: TestServer>() -> Result<()> {
@@ -123,5 +116,5 @@ pub(crate) async fn a_relay_in_a_blackhole_loses_its_lease_and_changes_nothing<W
 }
 
 pub(crate) async fn a_relay_that_receives_no_responses_loses_its_lease<W: TestServer>() -> Result<()> {
-    moves_on::<W>(Fault::Unheard(Side::Server)).await
+    moves_on::<W>(Fault::DropFrom(Side::Server)).await
 }

@@ -56,7 +56,7 @@ impl LeaseTx for MySqlRowTx<'_> {
     type Row = LockedSubscription;
 
     async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-        lease::refusal(&mut self.tx, lease).await
+        self.tx.refusal(lease).await
     }
 
     async fn lock(&mut self, name: &str) -> Result<Option<LockedSubscription>> {
@@ -67,7 +67,7 @@ impl LeaseTx for MySqlRowTx<'_> {
     }
 
     async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-        lease::take(&mut self.tx, lease, epoch).await
+        self.tx.take(lease, epoch).await
     }
 }
 

@@ -12,7 +12,7 @@ use super::case::{Case, MySql, failed};
 const PLENTY: Budget = Budget::new(1_000, 1 << 26);
 
 /// The number of polls after which a rule that relies on the server's list would be wrong.
-const LOOKS: usize = 10;
+const POLLS: usize = 10;
 
 /// A slow writer, on a server with so little memory for its lists; `counter` is the status variable that counts what
 /// did not fit.
@@ -27,8 +27,8 @@ async fn waits_for_an_unlisted_writer(setting: &str, counter: &str) -> Result<()
         case.committed("early").await?;
         let mut claimer = store.claimer(&Progress::default());
         let (mut seen, mut empty) = (Vec::new(), Vec::new());
-        for look in 0..=LOOKS {
-            if look == LOOKS {
+        for look in 0..=POLLS {
+            if look == POLLS {
                 late.query_drop("COMMIT").await.map_err(failed)?;
             }
             let Claimed::Page(page) = claimer.claim(PLENTY).await? else { panic!("a page") };
