@@ -139,7 +139,7 @@ impl Effects {
     /// destination, and returns the claimer that reads from where the previous owner stopped.
     async fn acquire(&self) -> Result<(Acquisition, Option<Box<dyn Claimer>>), Code> {
         // Another relay may have held the lease in between, and its deliveries are unknown here.
-        self.publisher.fanout.clear();
+        self.publisher.copies.clear();
         let mut loaded = match self.store.acquire(self.lease()).await {
             Ok(Acquired::Granted(loaded)) => loaded,
             not_granted => {

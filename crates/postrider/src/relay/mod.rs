@@ -7,9 +7,10 @@
 pub mod brain;
 mod builder;
 mod cleanup;
+mod copies;
 mod driver;
 mod effects;
-mod fanout;
+mod fan_out;
 mod handle;
 mod health_log;
 mod pace;

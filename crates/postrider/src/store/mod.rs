@@ -53,6 +53,7 @@ mod lease_tx;
 mod list;
 #[cfg(feature = "_store")]
 mod log_tx;
+mod notifications;
 mod overview;
 #[cfg(feature = "_store")]
 mod page_builder;
@@ -88,6 +89,7 @@ pub use async_store::{AsyncClaimer, AsyncStore};
 pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
+pub use notifications::{FannedOut, Notifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 pub use relays::{DestinationDown, RelayOverview};
 #[doc(hidden)]
@@ -219,6 +221,12 @@ pub trait Store: Send + Sync + 'static {
     /// if that is configured, and its column map may lack an order of rows.
     #[doc(hidden)]
     fn row_table(&self) -> Option<&RowTable> {
+        None
+    }
+
+    /// The fan-out to handlers, if this outbox has layout `eventlog`. Its subscriptions are served by the stores that it
+    /// returns, one per handler.
+    fn notifications(&self) -> Option<Arc<dyn Notifications>> {
         None
     }
 

@@ -4,12 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::layout::RowLayout;
+use postrider::layout::{FanOut, RowLayout, RowTable};
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
 use postrider::{Result, StoredEvent};
-use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
 use crate::relay_cases::Table;
+
+/// The layouts whose outbox has a state per row.
+pub(crate) const STATE_PER_ROW: [RowLayout; 3] =
+    [RowLayout::EventOutbox, RowLayout::Outbox, RowLayout::OutboxEvents];
 
 /// A database with a table and with Postrider's tables.
 ///
@@ -27,6 +31,11 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
 
     /// The same table, shared with other publishers or not.
     fn with_sharing(self, is_shared: bool) -> Self;
+
+    /// The same table of layout `eventlog` with these settings.
+    fn with_fan_out(self, _: FanOut) -> Self {
+        self
+    }
 
     fn is_shared(&self) -> bool;
 
@@ -70,6 +79,14 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
     fn claims_recorded(&self) -> impl Future<Output = Result<usize>> + Send {
         std::future::ready(Ok(0))
     }
+}
+
+/// The table with the limit of attempts that the suites expect. Layout `eventlog` has none.
+pub(crate) fn limited(table: RowTable) -> Result<RowTable> {
+    Ok(match table.layout() {
+        RowLayout::Eventlog => table,
+        _ => table.max_attempts(ATTEMPTS_MAX),
+    })
 }
 
 /// The first value of a query.
@@ -207,11 +224,11 @@ fn is_row<D: RowDatabase>(layout: RowLayout, key: &str, number: usize) -> String
     format!("OLD.{about} = '{key}' AND {} = '{{\"n\": {number}}}'", D::text("OLD.payload"))
 }
 
-/// The table of the layout at a place in [`RowLayout::ALL`], shared with other publishers or not.
+/// The table of the layout at a place in [`STATE_PER_ROW`], shared with other publishers or not.
 pub(crate) struct LayoutTable<D, const LAYOUT: usize, const SHARED: bool = false>(D);
 
 impl<D: RowDatabase, const LAYOUT: usize, const SHARED: bool> LayoutTable<D, LAYOUT, SHARED> {
-    const LAYOUT: RowLayout = RowLayout::ALL[LAYOUT];
+    const LAYOUT: RowLayout = STATE_PER_ROW[LAYOUT];
 
     /// Runs an UPDATE on one row.
     async fn update(&self, sql: &str, id: &str) -> Result<()> {

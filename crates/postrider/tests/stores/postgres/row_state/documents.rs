@@ -9,7 +9,7 @@ use postrider::store::postgres::PostgresRowStore;
 
 use super::case::Case;
 
-const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
+const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
 
 /// The text of a document. Prints why there is none.
 fn document(test: &str, number: &str) -> Option<String> {
