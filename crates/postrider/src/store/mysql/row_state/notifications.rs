@@ -44,8 +44,7 @@ const RECORD_SEARCH: &str = "
     WHERE registered_at <= TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')";
 
 /// Index: events_undelivered (delivered, event_type, event_date), one step per type.
-const TYPES: &str =
-    "SELECT event_type FROM {table} WHERE delivered = {delivered} AND event_type IS NOT NULL GROUP BY event_type";
+const TYPES: &str = "SELECT event_type FROM {table} WHERE delivered = {delivered} AND event_type IS NOT NULL GROUP BY event_type";
 
 /// The oldest events of one type that are not fanned out. Index: events_undelivered (delivered, event_type, event_date),
 /// one range, in its order.
@@ -280,10 +279,13 @@ async fn insert(tx: &mut Tx<'_>, deliveries: &[(&str, &str)]) -> Result<u64> {
     if deliveries.is_empty() {
         return Ok(0);
     }
-    let rows: Vec<Delivery<'_>> =
-        deliveries.iter().map(|(event, handler)| Delivery { n: Uuid::now_v7(), e: event, h: handler }).collect();
-    let rows = serde_json::to_string(&rows)
-        .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause))?;
+    let rows: Vec<Delivery<'_>> = deliveries
+        .iter()
+        .map(|(event, handler)| Delivery { n: Uuid::now_v7(), e: event, h: handler })
+        .collect();
+    let rows = serde_json::to_string(&rows).map_err(|cause| {
+        Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause)
+    })?;
     tx.execute(INSERT, params![rows]).await
 }
 

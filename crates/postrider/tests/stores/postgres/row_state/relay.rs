@@ -1,4 +1,4 @@
-//! A whole relay on every layout: order, poison, outage, death.
+//! A relay on every layout: order, poisoned rows, outages, crashes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,6 @@ use super::case::{Case, on_every_layout};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{self, KEYS, relay, relay_tests, write};
 use crate::row_database::{STATE_PER_ROW, attempts};
-use crate::taker::Taker;
 
 async fn table(layout: RowLayout, is_shared: bool) -> Result<Option<Case>> {
     if !Case::is_available() {
@@ -28,8 +27,8 @@ relay_tests! {
     outbox_events: table(RowLayout::OutboxEvents, false);
 }
 
-/// On a table that is shared. A row of `outbox_events` is marked there before it is published: one that cannot be updated is
-/// parked, and never sent.
+/// On a shared table. A row of `outbox_events` is marked before it is published there: a row that cannot be updated is
+/// parked and never sent.
 mod shared {
     use super::*;
 
