@@ -1,5 +1,7 @@
 //! A private server with the tables of `eventlog`, and a connection to it that is the same for all databases.
 
+use std::time::Duration;
+
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use postrider_testkit::servers::mysql::{self, Kind};
@@ -8,6 +10,10 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::events::{HANDLERS, Written};
 use crate::settings;
+
+/// How long the slot may take: a heartbeat of the connector, and a flush of the worker's offsets.
+const RELEASE_MAX: Duration = Duration::from_secs(60);
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// A server, and everything in which the databases differ.
 pub(crate) struct Database {
@@ -129,6 +135,22 @@ impl Database {
             delivered.iter().map(|event_type| of_type(event_type)).sum::<usize>()
         );
         assert!(count("SELECT count(*) FROM eventlog.events WHERE event_type IS NULL").await > 0);
+    }
+
+    /// The replication slot of PostgreSQL follows a log that has no new events.
+    pub(crate) async fn assert_log_is_released(&self) {
+        let Server::Postgres(_) = self.server else { return };
+        let mut connection = self.connect().await;
+        connection.run("CREATE TABLE other AS SELECT generate_series(1, 1000)").await;
+        let end = connection.texts("SELECT pg_current_wal_lsn()").await.remove(0);
+        let query = format!("SELECT confirmed_flush_lsn >= '{end}' FROM pg_replication_slots");
+        let released = async {
+            let mut checks = tokio::time::interval(CHECK_EVERY);
+            while connection.texts(&query).await != ["t"] {
+                checks.tick().await;
+            }
+        };
+        tokio::time::timeout(RELEASE_MAX, released).await.expect("the slot does not move");
     }
 }
 

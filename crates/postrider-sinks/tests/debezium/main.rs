@@ -80,6 +80,7 @@ async fn every_event_is_published_once(database: Option<Database>) {
 
     database.assert_fanned_out(writer.written()).await;
     published::assert_published(kafka, &database, writer.written());
+    database.assert_log_is_released().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
