@@ -73,6 +73,7 @@ async fn every_event_is_published_once(database: Option<Database>) {
         writer.act().await;
     }
     fan_out.finish().await;
+    database.delete_shipped().await;
     // The log has an order: whatever Debezium makes of an earlier change is in Kafka before this event.
     writer.write_last().await;
     wait_for(kafka, debezium, name, LAST_TYPE).await;

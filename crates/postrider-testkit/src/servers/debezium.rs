@@ -23,7 +23,7 @@ const DEBEZIUM: &str = "debezium-3.6.1";
 const WORKER: &str = "org.apache.kafka.connect.cli.ConnectStandalone";
 
 /// How long the worker may take for one request: it connects to the database before it accepts a connector.
-const REQUEST_MAX: Duration = Duration::from_secs(60);
+const REQUEST_MAX: Duration = Duration::from_secs(120);
 
 /// A worker. It is stopped and its folder removed when this is dropped, and when the process ends in any way.
 #[derive(Debug)]
