@@ -19,6 +19,12 @@ impl Timestamp {
         self.0
     }
 
+    /// This time minus a duration; saturates at the minimum.
+    #[cfg(feature = "relay")]
+    pub(crate) fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+    }
+
     /// This time plus a duration; saturates at the maximum.
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))

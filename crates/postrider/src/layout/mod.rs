@@ -7,6 +7,8 @@ mod compare;
 mod custom;
 pub(crate) mod derived_id;
 mod event_outbox;
+mod eventlog;
+mod handler;
 mod outbox;
 mod outbox_events;
 mod row_table;
@@ -18,6 +20,7 @@ pub use compare::{Difference, FoundColumn, FoundIndex, compare};
 pub use custom::{ColumnMap, ColumnName, Field, StateWord, States};
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) use custom::{TimeColumns, length};
+pub use handler::{FanOut, Handler};
 pub use row_table::RowTable;
 #[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};
@@ -59,12 +62,22 @@ row_layouts! {
     Outbox = outbox;
     /// `outbox_events`: PENDING, PUBLISHING, PUBLISHED, FAILED, with a count of attempts.
     OutboxEvents = outbox_events;
+    /// `eventlog`: a log of events with their actions, and one notification per event and handler.
+    Eventlog = eventlog;
 }
 
 impl RowLayout {
-    /// Its name. The default name of its table.
+    /// Its name.
     pub const fn name(self) -> &'static str {
         self.spec().name
+    }
+
+    /// The default name of its table.
+    pub const fn table_name(self) -> &'static str {
+        match self.spec().place {
+            Some((_, table)) => table,
+            None => self.name(),
+        }
     }
 
     /// The layout with this name, if it has a fixed shape.
@@ -111,7 +124,11 @@ mod tests {
             assert_eq!(RowLayout::from_name(layout.name()), Some(layout));
             let outbox = &layout.shapes()[0];
             assert_eq!(outbox.table, "{name}");
-            assert!(outbox.columns.iter().any(|column| column.name == "status"), "{}", layout.name());
+            let with_state = layout
+                .shapes()
+                .iter()
+                .any(|shape| shape.columns.iter().any(|column| matches!(column.name, "status" | "state")));
+            assert!(with_state, "{}", layout.name());
         }
         assert_eq!(RowLayout::from_name("postrider"), None);
     }

@@ -5,6 +5,7 @@ use super::spec::{Ability, EventField, Inserts, LayoutSpec, Tables, insert_postg
 
 pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "outbox",
+    place: None,
     tables: Tables { postgres: POSTGRES, ..Tables::NONE },
     states: &["pending", "published", "failed"],
     attempts: "retry_count",

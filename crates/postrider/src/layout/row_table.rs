@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(any(feature = "mysql", feature = "sqlite"))]
-use super::Ability;
-use super::{ColumnMap, RowLayout};
+use super::{Ability, ColumnMap, FanOut, Handler, RowLayout};
 use crate::{Ident, Result};
 
 /// A table with a state per row, and how it is used.
@@ -21,24 +19,32 @@ pub struct RowTable {
     pub(crate) foreign_claim_timeout: Option<Duration>,
     /// The column map of a user-defined table.
     pub(crate) map: Option<Arc<ColumnMap>>,
+    /// How events are fanned out, and how long their notifications may be handled; only layout `eventlog`.
+    pub(crate) fan_out: FanOut,
+    /// The handler that a store serves; only layout `eventlog`.
+    pub(crate) handler: Option<Arc<Handler>>,
 }
 
 impl RowTable {
-    /// The table of a layout, with the name of the layout, in the schema `public`. On MySQL and MariaDB, set its
+    /// The table of a layout, with the name of the layout, in the schema `public`; `eventlog.events` for layout
+    /// `eventlog`. On MySQL and MariaDB, set its
     /// database with [`in_schema`](Self::in_schema). SQLite has no schemas.
     ///
     /// # Errors
     /// None: the name of every layout is a valid table name.
     pub fn new(layout: RowLayout) -> Result<Self> {
+        let schema = layout.spec().place.map(|(schema, _)| schema);
         Ok(Self {
             layout,
-            schema: Ident::new("public")?,
-            has_schema: false,
-            name: Ident::new(layout.name())?,
-            max_attempts: 10,
+            schema: Ident::new(schema.unwrap_or("public"))?,
+            has_schema: schema.is_some(),
+            name: Ident::new(layout.table_name())?,
+            max_attempts: if layout.has(Ability::Notifications) { i32::MAX.unsigned_abs() } else { 10 },
             is_shared: false,
             foreign_claim_timeout: None,
             map: None,
+            fan_out: FanOut::default(),
+            handler: None,
         })
     }
 
@@ -117,7 +123,8 @@ impl RowTable {
         self.has_schema
     }
 
-    /// Attempts before a row is given up, unless the row has its own limit. Default: 10; at least 1.
+    /// Attempts before a row is given up, unless the row has its own limit. Default: 10, and for layout `eventlog` no
+    /// limit except [`FanOut::handle_within`]; at least 1.
     #[must_use]
     pub fn max_attempts(mut self, max_attempts: u32) -> Self {
         self.max_attempts = max_attempts.max(1);
@@ -138,6 +145,28 @@ impl RowTable {
     pub fn foreign_claim_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.foreign_claim_timeout = timeout;
         self
+    }
+
+    /// How events of layout `eventlog` are fanned out to handlers.
+    #[must_use]
+    pub fn fan_out(mut self, fan_out: FanOut) -> Self {
+        self.fan_out = fan_out;
+        self
+    }
+
+    /// The same table for one handler.
+    pub(crate) fn for_handler(&self, handler: Handler) -> Self {
+        Self { handler: Some(Arc::new(handler)), ..self.clone() }
+    }
+
+    /// The names whose notifications a store handles: the handler's name and its aliases. Empty if it serves none.
+    pub(crate) fn handler_names(&self) -> Vec<String> {
+        self.handler.as_ref().map_or_else(Vec::new, |handler| handler.names())
+    }
+
+    /// The event types that the handler knows; `None` if it takes all.
+    pub(crate) fn handler_types(&self) -> Option<Vec<String>> {
+        self.handler.as_ref().and_then(|handler| handler.exact_types())
     }
 
     /// Whether rows are marked before they are published: the layout has a state for it, and other publishers use the
@@ -168,6 +197,7 @@ impl RowTable {
         let statement = mapped.as_deref().unwrap_or(statement);
         statement
             .replace("{table}", &format!("`{schema}`.`{name}`"))
+            .replace("{notifications}", &format!("`{schema}`.`event_notifications`"))
             .replace("{views}", &format!("`{schema}`"))
             .replace("{name}", name)
             .replace("{check}", check)
@@ -190,6 +220,7 @@ impl RowTable {
         statement
             .replace("{table}", &format!("{}.{}", self.schema, self.name))
             .replace("{processed}", &format!("{}.\"processed_events\"", self.schema))
+            .replace("{notifications}", &format!("{}.\"event_notifications\"", self.schema))
             .replace("{views}", &self.schema.to_string())
             .replace("{name}", self.name.as_str())
     }

@@ -20,6 +20,8 @@ pub struct Column {
     pub name: &'static str,
     /// Its type on PostgreSQL, MySQL and SQLite; empty if the layout does not exist there.
     types: [&'static str; 3],
+    /// Its type on MariaDB, where that differs from MySQL.
+    mariadb: Option<&'static str>,
     /// Whether it may be NULL.
     pub is_nullable: bool,
     /// Whether an INSERT may omit it.
@@ -38,6 +40,10 @@ pub enum Family {
     Document,
     /// A point in time.
     Time,
+    /// A point in time without a zone.
+    LocalTime,
+    /// True or false. On MySQL and MariaDB it is a number.
+    Boolean,
     /// A UUID.
     Uuid,
     /// Bytes.
@@ -63,7 +69,13 @@ impl Column {
         mysql: &'static str,
         sqlite: &'static str,
     ) -> Self {
-        Self { name, types: [postgres, mysql, sqlite], is_nullable: false, has_default: false }
+        Self { name, types: [postgres, mysql, sqlite], mariadb: None, is_nullable: false, has_default: false }
+    }
+
+    /// The type on MariaDB.
+    pub(super) const fn on_mariadb(mut self, sql_type: &'static str) -> Self {
+        self.mariadb = Some(sql_type);
+        self
     }
 
     pub(super) const fn nullable(mut self) -> Self {
@@ -79,12 +91,13 @@ impl Column {
     /// Its type, as the database prints it.
     pub fn sql_type(&self, dialect: Dialect) -> &'static str {
         let [postgres, mysql, sqlite] = self.types;
-        match dialect {
-            Dialect::Postgres => postgres,
+        match (dialect, self.mariadb) {
+            (Dialect::Postgres, _) => postgres,
+            (Dialect::MariaDb, Some(mariadb)) => mariadb,
             // MariaDB stores JSON as text, and prints it so.
-            Dialect::MariaDb if mysql == "json" => "longtext",
-            Dialect::MySql | Dialect::MariaDb => mysql,
-            Dialect::Sqlite => sqlite,
+            (Dialect::MariaDb, None) if mysql == "json" => "longtext",
+            (Dialect::MySql | Dialect::MariaDb, _) => mysql,
+            (Dialect::Sqlite, _) => sqlite,
         }
     }
 }
@@ -103,6 +116,10 @@ impl Family {
             // Only PostgreSQL has a timestamp without a time zone, and prints it as such.
             "timestamp" if !sql_type.contains("without") => Self::Time,
             "timestamp with time zone" | "datetime" => Self::Time,
+            "timestamp without time zone" => Self::LocalTime,
+            // Only PostgreSQL prints the type so, with a precision.
+            "timestamp" => Self::LocalTime,
+            "boolean" => Self::Boolean,
             _ => return None,
         })
     }

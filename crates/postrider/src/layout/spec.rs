@@ -6,8 +6,11 @@ use super::shape::Shape;
 /// The descriptor of a layout. See "Add a layout" in CONTRIBUTING.md.
 #[derive(Debug, Clone, Copy)]
 pub struct LayoutSpec {
-    /// Its name. The default name of its table.
+    /// Its name.
     pub name: &'static str,
+    /// The schema (on MySQL and MariaDB the database) and the name of its table, where they differ from the default: the
+    /// layout's name, in no schema of its own.
+    pub place: Option<(&'static str, &'static str)>,
     /// The shape of its tables on each database.
     pub tables: Tables,
     /// The states of a row: pending first, then being published if the layout has it, delivered, and failed last.
@@ -71,6 +74,18 @@ pub enum EventField {
     MaxAttempts,
     /// The producer.
     Producer,
+    /// The namespace.
+    Namespace,
+    /// The name of the action.
+    Action,
+    /// The id of the action.
+    ActionId,
+    /// The parameters of the action.
+    ActionParams,
+    /// When the action started.
+    ActionStarted,
+    /// When the action completed.
+    ActionCompleted,
 }
 
 /// An ability that some layouts have.
@@ -94,6 +109,8 @@ pub enum Ability {
     RowLimitColumn,
     /// Ids of rows and aggregates are UUIDs.
     Uuids,
+    /// A table of notifications: each event is fanned out to several handlers, and each delivery has its own row.
+    Notifications,
 }
 
 /// The INSERT of events on each database.

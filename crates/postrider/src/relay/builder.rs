@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::driver::{Driver, DriverHandle, forward_wakes};
+use super::fan_out::FanOutTask;
 use super::handle::{RelayHandle, ServedSubscription};
 use super::health_log::{HealthLog, Operation};
 use super::inbox_cleanup::InboxCleaner;
@@ -127,7 +128,13 @@ impl RelayBuilder {
         let holder = holder(self.name)?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         for outbox in &mut self.outboxes {
+            if outbox.store.notifications().is_some() {
+                outbox.subscriptions.iter_mut().for_each(Subscription::use_defaults_of_notifications);
+            }
             check(&mut outbox.subscriptions)?;
+            if let Some(table) = outbox.store.row_table() {
+                table.fan_out.check()?;
+            }
             outbox.retention().check(outbox.store.row_table())?;
             check_order(outbox)?;
         }
@@ -146,14 +153,25 @@ impl RelayBuilder {
                 tracing::info!(subscriptions = names.join(", "), "retention: {what}");
                 store.trace_deliveries();
             }
+            let notifications = store.notifications();
+            let wake = notifications.as_ref().map(|_| Arc::new(Notify::new()));
             let mut handles = Vec::new();
             for subscription in subscriptions {
-                let handle = Arc::new(DriverHandle::new(&subscription.name));
+                let handle = Arc::new(DriverHandle::new(&subscription.name, wake.clone()));
                 handles.push(handle.clone());
                 let name = subscription.name.clone();
+                let store = match &notifications {
+                    Some(notifications) => notifications.store_of(subscription.to_handler())?,
+                    None => store.clone(),
+                };
                 served.push(ServedSubscription { name, store: store.clone(), driver: handle.clone() });
-                let driver = Driver::new(&holder, clock.clone(), store.clone(), subscription, handle);
+                let driver = Driver::new(&holder, clock.clone(), store, subscription, handle);
                 tasks.spawn(driver.run(stopped.clone()));
+            }
+            if let (Some(notifications), Some(wake), Some(table)) = (notifications, wake, store.row_table()) {
+                let fan_out =
+                    FanOutTask::new(notifications, table.fan_out, clock.clone(), handles.clone(), wake);
+                tasks.spawn(fan_out.run(stopped.clone()));
             }
             if let Some(wakes) = store.wakes() {
                 tasks.spawn(forward_wakes(wakes, handles.clone(), stopped.clone()));
@@ -214,10 +232,16 @@ async fn log_created(store: &dyn Store, of: &Subscription) {
 
 /// Creates a subscription if it does not exist; waits for a database that is unavailable unless `fail_fast`.
 async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bool) -> Result<()> {
+    let notifications = store.notifications();
     let health = HealthLog::new(&subscription.name);
     let mut wait = WAIT_MIN;
     loop {
-        let answer = store.subscribe(&subscription.name, subscription.start).await;
+        let answer = match &notifications {
+            Some(notifications) => {
+                notifications.register(&subscription.to_handler(), subscription.start).await
+            }
+            None => store.subscribe(&subscription.name, subscription.start).await,
+        };
         if answer.as_ref().is_err_and(|error| fail_fast || !may_recover_by_itself(error.code())) {
             return answer.map(|_| ());
         }

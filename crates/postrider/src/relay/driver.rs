@@ -49,6 +49,8 @@ pub struct SubscriptionStatus {
 #[derive(Debug)]
 pub(super) struct DriverHandle {
     wake: Notify,
+    /// Wakes the fan-out of the outbox, if it has one: new events reach the driver through it.
+    fan_out: Option<Arc<Notify>>,
     pause: Notify,
     shared: Mutex<Shared>,
 }
@@ -60,13 +62,22 @@ struct Shared {
 }
 
 impl DriverHandle {
-    pub(super) fn new(subscription: &str) -> Self {
+    pub(super) fn new(subscription: &str, fan_out: Option<Arc<Notify>>) -> Self {
         let status = SubscriptionStatus { subscription: subscription.to_owned(), ..Default::default() };
         let shared = Mutex::new(Shared { status, paused: None });
-        Self { wake: Notify::new(), pause: Notify::new(), shared }
+        Self { wake: Notify::new(), fan_out, pause: Notify::new(), shared }
     }
 
+    /// There may be new events.
     pub(super) fn wake(&self) {
+        if let Some(fan_out) = &self.fan_out {
+            fan_out.notify_one();
+        }
+        self.wake_driver();
+    }
+
+    /// There may be new events that are fanned out.
+    pub(super) fn wake_driver(&self) {
         self.wake.notify_one();
     }
 
@@ -130,7 +141,7 @@ impl Driver {
         subscription: Subscription,
         handle: Arc<DriverHandle>,
     ) -> Self {
-        let Subscription { name, start: _, mut policy, router, encoder, sink, invalid: _ } = subscription;
+        let Subscription { name, mut policy, router, encoder, sink, .. } = subscription;
         policy.several_destinations |= router.has_several_destinations();
         let capabilities = sink.capabilities();
         if let Some(probe_max) = capabilities.probe_max {
@@ -155,7 +166,7 @@ impl Driver {
             sink,
             encoder,
             timeout: policy.publish_timeout,
-            fanout: Arc::default(),
+            copies: Arc::default(),
         };
         let reports = Reports::new(&name, holder);
         let (early_sender, early) = mpsc::unbounded_channel();
@@ -383,7 +394,7 @@ mod tests {
         let policy = Policy::default().lease(Duration::from_millis(900));
         let subscription = Subscription::new("mail", Unused).policy(policy);
         let (clock, store) = (Arc::new(SystemClock::new()), Arc::new(SqliteStore::open(&file)?));
-        let handle = Arc::new(DriverHandle::new("mail"));
+        let handle = Arc::new(DriverHandle::new("mail", None));
         let mut driver = Driver::new("relay", clock.clone(), store, subscription, handle);
         // A request for the lease that fails: the next one is due about 30 ms later.
         let Step { term, .. } = driver.brain.step(clock.now(), Input::Tick);

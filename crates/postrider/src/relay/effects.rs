@@ -52,7 +52,7 @@ impl Effects {
             Effect::Acquire => {
                 let (lease, policy, sink) = (self.lease(), self.policy.clone(), self.publisher.sink.clone());
                 // Another relay may have held the lease in between, and its deliveries are unknown here.
-                self.publisher.fanout.clear();
+                self.publisher.copies.clear();
                 Box::pin(async move {
                     let mut acquired = store.acquire(lease).await;
                     let mut claimer = None;

@@ -6,7 +6,8 @@
 #[doc(hidden)]
 pub mod brain;
 mod builder;
-mod fanout;
+mod copies;
+mod fan_out;
 mod effects;
 mod pace;
 mod policy;

@@ -58,6 +58,10 @@ pub struct Policy {
     pub backoff_min: Duration,
     /// Maximum delay between two retries.
     pub backoff_max: Duration,
+    /// Shortens each delay by a random part, up to a half, so that retries do not come at the same moment.
+    pub backoff_jitter: bool,
+    /// Events expire while their destination is down. If not, they wait until it is up again.
+    pub expire_while_down: bool,
     /// Maximum number of parked events, including dead and expired ones. At the limit no new events are read.
     pub parked_max: usize,
 
@@ -117,6 +121,8 @@ setters! {
     max_attempts: u32,
     backoff_min: Duration,
     backoff_max: Duration,
+    backoff_jitter: bool,
+    expire_while_down: bool,
     parked_max: usize,
     breaker_keys: usize,
     probe_min: Duration,
@@ -171,6 +177,8 @@ impl Default for Policy {
             max_attempts: 10,
             backoff_min: Duration::from_secs(1),
             backoff_max: Duration::from_secs(300),
+            backoff_jitter: true,
+            expire_while_down: true,
             parked_max: 100_000,
             breaker_keys: 5,
             probe_min: Duration::from_secs(1),
@@ -186,6 +194,21 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// The default for outboxes of layout `eventlog`, as its documents define it: batches of 100, a poll every second,
+    /// retries after 30 seconds, doubled up to five minutes. Their events expire, so attempts have no limit.
+    pub fn for_notifications() -> Self {
+        Self {
+            claim_events_max: 100,
+            batch_events_max: 100,
+            poll_max: Duration::from_secs(1),
+            backoff_min: Duration::from_secs(30),
+            backoff_max: Duration::from_secs(300),
+            backoff_jitter: false,
+            expire_while_down: false,
+            ..Self::default()
+        }
+    }
+
     /// Checks the settings. [`RelayBuilder::spawn`](super::RelayBuilder::spawn) does this too.
     ///
     /// # Errors

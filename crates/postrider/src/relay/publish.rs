@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
 use super::brain::{Disposition, KeyId, Routed};
-use super::fanout::Fanout;
+use super::copies::Copies;
 use super::span;
 use crate::Result;
 use crate::encode::Encoder;
@@ -23,7 +23,7 @@ pub(super) struct Publisher {
     pub(super) sink: Arc<dyn Sink>,
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) timeout: Duration,
-    pub(super) fanout: Arc<Fanout>,
+    pub(super) copies: Arc<Copies>,
 }
 
 impl Publisher {
@@ -51,7 +51,7 @@ impl Publisher {
             Some((_, Special::NotSent(outcome))) => Some(outcome),
             Some((_, Special::Copies(sent))) => {
                 let outcomes = answers.by_ref().take(sent.len()).collect();
-                Some(self.fanout.outcome(&messages[sent], outcomes))
+                Some(self.copies.outcome(&messages[sent], outcomes))
             }
             None => answers.next(),
         };
@@ -127,7 +127,7 @@ impl Publisher {
         };
         let missing = match &delivery.copies[..] {
             [_] => vec![0],
-            _ => self.fanout.missing(*position, event, delivery),
+            _ => self.copies.missing(*position, event, delivery),
         };
         let messages = Message::encode_copies(&self.encoder, *position, event, delivery, &missing)?;
         let start = encoded.messages.len();

@@ -54,7 +54,7 @@ impl Fixture {
             sink: sink.clone(),
             encoder: Arc::new(Envelope),
             timeout: Duration::from_secs(1),
-            fanout: Arc::default(),
+            copies: Arc::default(),
         };
         Self { sink, publisher, router: Router::by_topic().every_match(rules).unwrap() }
     }
@@ -122,7 +122,7 @@ async fn a_new_term_sends_all_copies_again() {
     let fixture = Fixture::new();
     fixture.answer([("b", Outcome::Down(failure("no")))]);
     fixture.publish(&["order"]).await;
-    fixture.publisher.fanout.clear();
+    fixture.publisher.copies.clear();
     assert_eq!(fixture.publish(&["order"]).await.0, "1@a 1@b 1@c");
 }
 

@@ -17,6 +17,10 @@ pub struct Subscription {
     pub(super) name: String,
     pub(super) start: Start,
     pub(super) policy: Policy,
+    /// The policy was set.
+    has_policy: bool,
+    /// Earlier names.
+    aliases: Vec<String>,
     pub(super) router: Router,
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) sink: Arc<dyn Sink>,
@@ -32,6 +36,8 @@ impl Subscription {
         Self {
             start: Start::default(),
             policy: Policy::default(),
+            has_policy: false,
+            aliases: Vec::new(),
             router: Router::to(name.as_str()),
             encoder: Arc::new(Envelope),
             sink: Arc::new(sink),
@@ -89,7 +95,31 @@ impl Subscription {
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
+        self.has_policy = true;
         self
+    }
+
+    /// An earlier name of a handler in an outbox of layout `eventlog`. Notifications under that name are handled too, and
+    /// no event is fanned out to it any more. Elsewhere a renamed subscription is a new one, and this has no effect.
+    #[must_use]
+    pub fn alias(mut self, name: impl Into<String>) -> Self {
+        self.aliases.push(name.into());
+        self
+    }
+
+    /// The defaults of an outbox with notifications, unless the policy was set.
+    pub(super) fn use_defaults_of_notifications(&mut self) {
+        if !self.has_policy {
+            self.policy = Policy { order: self.policy.order, ..Policy::for_notifications() };
+        }
+    }
+
+    /// As an outbox with notifications stores it.
+    pub(super) fn to_handler(&self) -> crate::layout::Handler {
+        let mut handler = crate::layout::Handler::new(&self.name);
+        handler.aliases.clone_from(&self.aliases);
+        handler.types = self.router.types();
+        handler
     }
 
     /// Which events it wants and where they go.

@@ -5,15 +5,22 @@ use std::collections::HashSet;
 /// A list of names and patterns. `*` matches any text, including dots and the empty text; every other character matches
 /// itself. An empty list matches nothing.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Globs {
+pub(crate) struct Globs {
     /// Names without `*`, found with one lookup.
     exact: HashSet<String>,
+    /// As they were given.
+    sources: Vec<String>,
     patterns: Vec<Pattern>,
 }
 
 impl Globs {
-    pub(super) fn matches(&self, name: &str) -> bool {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         self.exact.contains(name) || self.patterns.iter().any(|pattern| pattern.matches(name))
+    }
+
+    /// The names and patterns, as they were given.
+    pub(crate) fn sources(&self) -> &[String] {
+        &self.sources
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -26,6 +33,7 @@ impl<T: Into<String>> FromIterator<T> for Globs {
         let mut globs = Self::default();
         for name in names {
             let name = name.into();
+            globs.sources.push(name.clone());
             match Pattern::parse(&name) {
                 Some(pattern) => globs.patterns.push(pattern),
                 None => _ = globs.exact.insert(name),

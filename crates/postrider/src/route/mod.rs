@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::sink::Destinations;
 use crate::{Code, Error, Event, Result};
-use glob::Globs;
+pub(crate) use glob::Globs;
 use names::NameCache;
 use rule::ParsedRule;
 
@@ -134,6 +134,11 @@ impl Router {
     pub fn only<T: Into<String>>(mut self, types: impl IntoIterator<Item = T>) -> Self {
         self.only = Some(Arc::new(types.into_iter().collect()));
         self
+    }
+
+    /// The types that it delivers, as [`only`](Self::only) was given them; `None` for all.
+    pub(crate) fn types(&self) -> Option<Vec<String>> {
+        self.only.as_ref().map(|globs| globs.sources().to_vec())
     }
 
     /// What happens to an event that has no destination.

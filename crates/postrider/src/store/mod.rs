@@ -46,6 +46,7 @@ mod lease_tx;
 mod list;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod log_tx;
+mod notifications;
 mod overview;
 pub(crate) mod relays;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -78,6 +79,7 @@ pub use async_store::{AsyncClaimer, AsyncStore};
 pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
 pub use failover::AfterFailover;
 pub use list::{EventFilter, ListedEvent};
+pub use notifications::{FannedOut, Notifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 pub use relays::{DestinationDown, RelayOverview, RelayReport, RelayRole};
 pub use retention::{
@@ -190,6 +192,12 @@ pub trait Store: Send + Sync + 'static {
     /// The table, if this outbox is a table with a state per row. It belongs to the application: rows are deleted only
     /// if that is configured, and its column map may lack an order of rows.
     fn row_table(&self) -> Option<&RowTable> {
+        None
+    }
+
+    /// The fan-out to handlers, if this outbox has layout `eventlog`. Its subscriptions are served by the stores that it
+    /// returns, one per handler.
+    fn notifications(&self) -> Option<Arc<dyn Notifications>> {
         None
     }
 

@@ -30,6 +30,12 @@ pub(super) fn text_of(event: &Event) -> Result<&str> {
         .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").with_source(e))
 }
 
+/// A time for a column without a zone, in UTC.
+#[cfg(any(feature = "_mysql", feature = "_postgres"))]
+pub(super) fn utc(time: crate::Timestamp) -> String {
+    time.to_string().replace('T', " ").trim_end_matches('Z').to_owned()
+}
+
 /// Combines the events with the numbers and creation times of their rows, in the same order. A row whose id is a UUID
 /// has no number.
 #[cfg(any(
@@ -105,6 +111,13 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
     if spec.has_column(EventField::Topic) && event.topic.is_none() {
         return Some("it has no topic".to_owned());
     }
+    if spec.has_column(EventField::Namespace) && event.namespace.is_none() {
+        return Some("it has no namespace".to_owned());
+    }
+    let action = match &event.action {
+        None if spec.has_column(EventField::Action) => return Some("it has no action".to_owned()),
+        action => action.as_ref(),
+    };
     if spec.has(Ability::Uuids) && Uuid::parse_str(&aggregate.id).is_err() {
         return Some("its aggregate id is not a UUID".to_owned());
     }
@@ -115,6 +128,8 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
         ("topic", EventField::Topic, event.topic.as_deref().unwrap_or_default()),
         ("key", EventField::Key, event.key.as_deref().unwrap_or_default()),
         ("producer", EventField::Producer, event.producer.as_deref().unwrap_or_default()),
+        ("namespace", EventField::Namespace, event.namespace.as_deref().unwrap_or_default()),
+        ("action name", EventField::Action, action.map_or("", |action| &action.name)),
     ];
     let too_long = texts.iter().find_map(|(name, field, text)| too_long(name, text, spec.chars_max(*field)?));
     too_long.or_else(|| too_many_attempts(event)).or_else(|| lost_key(spec, event))
@@ -125,7 +140,7 @@ fn unfit(layout: RowLayout, event: &Event) -> Option<String> {
 fn without_column(spec: &LayoutSpec, event: &Event) -> Option<&'static str> {
     let others = [
         ("expires_at", event.expires_at.is_some()),
-        ("action", event.action.is_some()),
+        ("action", event.action.is_some() && !spec.has_column(EventField::Action)),
         ("headers", !event.headers.is_empty() && !spec.has_column(EventField::Headers)),
         ("max_attempts", event.max_attempts.is_some() && !spec.has_column(EventField::MaxAttempts)),
     ];
@@ -142,6 +157,7 @@ fn column_of(field: &TextField) -> Option<EventField> {
         "key" => Some(EventField::Key),
         "topic" => Some(EventField::Topic),
         "producer" => Some(EventField::Producer),
+        "namespace" => Some(EventField::Namespace),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Written;
 use super::mysql::Driver;
-use super::rows::{text_of, too_long, unwritable, written};
+use super::rows::{text_of, too_long, unwritable, utc, written};
 use crate::layout::{EventField, RowInsert, RowTable};
 use crate::{Code, Error, Event, Result};
 
@@ -23,6 +23,7 @@ fn values(table: &RowTable, insert: &RowInsert, event: &Event) -> Result<Vec<Opt
         return Err(Error::new(Code::LayoutUnfit, format!("the event does not fit its table: {why}")));
     }
     let payload = text_of(event)?;
+    let action = event.action.as_ref();
     let value = |field: &EventField| match field {
         EventField::Id => Some(event.id.to_string()),
         EventField::EventType => Some(event.event_type.clone()),
@@ -33,6 +34,12 @@ fn values(table: &RowTable, insert: &RowInsert, event: &Event) -> Result<Vec<Opt
         EventField::Topic => event.topic.clone(),
         EventField::MaxAttempts => event.max_attempts.map(|most| most.to_string()),
         EventField::Producer => event.producer.clone(),
+        EventField::Namespace => event.namespace.clone(),
+        EventField::Action => action.map(|action| action.name.clone()),
+        EventField::ActionId => action.map(|action| action.id.to_string()),
+        EventField::ActionParams => action.map(|action| action.params.clone()),
+        EventField::ActionStarted => action.map(|action| utc(action.started)),
+        EventField::ActionCompleted => action.map(|action| utc(action.completed)),
         // No layout on these servers has a column for them.
         EventField::Headers => None,
     };

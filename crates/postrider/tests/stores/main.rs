@@ -2,6 +2,7 @@
 //!
 //! - `sqlite`, `postgres`, `mysql` (and MariaDB): `log` for our own layout, `row_state` for all others
 //! - `adopt`: taking over a table of another layout, on every database
+//! - `eventlog`: fan-out and handlers of the layout `eventlog`
 //! - `inbox`: exactly-once effects, on every database
 //! - `relay_cases`, `server_faults`: cases that are the same for every database
 #![cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
@@ -16,6 +17,8 @@
 #[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod adopt;
 mod arrivals;
+#[cfg(all(unix, feature = "postgres", feature = "sqlx-postgres", feature = "mysql"))]
+mod eventlog;
 #[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
 mod holes;
 #[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "sqlx-postgres", feature = "mysql"))]

@@ -4,12 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::layout::RowLayout;
+use postrider::layout::{FanOut, RowLayout, RowTable};
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
 use postrider::{Result, StoredEvent};
-use postrider_testkit::conformance::rows::{Refusing, RowState, RowsUnderTest};
+use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
 use crate::relay_cases::Table;
+
+/// The layouts whose outbox has a state per row.
+pub(crate) const STATE_PER_ROW: [RowLayout; 3] =
+    [RowLayout::EventOutbox, RowLayout::Outbox, RowLayout::OutboxEvents];
 
 /// A database with a table, and with Postrider's own tables beside it.
 ///
@@ -27,6 +31,11 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
 
     /// The same table, shared with other publishers or not.
     fn with_sharing(self, is_shared: bool) -> Self;
+
+    /// The same table of layout `eventlog` with these settings.
+    fn with_fan_out(self, _: FanOut) -> Self {
+        self
+    }
 
     fn is_shared(&self) -> bool;
 
@@ -72,6 +81,14 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
     }
 }
 
+/// The table with the limit of attempts that the suites expect. Layout `eventlog` has none.
+pub(crate) fn limited(table: RowTable) -> Result<RowTable> {
+    Ok(match table.layout() {
+        RowLayout::Eventlog => table,
+        _ => table.max_attempts(ATTEMPTS_MAX),
+    })
+}
+
 /// The first value of a query.
 pub(crate) async fn number(database: &impl RowDatabase, sql: &str) -> Result<usize> {
     Ok(database.rows(sql).await?[0][0].parse().unwrap_or_default())
@@ -87,7 +104,7 @@ pub(crate) fn attempts(layout: RowLayout) -> &'static str {
     match layout {
         RowLayout::EventOutbox => "attempts",
         RowLayout::Outbox => "retry_count",
-        RowLayout::OutboxEvents | RowLayout::Custom => "attempt_count",
+        _ => "attempt_count",
     }
 }
 
@@ -200,16 +217,16 @@ fn is_row<D: RowDatabase>(layout: RowLayout, key: &str, number: usize) -> String
     let about = match layout {
         RowLayout::EventOutbox => "entity_pk",
         RowLayout::Outbox => "partition_key",
-        RowLayout::OutboxEvents | RowLayout::Custom => "aggregate_id",
+        _ => "aggregate_id",
     };
     format!("OLD.{about} = '{key}' AND {} = '{{\"n\": {number}}}'", D::text("OLD.payload"))
 }
 
-/// The table of the layout at a place in [`RowLayout::ALL`], shared with other publishers or not.
+/// The table of the layout at a place in [`STATE_PER_ROW`], shared with other publishers or not.
 pub(crate) struct LayoutTable<D, const LAYOUT: usize, const SHARED: bool = false>(D);
 
 impl<D: RowDatabase, const LAYOUT: usize, const SHARED: bool> LayoutTable<D, LAYOUT, SHARED> {
-    const LAYOUT: RowLayout = RowLayout::ALL[LAYOUT];
+    const LAYOUT: RowLayout = STATE_PER_ROW[LAYOUT];
 
     /// Runs an UPDATE on one row.
     async fn update(&self, sql: &str, id: &str) -> Result<()> {
@@ -252,7 +269,7 @@ where
                  WHEN status = 'failed' THEN 'given up'
                  WHEN retry_count = 0 THEN 'waiting'"
             }
-            RowLayout::OutboxEvents | RowLayout::Custom => {
+            _ => {
                 "WHEN status = 'PUBLISHED' THEN 'done'
                  WHEN status = 'PUBLISHING' THEN 'in flight'
                  WHEN status = 'PENDING' THEN 'waiting'
@@ -271,7 +288,7 @@ where
         let reset = match Self::LAYOUT {
             RowLayout::EventOutbox => "next_attempt_at = NULL, attempts = 0",
             RowLayout::Outbox => "status = 'pending', retry_count = 0",
-            RowLayout::OutboxEvents | RowLayout::Custom => "status = 'PENDING', attempt_count = 0",
+            _ => "status = 'PENDING', attempt_count = 0",
         };
         self.update(reset, id).await
     }
@@ -281,7 +298,7 @@ where
         let delivered = match Self::LAYOUT {
             RowLayout::EventOutbox => format!("status = 'sent', processed_at = {now}"),
             RowLayout::Outbox => format!("status = 'published', published_at = {now}"),
-            RowLayout::OutboxEvents | RowLayout::Custom => "status = 'PUBLISHED'".to_owned(),
+            _ => "status = 'PUBLISHED'".to_owned(),
         };
         self.update(&delivered, id).await
     }
@@ -309,7 +326,7 @@ where
         let times = match Self::LAYOUT {
             RowLayout::EventOutbox => &["created_at", "processed_at"][..],
             RowLayout::Outbox => &["created_at", "published_at", "expires_at"],
-            RowLayout::OutboxEvents | RowLayout::Custom => &["created_at"],
+            _ => &["created_at"],
         };
         self.0.make_older("{t}", times).await
     }

@@ -47,6 +47,8 @@ enum Optional {
     /// The five views of `postrider`, or the six of `event_outbox` on an existing table (a new table has
     /// them)
     Views,
+    /// The notifications of `eventlog`, which its handlers need, and the index for the fan-out
+    Handlers,
 }
 
 impl Up {
@@ -57,6 +59,7 @@ impl Up {
             let extras = RowExtras {
                 aggregate_index: self.with.contains(&Optional::AggregateIndex),
                 views: self.with.contains(&Optional::Views),
+                handlers: self.with.contains(&Optional::Handlers),
             };
             let migrated =
                 block_on(Threads::One, async { Ok(outbox.database.admin().migrate(layout, extras).await?) })?;

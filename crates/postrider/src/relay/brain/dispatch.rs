@@ -95,7 +95,8 @@ impl Leader {
             && passed_over.len() < PASSED_OVER_MAX
             && let Some(key) = self.outbound.pop_ready()
         {
-            if self.give_up_if_undeliverable(cx, key) || self.block_if_down(key) {
+            let waits = !cx.policy().expire_while_down && self.block_if_down(key);
+            if waits || self.give_up_if_undeliverable(cx, key) || self.block_if_down(key) {
                 continue;
             }
             // A batch has one destination: if that does not answer, messages for others must not fail with it.
@@ -136,7 +137,7 @@ impl Leader {
     /// Gives up the head of a queue if it has expired or crashes the relay. Returns whether the head must not be sent.
     pub(super) fn give_up_if_undeliverable(&mut self, cx: &mut StepCx<'_>, key: KeyId) -> bool {
         let Some(body) = self.queues.get(key).and_then(|queue| queue.head.body.as_ref()) else { return true };
-        if body.event.expires_at.is_some_and(|at| at <= cx.now.wall) {
+        if body.event.expires_at.is_some_and(|at| at <= cx.now.wall) && !self.probes_expired(cx, key) {
             let why = "expired before it could be delivered";
             self.give_up(cx, key, ParkReason::new(ParkedState::Expired, why));
             return true;

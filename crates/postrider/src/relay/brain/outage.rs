@@ -151,6 +151,16 @@ impl Leader {
         true
     }
 
+    /// Whether an expired message may be sent to find out whether its destination is up again. If messages do not expire
+    /// while a destination is down, there may be no other.
+    pub(super) fn probes_expired(&mut self, cx: &StepCx<'_>, key: KeyId) -> bool {
+        if cx.policy().expire_while_down {
+            return false;
+        }
+        let destination = self.destination_of(key).and_then(|id| self.destinations.get_mut(id));
+        destination.is_some_and(|destination| destination.outage.is_some())
+    }
+
     /// Sends one message to a destination that is down, each time of another key, to find out whether it is up again.
     pub(super) fn probe(&mut self, cx: &mut StepCx<'_>) {
         while self.probe_due(cx).is_some_and(|at| at <= cx.elapsed()) {

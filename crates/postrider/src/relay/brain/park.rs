@@ -91,11 +91,23 @@ impl Leader {
             self.give_up(cx, key, ParkReason::new(ParkedState::Dead, &failure.message));
             return;
         }
-        let backoff = cx.random.jitter(doubled(policy.backoff_min, policy.backoff_max, attempts - 1));
+        let backoff = doubled(policy.backoff_min, policy.backoff_max, attempts - 1);
+        let backoff = if policy.backoff_jitter { cx.random.jitter(backoff) } else { backoff };
         let wait = backoff.max(failure.retry_after.unwrap_or_default().min(policy.backoff_max));
+        let next_attempt_at = cx.now.wall.after(wait);
+        if queue
+            .head
+            .body
+            .as_ref()
+            .and_then(|body| body.event.expires_at)
+            .is_some_and(|at| at <= next_attempt_at)
+        {
+            self.give_up(cx, key, ParkReason::new(ParkedState::Expired, &failure.message));
+            return;
+        }
         let until = cx.elapsed() + wait;
         let reason = ParkReason {
-            next_attempt_at: Some(cx.now.wall.after(wait)),
+            next_attempt_at: Some(next_attempt_at),
             ..ParkReason::new(ParkedState::Retry, &failure.message)
         };
         self.park_queue(cx, key, HeadState::Backoff(until), reason);

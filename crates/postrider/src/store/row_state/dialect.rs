@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::load::{LockedSubscription, NotedRow, ScheduledRow};
+use super::notifications::{self, RegisteredType, Target};
 use super::plan::SettlePlan;
 use super::read::{Read, Which};
 use super::refused::{MarkedRows, Refused, mark_in_pieces};
@@ -26,7 +27,7 @@ use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseOverview, LeaseRequest, Purge, RelayOverview, RelayReport,
     Renewed, Settled, Settlement, Wakes,
 };
-use crate::{BoxFuture, Inbox, Result, Timestamp};
+use crate::{BoxFuture, Code, Error, Inbox, Result, Timestamp};
 
 /// Which connection an operation uses. Reading ahead, settling and cleaning must not wait for each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,14 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
 
     /// The table.
     fn table(&self) -> &Arc<RowTable>;
+
+    /// The same outbox for one handler of layout `eventlog`, with connections of its own.
+    fn with_table(&self, _table: RowTable) -> Result<Self>
+    where
+        Self: Sized,
+    {
+        Err(no_notifications())
+    }
 
     /// Whether rows are marked in the table before they are handed out.
     fn marks_rows(&self) -> bool;
@@ -321,14 +330,17 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
     /// marks.
     fn foreign_marks(&mut self) -> impl Future<Output = Result<Option<(i64, i64)>>> + Send;
 
-    /// All notes, each with the state of its row in the table, but not with what the table refused.
-    fn notes(&mut self) -> impl Future<Output = Result<Vec<NotedRow>>> + Send;
+    /// All notes of a subscription, each with the state of its row in the table, but not with what the table refused.
+    fn notes(&mut self, subscription: &str) -> impl Future<Output = Result<Vec<NotedRow>>> + Send;
 
     /// The rows whose outcome the table refused to record.
     fn refused_rows(&mut self) -> impl Future<Output = Result<Vec<(String, Refused)>>> + Send;
 
     /// Rows without a note that the table schedules for later.
-    fn scheduled_rows(&mut self) -> impl Future<Output = Result<Vec<ScheduledRow>>> + Send;
+    fn scheduled_rows(
+        &mut self,
+        subscription: &str,
+    ) -> impl Future<Output = Result<Vec<ScheduledRow>>> + Send;
 
     /// Deletes notes.
     fn delete_notes(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
@@ -339,8 +351,12 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
     /// What the newest row is ordered by.
     fn newest(&mut self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
-    /// The backlog, counted up to `rows_max`.
-    fn backlog(&mut self, rows_max: u64) -> impl Future<Output = Result<BacklogRows>> + Send;
+    /// The backlog of a subscription, counted up to `rows_max`.
+    fn backlog(
+        &mut self,
+        subscription: &str,
+        rows_max: u64,
+    ) -> impl Future<Output = Result<BacklogRows>> + Send;
 
     /// The lease, expired or not.
     fn lease(&mut self, name: &str) -> impl Future<Output = Result<Option<LeaseOverview>>> + Send;
@@ -370,4 +386,71 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
 
     /// Writes the events to the other outbox.
     fn write(&mut self, batch: Batch) -> impl Future<Output = Result<()>> + Send;
+
+    // Steps of layout `eventlog`. A database that does not have the layout keeps the defaults.
+
+    /// Locks the fan-out of the outbox until the end of the transaction. If another process holds the lock, waits for it
+    /// or returns `false`.
+    fn lock_fan_out(&mut self, _wait: bool) -> impl Future<Output = Result<bool>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Every type of every registered handler.
+    fn registered(&mut self) -> impl Future<Output = Result<Vec<RegisteredType>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Stores one type of a handler, if it is not stored yet.
+    fn register_type(
+        &mut self,
+        _handler: &str,
+        _pattern: &str,
+        _since: Option<Timestamp>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Stores an earlier name of a handler. Events are not fanned out to that name any more.
+    fn register_alias(&mut self, _handler: &str, _alias: &str) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// The types of events that are not fanned out.
+    fn undelivered_types(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// The types of events that are fanned out.
+    fn delivered_types(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Ids of the oldest events that are not fanned out.
+    fn list_undelivered(
+        &mut self,
+        _targets: &[Target],
+        _events_max: usize,
+        _excluded: &[String],
+    ) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Inserts the notifications of events, and marks the events. Returns how many events, and how many notifications.
+    fn fan_out(
+        &mut self,
+        _targets: &[Target],
+        _which: notifications::Which<'_>,
+    ) -> impl Future<Output = Result<(u64, u64)>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Records that a search for missed events, begun at this time, has found all.
+    fn record_search(&mut self, _begun: Timestamp) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+}
+
+/// The error of a database that does not have layout `eventlog`.
+fn no_notifications() -> Error {
+    Error::new(Code::LayoutDiffers, "this database does not have layout eventlog")
 }

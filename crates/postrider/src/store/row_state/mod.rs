@@ -13,6 +13,7 @@ pub(crate) mod dialect;
 mod due_list;
 mod handout;
 pub(crate) mod load;
+pub(crate) mod notifications;
 mod operator;
 pub(crate) mod overview;
 pub(crate) mod plan;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::dialect::{RowTx, TxVerb};
-use crate::layout::RowTable;
+use crate::layout::{Ability, RowTable};
 use crate::store::Start;
 use crate::store::subscription::unknown;
 use crate::{Code, Error, Result};
 
-/// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table: a row has one state.
+/// See [`Store::subscribe`](crate::store::Store::subscribe). One subscription per table, because a row has one state;
+/// with notifications, one per handler.
 pub(super) struct Subscribe {
     pub(super) name: String,
     pub(super) table: Arc<RowTable>,
@@ -22,6 +23,9 @@ impl TxVerb for Subscribe {
         if tx.create_subscription(&self.name).await? {
             refuse_start(tx, &self.table, self.start).await?;
             return Ok(true);
+        }
+        if self.table.layout().has(Ability::Notifications) {
+            return Ok(false);
         }
         match tx.subscriptions().await?.into_iter().find(|other| other.name != self.name) {
             Some(other) => Err(second_subscription(&self.table, &other.name)),

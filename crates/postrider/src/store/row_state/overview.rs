@@ -21,12 +21,12 @@ impl TxVerb for ReadOverview {
         let mut subscriptions = Vec::new();
         for status in tx.subscriptions().await? {
             // Counting one more than the limit shows whether there are more.
-            let rows = tx.backlog(self.backlog_max.saturating_add(1)).await?;
+            let rows = tx.backlog(&status.name, self.backlog_max.saturating_add(1)).await?;
             subscriptions.push(SubscriptionOverview {
                 epoch: status.epoch,
                 floor: Position::ZERO,
                 backlog: backlog(rows, self.backlog_max),
-                parked: parked(tx.notes().await?),
+                parked: parked(tx.notes(&status.name).await?),
                 lease: tx.lease(&status.name).await?,
                 relays: tx.relays(&status.name).await?,
                 clean: status.clean,

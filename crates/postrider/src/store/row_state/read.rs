@@ -13,7 +13,7 @@ use crate::event::columns::headers_from_json;
 use crate::layout::derived_id::derived_id;
 use crate::store::Budget;
 use crate::store::event_row::Widths;
-use crate::{Aggregate, Code, Error, Event, Headers, Result, Timestamp};
+use crate::{Action, Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// The state of one row, without its event.
 #[derive(Debug, Clone)]
@@ -57,6 +57,19 @@ pub(crate) struct EventColumns {
     pub(crate) read_at: Option<Timestamp>,
     pub(crate) topic: Option<String>,
     pub(crate) producer: Option<String>,
+    pub(crate) context: EventContext,
+}
+
+/// What only layout `eventlog` has columns for.
+#[derive(Debug, Default)]
+pub(crate) struct EventContext {
+    pub(crate) namespace: Option<String>,
+    /// `None` also if its parameters are too large to be read.
+    pub(crate) action: Option<Action>,
+    /// Bytes of its parameters.
+    pub(crate) action_bytes: usize,
+    /// Until when it may be handled.
+    pub(crate) expires_at: Option<Timestamp>,
 }
 
 impl EventColumns {
@@ -72,8 +85,10 @@ impl EventColumns {
             ("key", length(&self.key)),
             ("topic", length(&self.topic)),
             ("producer", length(&self.producer)),
+            ("namespace", length(&self.context.namespace)),
+            ("action name", self.context.action.as_ref().map_or(0, |action| action.name.len())),
         ];
-        let mut widths = Widths::new(0, length(&self.headers), 0);
+        let mut widths = Widths::new(0, length(&self.headers), self.context.action_bytes);
         texts.into_iter().for_each(|(name, bytes)| widths.add_text(name, bytes));
         widths
     }
@@ -104,9 +119,18 @@ impl EventColumns {
             topic: self.topic,
             max_attempts: Some(max_attempts.max(1)),
             producer: self.producer,
+            namespace: self.context.namespace,
+            action: self.context.action,
+            expires_at: self.context.expires_at,
             ..Event::bare(id, self.event_type, self.payload, time)
         })
     }
+}
+
+/// A UUID from the text of a column.
+pub(crate) fn uuid(text: &str) -> Result<Uuid> {
+    Uuid::parse_str(text)
+        .map_err(|e| Error::new(Code::RowDamaged, "its action id is not a UUID").with_source(e))
 }
 
 /// The aggregate of an event, if the row has one.
@@ -255,6 +279,7 @@ mod tests {
             read_at: None,
             topic: None,
             producer: None,
+            context: EventContext::default(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex as StdMutex, PoisonError};
 use tokio::sync::Mutex;
 
 use super::session_rows::SessionRows;
-use crate::layout::{ColumnMap, RowTable};
+use crate::layout::{Ability, ColumnMap, RowTable};
 use crate::store::Epoch;
 
 /// What is known about the rows while a lease is held. In memory only.
@@ -43,7 +43,9 @@ impl RowSession {
     /// and rows that are deleted on delivery need no note.
     pub(crate) fn note_deliveries(&self, table: &RowTable) {
         let shows_delivery = |map: &ColumnMap| !map.only_notes_deliveries() && !map.deletes_deliveries();
-        self.notes_deliveries.store(table.columns().is_none_or(shows_delivery), Ordering::Relaxed);
+        let has_rows_of_others = !table.layout().has(Ability::Notifications);
+        let notes = has_rows_of_others && table.columns().is_none_or(shows_delivery);
+        self.notes_deliveries.store(notes, Ordering::Relaxed);
     }
 
     /// Whether deliveries are noted.

@@ -17,11 +17,11 @@ use super::retention::DeleteDelivered;
 use super::session::RowSession;
 use super::session_rows::RowId;
 use super::takeover::{RemoveMarks, TakeOver};
-use crate::layout::RowTable;
+use crate::layout::{Ability, RowTable};
 use crate::ledger::Progress;
 use crate::store::{
-    Acquired, Budget, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Overview, Purge,
-    Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
+    Acquired, Budget, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Notifications,
+    Overview, Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
 };
 use crate::{BoxFuture, Code, Inbox, Position, Recovery, Result};
 
@@ -314,6 +314,11 @@ impl<D: RowDialect> Store for RowStateStore<D> {
 
     fn row_table(&self) -> Option<&RowTable> {
         Some(self.0.dialect.table())
+    }
+
+    fn notifications(&self) -> Option<Arc<dyn Notifications>> {
+        let has = self.0.dialect.table().layout().has(Ability::Notifications);
+        has.then(|| Arc::new(self.clone()) as Arc<dyn Notifications>)
     }
 
     fn trace_deliveries(&self) {

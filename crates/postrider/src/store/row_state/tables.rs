@@ -1,6 +1,6 @@
 //! Creating and comparing tables: the part that does not depend on the database.
 
-use crate::layout::{Ability, Difference, RowLayout, RowTable, Shape};
+use crate::layout::{Ability, Dialect, Difference, RowLayout, RowTable, Shape};
 use crate::store::Migrated;
 use crate::{Code, Error, Ident, Result};
 
@@ -11,6 +11,8 @@ pub struct RowExtras {
     pub aggregate_index: bool,
     /// The six views of `event_outbox`, for a table that already exists; a new table is created with them.
     pub views: bool,
+    /// The notifications of `eventlog` and the index that the fan-out needs.
+    pub handlers: bool,
 }
 
 /// The result of migrating a table with a state per row.
@@ -25,6 +27,13 @@ pub struct RowsMigrated {
 }
 
 impl RowExtras {
+    /// The tables to create, the outbox first: notifications only on request.
+    pub(crate) fn shapes(self, layout: RowLayout, dialect: Dialect) -> &'static [Shape] {
+        let all = layout.shapes_on(dialect);
+        let is_base = layout.has(Ability::Notifications) && !self.handlers;
+        if is_base { &all[..all.len().min(1)] } else { all }
+    }
+
     /// Refuses options that the layout does not have.
     pub(crate) fn check(self, layout: RowLayout) -> Result<()> {
         let what = match layout {
@@ -32,11 +41,12 @@ impl RowExtras {
                 "has no optional index aggregate-index"
             }
             _ if self.views && !layout.has(Ability::Views) => "has no views",
+            _ if self.handlers && !layout.has(Ability::Notifications) => "has no handlers",
             _ => return Ok(()),
         };
         let what = format!("layout {} {what}", layout.name());
         Err(Error::new(Code::NameInvalid, what)
-            .with_hint("the index belongs to outbox_events, the views to event_outbox and postrider; remove the option, or select one outbox with --outbox"))
+            .with_hint("the index belongs to outbox_events, the views to event_outbox and postrider, the handlers to eventlog; remove the option, or select one outbox with --outbox"))
     }
 }
 

@@ -41,8 +41,8 @@ impl TxVerb for TakeOver {
         if let Some((recent, all)) = tx.foreign_marks().await? {
             refuse_foreign_publisher(&table, recent, all)?;
         }
-        let scheduled = tx.scheduled_rows().await?;
-        let notes = with_refused(tx.notes().await?, tx.refused_rows().await?);
+        let scheduled = tx.scheduled_rows(&lease.subscription).await?;
+        let notes = with_refused(tx.notes(&lease.subscription).await?, tx.refused_rows().await?);
         let parked = ParkedRows::of(notes, scheduled, &table)?.with_marked(still_marked);
         if !parked.obsolete_notes.is_empty() {
             tx.delete_notes(&parked.obsolete_notes).await?;

@@ -1,4 +1,4 @@
 //! MySQL and MariaDB.
 
 pub(crate) mod log;
-mod row_state;
+pub(crate) mod row_state;

@@ -1,4 +1,4 @@
 //! PostgreSQL.
 
 pub(crate) mod log;
-mod row_state;
+pub(crate) mod row_state;

@@ -12,7 +12,7 @@ use super::sql::{Ids, Marks, Sql};
 use crate::store::Budget;
 use crate::store::row_state::dialect::{Owner, SeenRow};
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::read::{EventColumns, Read, RowState, Which, aggregate};
+use crate::store::row_state::read::{EventColumns, EventContext, Read, RowState, Which, aggregate};
 use crate::store::row_state::refused::attempts_after_mark;
 use crate::store::row_state::session_rows::{Claims, RowClaim, RowId};
 use crate::{Code, Error, Result, Timestamp};
@@ -97,6 +97,7 @@ fn columns(mut row: Row) -> Result<EventColumns> {
         read_at: if row.len() > 16 { get_opt::<i64>(&row, 16)?.map(Timestamp::from_micros) } else { None },
         topic: get(&row, 10)?,
         producer: get(&row, 12)?,
+        context: EventContext::default(),
     })
 }
 

@@ -139,7 +139,7 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.query_opt(marks.foreign, Params::new()).await?.as_ref().map(foreign_marks).transpose()
     }
 
-    async fn notes(&mut self) -> Result<Vec<NotedRow>> {
+    async fn notes(&mut self, _: &str) -> Result<Vec<NotedRow>> {
         self.tx.query(self.sql.notes, Params::new()).await?.iter().map(NotedRow::read).collect()
     }
 
@@ -148,7 +148,7 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.query(sql, Params::new()).await?.iter().map(Refused::read).collect()
     }
 
-    async fn scheduled_rows(&mut self) -> Result<Vec<ScheduledRow>> {
+    async fn scheduled_rows(&mut self, _: &str) -> Result<Vec<ScheduledRow>> {
         let Some(statement) = self.sql.scheduled else { return Ok(Vec::new()) };
         self.tx.query(statement, Params::new()).await?.iter().map(ScheduledRow::read).collect()
     }
@@ -172,7 +172,7 @@ impl RowTx for MySqlRowTx<'_> {
         row.map_or(Ok(None), |row| row.time(0))
     }
 
-    async fn backlog(&mut self, rows_max: u64) -> Result<BacklogRows> {
+    async fn backlog(&mut self, _: &str, rows_max: u64) -> Result<BacklogRows> {
         let statement = self.sql.backlog.replace("{rows_max}", &rows_max.to_string());
         let row = self.tx.query_opt(&statement, Params::new()).await?;
         row.map_or(Ok(BacklogRows::default()), |row| BacklogRows::read(&row, row.len()))

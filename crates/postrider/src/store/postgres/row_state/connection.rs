@@ -78,6 +78,10 @@ impl RowDialect for PostgresRows {
         &self.table
     }
 
+    fn with_table(&self, table: RowTable) -> Result<Self> {
+        Ok(Self::new(&self.config, &table))
+    }
+
     fn marks_rows(&self) -> bool {
         self.sql.claim.is_some()
     }
@@ -184,7 +188,9 @@ impl RowConnection for PostgresRowConnection<'_> {
         let PostgresRows { sql, table, .. } = self.rows;
         let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
         let timeout = read::foreign_timeout(table);
-        let found = self.conn.read(sql.list, &[&limit, &i64::from(table.max_attempts), &timeout]).await?;
+        let attempts = i64::from(table.max_attempts);
+        let (names, types) = (table.handler_names(), table.handler_types());
+        let found = self.conn.read(sql.list, &[&limit, &attempts, &timeout, &names, &types]).await?;
         found.iter().map(|row| get::<&str>(row, 0).map(RowId::from)).collect()
     }
 

@@ -24,6 +24,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_inbox.sql"),
 ];
 
+/// What the first migration adds for a layout with notifications.
+const HANDLERS: &str = include_str!("handlers.sql");
+
 /// The table that records these migrations. Not that of the default layout: the two never share a schema.
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
     version    bigint PRIMARY KEY,
@@ -37,20 +40,28 @@ const LATEST: i64 = MIGRATIONS.len() as i64;
 const AGGREGATE_INDEX: &str =
     "CREATE INDEX \"idx_{name}_aggregate\" ON {table} (aggregate_type, aggregate_id);";
 
+const UNDELIVERED_INDEX: &str =
+    "CREATE INDEX \"{name}_undelivered\" ON {table} (event_type, event_date) WHERE delivered = FALSE;";
+
 /// The statements that create the tables of a layout, in their order, each with the shape of its table.
-fn tables(table: &RowTable) -> Vec<(&'static Shape, String)> {
-    let shapes = table.layout.shapes();
+fn tables(table: &RowTable, extras: RowExtras) -> Vec<(&'static Shape, String)> {
+    let shapes = extras.shapes(table.layout, Dialect::Postgres);
     let sql = Sql::of(table.layout).create;
     shapes.iter().zip(sql).map(|(shape, sql)| (shape, table.put_into(sql))).collect()
 }
 
 /// All migrations as SQL, for use with another tool: the layout's tables and Postrider's.
 pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
-    let mut layout_sql: String = tables(table).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
+    let mut layout_sql: String =
+        tables(table, extras).into_iter().map(|(_, sql)| format!("{sql}\n")).collect();
     // They count the rows of the inbox, so they come after it.
     let views = if table.layout.has(Ability::Views) { views::all(table) } else { String::new() };
     if extras.aggregate_index {
         layout_sql.push_str(&table.put_into(AGGREGATE_INDEX));
+        layout_sql.push('\n');
+    }
+    if extras.handlers {
+        layout_sql.push_str(&table.put_into(UNDELIVERED_INDEX));
         layout_sql.push('\n');
     }
     (1..)
@@ -71,8 +82,9 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Mi
 
 /// Records which table Postrider's tables belong to. The names are checked identifiers, so they need no escaping.
 fn record_table(table: &RowTable) -> String {
+    let handlers = if table.layout.has(Ability::Notifications) { HANDLERS } else { "" };
     format!(
-        "INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}');\n",
+        "{handlers}INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}');\n",
         table.layout.name(),
         table.schema.as_str(),
         table.name.as_str()
@@ -99,7 +111,7 @@ pub(super) async fn migrate(
         }
     }
     let (mut created, mut differences) = (Vec::new(), Vec::new());
-    for (shape, sql) in tables(table) {
+    for (shape, sql) in tables(table, extras) {
         let name = shape.table.replace("{name}", table.name.as_str());
         match found(tx.client(), table, shape).await? {
             Some(different) => differences.extend(different),
@@ -114,7 +126,10 @@ pub(super) async fn migrate(
     }
     refuse_harmful(table, &differences)?;
     if extras.aggregate_index {
-        aggregate_index(tx.client(), table).await?;
+        create_index(tx.client(), table, "idx_{name}_aggregate", AGGREGATE_INDEX).await?;
+    }
+    if extras.handlers {
+        create_index(tx.client(), table, "{name}_undelivered", UNDELIVERED_INDEX).await?;
     }
     let from = version(tx.client(), schema).await?;
     schema::refuse_newer("the PostgreSQL database", from, LATEST)?;
@@ -138,10 +153,11 @@ pub(super) async fn migrate(
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
 }
 
-async fn aggregate_index(client: &Client, table: &RowTable) -> Result<()> {
-    let name = format!("{}.\"idx_{}_aggregate\"", table.schema, table.name.as_str());
+/// Creates an optional index if it does not exist.
+async fn create_index(client: &Client, table: &RowTable, name: &str, sql: &str) -> Result<()> {
+    let name = table.put_into(&format!("{{views}}.\"{name}\""));
     if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
-        client.batch_execute(&table.put_into(AGGREGATE_INDEX)).await.map_err(failed)?;
+        client.batch_execute(&table.put_into(sql)).await.map_err(failed)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod connection;
 mod custom;
 mod list;
 mod migrate;
+mod notifications;
 mod read;
 mod retention;
 mod row_locks;

@@ -12,14 +12,14 @@ use super::super::page::payload_limit;
 use super::super::row::get;
 use super::super::time::Time;
 use super::sql::Sql;
-use crate::Result;
 use crate::layout::RowTable;
 use crate::store::Budget;
 use crate::store::row_state::dialect::{Owner, SeenRow};
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::read::{EventColumns, Read, RowState, Which, aggregate};
+use crate::store::row_state::read::{EventColumns, EventContext, Read, RowState, Which, aggregate, uuid};
 use crate::store::row_state::refused::attempts_after_mark;
 use crate::store::row_state::session_rows::{Claims, RowClaim, RowId};
+use crate::{Action, Result};
 
 /// Microseconds after which the mark of another publisher is considered abandoned; `None` if never.
 pub(super) fn foreign_timeout(table: &RowTable) -> Option<i64> {
@@ -38,7 +38,7 @@ pub(super) async fn read(
     let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
     let (payload_max, limit) = (i64::from(payload_limit(budget)), i64::from(table.max_attempts));
     let rows = conn.read(sql.read, &[&payload_max, &ids, &limit, &foreign_timeout(table)]).await?;
-    let mut read = Read::of(&rows, budget, which, |row| state(row), columns)?;
+    let mut read = Read::of(&rows, budget, which, |row| state(row), |row| columns(row, table))?;
     let lacking_payload = read.lacking_payload();
     if !lacking_payload.is_empty() {
         let mut payloads = HashMap::new();
@@ -96,6 +96,8 @@ fn state(row: &Row) -> Result<RowState> {
         Some(payload) => payload.len(),
         None => usize::try_from(get::<Option<i64>>(row, 7)?.unwrap_or(0)).unwrap_or(0),
     };
+    let action = if row.len() > ACTION { get::<Option<i64>>(row, ACTION + 7)?.unwrap_or(0) } else { 0 };
+    let length = length.saturating_add(usize::try_from(action).unwrap_or(0));
     Ok(RowState {
         id: get::<&str>(row, 0)?.into(),
         attempts: get(row, 13)?,
@@ -115,8 +117,33 @@ fn payload(row: &Row, column: usize) -> Result<Option<&[u8]>> {
     }
 }
 
-fn columns(row: &Row) -> Result<EventColumns> {
+/// The first column that only a layout with actions has.
+const ACTION: usize = 17;
+
+/// Namespace, action, and the time until which a notification may be handled.
+fn context(row: &Row, table: &RowTable) -> Result<EventContext> {
+    if row.len() <= ACTION {
+        return Ok(EventContext::default());
+    }
+    let time = |column| get::<Time>(row, column).map(|time| time.0);
+    let action_bytes = usize::try_from(get::<i64>(row, ACTION + 7)?).unwrap_or(usize::MAX);
+    let action = match get::<Option<String>>(row, ACTION + 3)? {
+        Some(params) => Some(Action {
+            id: uuid(get(row, ACTION + 1)?)?,
+            name: get(row, ACTION + 2)?,
+            params,
+            started: time(ACTION + 4)?,
+            completed: time(ACTION + 5)?,
+        }),
+        None => None,
+    };
+    let expires_at = Some(time(ACTION + 6)?.after(table.fan_out.handle_within));
+    Ok(EventContext { namespace: get(row, ACTION)?, action, action_bytes, expires_at })
+}
+
+fn columns(row: &Row, table: &RowTable) -> Result<EventColumns> {
     Ok(EventColumns {
+        context: context(row, table)?,
         event_key: get(row, 1)?,
         event_type: get(row, 2)?,
         aggregate: aggregate(get(row, 3)?, get(row, 4)?),

@@ -8,13 +8,14 @@ use super::super::session::Tx;
 use super::super::time::Time;
 use super::super::{adopt, lease, relays};
 use super::connection::PostgresRows;
-use super::{read, retention, settle};
+use super::{notifications, read, retention, settle};
 use crate::adopt::Batch;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, SubscriptionState};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
+use crate::store::row_state::notifications::{RegisteredType, Target, Which};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::session_rows::RowClaim;
@@ -99,7 +100,9 @@ impl RowTx for PostgresRowTx<'_> {
 
     async fn has_due_row(&mut self) -> Result<bool> {
         let timeout = read::foreign_timeout(&self.rows.table);
-        let due = self.tx.query_opt(self.rows.sql.list, &[&1i64, &self.limit(), &timeout]).await?;
+        let (names, types) = (self.rows.table.handler_names(), self.rows.table.handler_types());
+        let due =
+            self.tx.query_opt(self.rows.sql.list, &[&1i64, &self.limit(), &timeout, &names, &types]).await?;
         Ok(due.is_some())
     }
 
@@ -119,8 +122,8 @@ impl RowTx for PostgresRowTx<'_> {
         self.tx.query_opt(statement, &[]).await?.as_ref().map(foreign_marks).transpose()
     }
 
-    async fn notes(&mut self) -> Result<Vec<NotedRow>> {
-        let rows = self.tx.query(self.rows.sql.notes, &[&self.limit()]).await?;
+    async fn notes(&mut self, subscription: &str) -> Result<Vec<NotedRow>> {
+        let rows = self.tx.query(self.rows.sql.notes, &[&self.limit(), &subscription]).await?;
         rows.iter().map(NotedRow::read).collect()
     }
 
@@ -129,9 +132,9 @@ impl RowTx for PostgresRowTx<'_> {
         self.tx.query(sql, &[]).await?.iter().map(Refused::read).collect()
     }
 
-    async fn scheduled_rows(&mut self) -> Result<Vec<ScheduledRow>> {
+    async fn scheduled_rows(&mut self, subscription: &str) -> Result<Vec<ScheduledRow>> {
         let Some(statement) = self.rows.sql.scheduled else { return Ok(Vec::new()) };
-        self.tx.query(statement, &[]).await?.iter().map(ScheduledRow::read).collect()
+        self.tx.query(statement, &[&subscription]).await?.iter().map(ScheduledRow::read).collect()
     }
 
     async fn delete_notes(&mut self, ids: &[String]) -> Result<()> {
@@ -150,9 +153,9 @@ impl RowTx for PostgresRowTx<'_> {
         row.map_or(Ok(None), |row| row.time(0))
     }
 
-    async fn backlog(&mut self, rows_max: u64) -> Result<BacklogRows> {
+    async fn backlog(&mut self, subscription: &str, rows_max: u64) -> Result<BacklogRows> {
         let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
-        let row = self.tx.query_opt(self.rows.sql.backlog, &[&limit, &self.limit()]).await?;
+        let row = self.tx.query_opt(self.rows.sql.backlog, &[&limit, &self.limit(), &subscription]).await?;
         row.map_or(Ok(BacklogRows::default()), |row| BacklogRows::read(&row, row.len()))
     }
 
@@ -187,5 +190,46 @@ impl RowTx for PostgresRowTx<'_> {
 
     async fn write(&mut self, batch: Batch) -> Result<()> {
         adopt::write(&self.tx, batch).await
+    }
+
+    async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
+        notifications::lock(&self.tx, wait).await
+    }
+
+    async fn registered(&mut self) -> Result<Vec<RegisteredType>> {
+        notifications::registered(&self.tx).await
+    }
+
+    async fn register_type(&mut self, handler: &str, pattern: &str, since: Option<Timestamp>) -> Result<()> {
+        notifications::register_type(&self.tx, handler, pattern, since).await
+    }
+
+    async fn register_alias(&mut self, handler: &str, alias: &str) -> Result<()> {
+        notifications::register_alias(&self.tx, handler, alias).await
+    }
+
+    async fn undelivered_types(&mut self) -> Result<Vec<String>> {
+        notifications::types(&self.tx, false).await
+    }
+
+    async fn delivered_types(&mut self) -> Result<Vec<String>> {
+        notifications::types(&self.tx, true).await
+    }
+
+    async fn list_undelivered(
+        &mut self,
+        targets: &[Target],
+        events_max: usize,
+        excluded: &[String],
+    ) -> Result<Vec<String>> {
+        notifications::list_undelivered(&self.tx, targets, events_max, excluded).await
+    }
+
+    async fn fan_out(&mut self, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
+        notifications::fan_out(&self.tx, targets, which).await
+    }
+
+    async fn record_search(&mut self, begun: Timestamp) -> Result<()> {
+        notifications::record_search(&self.tx, begun).await
     }
 }

@@ -8,7 +8,7 @@ use super::super::failure::Attempt;
 use super::sql::{Marks, Names};
 use crate::store::row_state::dialect::SeenRow;
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::read::{EventColumns, Read, RowState, Which, aggregate};
+use crate::store::row_state::read::{EventColumns, EventContext, Read, RowState, Which, aggregate};
 use crate::store::row_state::refused::attempts_after_mark;
 use crate::store::row_state::session_rows::{Claims, RowClaim, RowId};
 use crate::store::{Budget, Epoch};
@@ -88,6 +88,7 @@ fn columns(row: &Row<'_>) -> Result<EventColumns> {
             read_at: time(14)?,
             topic: row.get(9)?,
             producer: None,
+            context: EventContext::default(),
         })
     };
     read().map_err(Error::from)

@@ -192,7 +192,7 @@ impl RowTx for SqliteRowTx<'_> {
         })
     }
 
-    async fn notes(&mut self) -> Result<Vec<NotedRow>> {
+    async fn notes(&mut self, _: &str) -> Result<Vec<NotedRow>> {
         self.step(|tx, names| all(tx, &names.put_into(names.sql.notes), [], |row| NotedRow::read(row)))
     }
 
@@ -202,7 +202,7 @@ impl RowTx for SqliteRowTx<'_> {
     }
 
     /// No layout on SQLite has a column for the time of the next attempt.
-    async fn scheduled_rows(&mut self) -> Result<Vec<ScheduledRow>> {
+    async fn scheduled_rows(&mut self, _: &str) -> Result<Vec<ScheduledRow>> {
         Ok(Vec::new())
     }
 
@@ -220,7 +220,7 @@ impl RowTx for SqliteRowTx<'_> {
         })
     }
 
-    async fn backlog(&mut self, rows_max: u64) -> Result<BacklogRows> {
+    async fn backlog(&mut self, _: &str, rows_max: u64) -> Result<BacklogRows> {
         self.step(|tx, names| {
             let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
             let read = |row: &Row<'_>| BacklogRows::read(row, row.as_ref().column_count());

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromValue, Queryable};
-use postrider::layout::{RowLayout, RowTable};
+use postrider::layout::{FanOut, RowLayout, RowTable};
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::{RowExtras, Store};
 use postrider::{Ident, Result};
-use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
+use postrider_testkit::conformance::rows::Refusing;
 use tokio::sync::Mutex;
 
 use crate::mysql::log::case::{Which, failed};
-use crate::row_database::RowDatabase;
+use crate::row_database::{RowDatabase, limited};
 
 /// The layouts of these servers.
 pub(crate) const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::OutboxEvents];
@@ -41,7 +41,8 @@ impl<W: Which> RowCase<W> {
 
     pub(crate) async fn new(layout: RowLayout) -> Result<Self> {
         let case = Self::without_tables(layout).await?;
-        MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        MySqlRowStore::migrate(&case.config, &case.table, extras).await?;
         Ok(case)
     }
 
@@ -53,7 +54,7 @@ impl<W: Which> RowCase<W> {
         let url = W::KIND.url().ok_or_else(|| failed(std::io::Error::other("there is no server")))?;
         let config = MySqlConfig::new(url)?.schema(Ident::new(&ledger)?);
         let client = Mutex::new(config.client().await?);
-        let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX);
+        let table = limited(RowTable::new(layout)?.in_schema(Ident::new(&schema)?))?;
         let case =
             Self { config, table, layout, is_shared: false, schema, ledger, client, _which: PhantomData };
         case.run("DROP DATABASE IF EXISTS {schema}; DROP DATABASE IF EXISTS {ledger}").await?;
@@ -69,7 +70,7 @@ impl<W: Which> RowCase<W> {
     pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", &self.schema)
             .replace("{ledger}", &self.ledger)
-            .replace("{t}", self.layout.name())
+            .replace("{t}", self.layout.table_name())
     }
 
     pub(crate) async fn run(&self, sql: &str) -> Result<()> {
@@ -123,6 +124,10 @@ impl<W: Which> RowDatabase for RowCase<W> {
 
     fn with_sharing(self, is_shared: bool) -> Self {
         Self { table: self.table.shared(is_shared), is_shared, ..self }
+    }
+
+    fn with_fan_out(self, fan_out: FanOut) -> Self {
+        Self { table: self.table.fan_out(fan_out), ..self }
     }
 
     fn is_shared(&self) -> bool {

@@ -10,7 +10,7 @@ use postrider::store::mysql::MySqlRowStore;
 use super::case::RowCase;
 use crate::mysql::log::case::{MariaDb, MySql, Which};
 
-const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
+const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
 
 /// Everything the dictionary says about the tables of a database: columns, defaults, constraints, indexes.
 async fn catalog<W: Which>(case: &RowCase<W>) -> Result<Vec<String>> {

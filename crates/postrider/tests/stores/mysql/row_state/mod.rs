@@ -1,6 +1,6 @@
 //! Tables with a state per row, on both servers.
 
-mod case;
+pub(crate) mod case;
 mod conformance;
 mod custom;
 mod documents;

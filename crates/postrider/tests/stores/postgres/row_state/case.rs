@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use crate::failed;
-use postrider::layout::{RowLayout, RowTable};
+use postrider::layout::{FanOut, RowLayout, RowTable};
 use postrider::store::Store;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, RowExtras};
 use postrider::{Code, Error, Ident, Result};
@@ -13,7 +13,7 @@ use postrider_testkit::servers::postgres;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-use crate::row_database::{RowDatabase, number};
+use crate::row_database::{RowDatabase, STATE_PER_ROW, limited, number};
 
 pub(crate) struct Case {
     pub(crate) config: PostgresConfig,
@@ -36,7 +36,8 @@ impl Case {
 
     pub(crate) async fn new(layout: RowLayout) -> Result<Self> {
         let case = Self::without_tables(layout).await?;
-        PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
+        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        PostgresRowStore::migrate(&case.config, &case.table, extras).await?;
         Ok(case)
     }
 
@@ -48,7 +49,7 @@ impl Case {
         let url = format!("{}?application_name={schema}", url()?);
         let case = Self {
             config: PostgresConfig::new(&url)?.schema(Ident::new(&ledger)?),
-            table: RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX),
+            table: table(layout, &schema)?,
             layout,
             is_shared: false,
             client: connect().await?,
@@ -80,7 +81,7 @@ impl Case {
     pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", &self.schema)
             .replace("{ledger}", &self.ledger)
-            .replace("{t}", self.layout.name())
+            .replace("{t}", self.layout.table_name())
     }
 
     pub(crate) async fn run(&self, sql: &str) -> Result<()> {
@@ -111,12 +112,16 @@ impl Case {
                  VALUES ('Order', gen_random_uuid(), 'order.placed', 'orders', '{key}', '{payload}', {ATTEMPTS_MAX})
                  RETURNING id::text"
             ),
-            RowLayout::OutboxEvents | RowLayout::Custom => format!(
+            _ => format!(
                 "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
                  VALUES ('Order', '{key}', 'order.placed', '{payload}') RETURNING id::text"
             ),
         }
     }
+}
+
+fn table(layout: RowLayout, schema: &str) -> Result<RowTable> {
+    limited(RowTable::new(layout)?.in_schema(Ident::new(schema)?))
 }
 
 impl RowDatabase for Case {
@@ -132,6 +137,10 @@ impl RowDatabase for Case {
 
     fn with_sharing(self, is_shared: bool) -> Self {
         self.shared(is_shared)
+    }
+
+    fn with_fan_out(self, fan_out: FanOut) -> Self {
+        Self { table: self.table.fan_out(fan_out), ..self }
     }
 
     fn is_shared(&self) -> bool {
@@ -215,7 +224,7 @@ impl RowDatabase for Case {
 
 /// Runs a test on every layout, each in a new table.
 pub(crate) async fn on_every_layout(test: impl AsyncFn(Case) -> Result<()>) -> Result<()> {
-    for layout in RowLayout::ALL {
+    for layout in STATE_PER_ROW {
         if Case::is_available() {
             test(Case::new(layout).await?).await?;
         }

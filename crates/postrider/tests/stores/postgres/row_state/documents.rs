@@ -8,7 +8,7 @@ use postrider::store::postgres::{PostgresRowStore, RowExtras};
 
 use super::case::Case;
 
-const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false };
+const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
 
 /// The text of a document, or a line that says why there is none.
 fn document(test: &str, number: &str) -> Option<String> {

@@ -113,7 +113,7 @@ async fn times_are_the_same_in_every_session_time_zone() -> Result<()> {
         let (time, given_up) = match layout {
             RowLayout::EventOutbox => ("processed_at", "next_attempt_at = '9999-12-31 00:00:00+00'"),
             RowLayout::Outbox => ("published_at", "retry_count = max_retries"),
-            RowLayout::OutboxEvents | RowLayout::Custom => ("last_attempt_at", "attempt_count = 3"),
+            _ => ("last_attempt_at", "attempt_count = 3"),
         };
         let right = format!(
             "SELECT count(*) FROM {{t}} WHERE lower(status::text) IN ('sent', 'published')

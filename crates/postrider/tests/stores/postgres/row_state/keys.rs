@@ -27,7 +27,7 @@ async fn two_aggregate_types_with_one_id_are_ordered_separately_and_send_the_sam
                     "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, topic, payload)
                      VALUES ('{kind}', '{id}', 'changed', 'orders', '{{\"n\": 1}}')"
                 ),
-                RowLayout::OutboxEvents | RowLayout::Custom => format!(
+                _ => format!(
                     "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
                      VALUES ('{kind}', '{id}', 'changed', '{{\"n\": 1}}')"
                 ),

@@ -8,6 +8,7 @@ use postrider::{Code, Error, Event, Position, Result};
 use postrider_testkit::conformance::store::{Databases, OpenTransaction, StoreUnderTest, admin, lease};
 
 use super::case::Case;
+use crate::row_database::STATE_PER_ROW;
 
 /// The case of the layout at a place in the list of all. The cases used here write no event.
 struct Of<const LAYOUT: usize>(Case);
@@ -74,7 +75,7 @@ impl<const LAYOUT: usize> StoreUnderTest for Of<LAYOUT> {
     type Backup = ();
 
     async fn fresh() -> Result<Self> {
-        Case::new(RowLayout::ALL[LAYOUT]).await.map(Self)
+        Case::new(STATE_PER_ROW[LAYOUT]).await.map(Self)
     }
 
     async fn open(&self) -> Result<Arc<dyn Store>> {

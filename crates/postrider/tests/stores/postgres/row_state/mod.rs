@@ -1,6 +1,6 @@
 //! Tables with a state per row in a real PostgreSQL server: one server for all tests, two schemas for each.
 
-mod case;
+pub(crate) mod case;
 mod conformance;
 mod custom;
 mod documents;

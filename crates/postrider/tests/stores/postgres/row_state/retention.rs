@@ -42,7 +42,7 @@ async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_de
             RowLayout::Outbox => {
                 "UPDATE {t} SET status = 'published', published_at = now() - interval '1 year', expires_at = '2020-01-01'"
             }
-            RowLayout::OutboxEvents | RowLayout::Custom => "UPDATE {t} SET status = 'PUBLISHED'",
+            _ => "UPDATE {t} SET status = 'PUBLISHED'",
         })
         .await?;
         case.run("UPDATE {t} SET created_at = now() - interval '1 year'").await?;

@@ -140,7 +140,7 @@ impl Sql {
     pub(super) const fn of(layout: RowLayout) -> Option<Self> {
         match layout {
             RowLayout::EventOutbox => Some(event_outbox::SQL),
-            RowLayout::Outbox => None,
+            RowLayout::Outbox | RowLayout::Eventlog => None,
             RowLayout::OutboxEvents => Some(outbox_events::SQL),
             RowLayout::Custom => Some(custom::SQL),
         }

@@ -8,6 +8,7 @@
 
 mod custom;
 mod event_outbox;
+mod eventlog;
 mod outbox;
 mod outbox_events;
 
@@ -19,7 +20,7 @@ use crate::layout::{RowLayout, RowTable};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {
     /// Ids of due rows in their order. `$1` how many, `$2` limit of attempts, `$3` microseconds after which the mark of
-    /// another publisher is considered abandoned.
+    /// another publisher is considered abandoned, `$4` names and `$5` event types of the handler.
     pub(super) list: &'static str,
     /// Rows by id, due or not, in the requested order. `$1` bytes up to which a payload is included, `$2` ids, `$3`
     /// limit of attempts, `$4` as `$3` of `list`. The columns are those that [`read`](super::read) reads.
@@ -42,9 +43,10 @@ pub(super) struct Sql {
     /// Records deliveries only, in parallel with a settle: `$1` name, `$2` epoch, `$3` and `$4` the server, `$5` ids,
     /// `$6` times of their marks. Returns the same columns as `settle`.
     pub(super) deliver: &'static str,
-    /// Notes with the state of their rows in the table: `$1` limit of attempts.
+    /// Notes with the state of their rows in the table: `$1` limit of attempts, `$2` subscription.
     pub(super) notes: &'static str,
-    /// Rows without a note whose next attempt is scheduled for later, if the table has a column for that.
+    /// Rows without a note whose next attempt is scheduled for later, if the table has a column for that: `$1`
+    /// subscription.
     pub(super) scheduled: Option<&'static str>,
     /// Deletes rows that were delivered long ago, by any program: `$1` microseconds, `$2` how many.
     pub(super) delete_delivered: &'static str,
@@ -53,7 +55,7 @@ pub(super) struct Sql {
     pub(super) delete_own: &'static str,
     /// The same for rows whose own `expires_at` has passed, if the layout has that column.
     pub(super) delete_own_expired: Option<&'static str>,
-    /// Rows that are neither done nor noted: `$1` how many to count, `$2` limit of attempts. Returns their number, and
+    /// Rows that are neither done nor noted: `$1` how many to count, `$2` limit of attempts, `$3` subscription. Returns their number, and
     /// the creation time of the first.
     pub(super) backlog: &'static str,
     /// Creation time of the newest row.
@@ -92,6 +94,7 @@ pub(in crate::store::postgres) const fn adopt(layout: RowLayout) -> AdoptSql {
 impl Sql {
     pub(super) const fn of(layout: RowLayout) -> Self {
         match layout {
+            RowLayout::Eventlog => eventlog::SQL,
             RowLayout::EventOutbox => event_outbox::SQL,
             RowLayout::Outbox => outbox::SQL,
             RowLayout::OutboxEvents => outbox_events::SQL,
@@ -177,11 +180,16 @@ use count_deliveries;
 /// One outcome of a settle: updates these rows, if the fence found the subscription.
 macro_rules! outcome {
     ($name:literal, SET $set:expr, FROM $rows:expr, WHERE $condition:expr) => {
+        outcome!($name, UPDATE "{table}", SET $set, FROM $rows, WHERE $condition)
+    };
+    ($name:literal, UPDATE $table:literal, SET $set:expr, FROM $rows:expr, WHERE $condition:expr) => {
         concat!(
             ", ",
             $name,
             " AS (
-                 UPDATE {table} AS t
+                 UPDATE ",
+            $table,
+            " AS t
                  SET ",
             $set,
             "    FROM fence, ",

@@ -101,7 +101,7 @@ impl Sql {
         match layout {
             RowLayout::OutboxEvents => Some(outbox_events::SQL),
             RowLayout::Custom => Some(custom::SQL),
-            RowLayout::EventOutbox | RowLayout::Outbox => None,
+            RowLayout::EventOutbox | RowLayout::Eventlog | RowLayout::Outbox => None,
         }
     }
 }

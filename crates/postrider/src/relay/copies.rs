@@ -16,12 +16,12 @@ const EVENTS_MAX: usize = 100_000;
 /// Remembers which copies of an event were acknowledged while others were not, so that a retry sends only the missing
 /// ones. In memory, for one term: after a crash or takeover, a retry sends all copies again.
 #[derive(Debug, Default)]
-pub(super) struct Fanout(Mutex<AcknowledgedCopies>);
+pub(super) struct Copies(Mutex<AcknowledgedCopies>);
 
 /// Destinations that have an event. By position and id: another history may hold another event in its place.
 type AcknowledgedCopies = HashMap<(Position, Uuid), Vec<Arc<str>>>;
 
-impl Fanout {
+impl Copies {
     /// Another term begins.
     pub(super) fn clear(&self) {
         self.lock().clear();

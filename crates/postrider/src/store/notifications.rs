@@ -1,0 +1,48 @@
+//! Fanning events out to handlers: the part of layout `eventlog` that the other layouts do not have.
+
+use std::sync::Arc;
+
+use super::{Start, Store};
+use crate::layout::Handler;
+use crate::{BoxFuture, Result};
+
+/// An outbox whose events are fanned out: one notification per event and handler. See adr/0066-eventlog.md.
+pub trait Notifications: Send + Sync {
+    /// Stores the handler's name, aliases and types, so that every relay fans events out to it from now on. Types that
+    /// were stored before stay. Returns whether the handler is new. Waits for a fan-out in progress: no event is flipped
+    /// without a notification for a handler that was registered before.
+    ///
+    /// # Errors
+    /// [`Code::StartRefused`](crate::Code::StartRefused) for a start at a position: this layout has none.
+    fn register(&self, handler: &Handler, start: Start) -> BoxFuture<'_, Result<bool>>;
+
+    /// A store that handles the notifications of one handler.
+    ///
+    /// # Errors
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the database does not have the layout.
+    fn store_of(&self, handler: Handler) -> Result<Arc<dyn Store>>;
+
+    /// Fans the oldest events out that are not fanned out yet, in one transaction: inserts their notifications and marks
+    /// the events. `excluded` are the ids of events that failed before. If the database refuses the notification of one
+    /// event, the others are fanned out without it.
+    fn fan_out<'a>(&'a self, events_max: usize, excluded: &'a [String]) -> BoxFuture<'a, Result<FannedOut>>;
+
+    /// Fans events out that another program has marked without a notification for a handler registered here.
+    fn fan_out_missed(&self, events_max: usize) -> BoxFuture<'_, Result<FannedOut>>;
+}
+
+/// What a fan-out did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct FannedOut {
+    /// Events that were fanned out.
+    pub events: u64,
+    /// Notifications that were inserted. Fewer than events times handlers if another program inserted some.
+    pub notifications: u64,
+    /// There may be more events.
+    pub more: bool,
+    /// Another relay is fanning out: nothing was done.
+    pub busy: bool,
+    /// Events whose notification the database refused, and why.
+    pub refused: Vec<(String, String)>,
+}

@@ -1,0 +1,241 @@
+//! Layout `eventlog`: the registry of handlers, and the fan-out. All of it runs in a transaction that holds the lock of
+//! the fan-out.
+
+use tokio_postgres::Row;
+
+use super::super::row::get;
+use super::super::session::Tx;
+use super::super::time::Time;
+use crate::store::row_state::columns::ResultRow;
+use crate::store::row_state::lease_lost;
+use crate::store::row_state::notifications::{RegisteredType, Target, Which};
+use crate::{Result, Timestamp};
+
+const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
+const TRY_LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE SKIP LOCKED";
+
+const REGISTERED: &str = "
+    SELECT handler, event_type, since, registered_at, searched_at
+    FROM {schema}.handler_types
+    ORDER BY handler, event_type";
+
+/// Index: the primary key (handler, event_type).
+const REGISTER_TYPE: &str = "
+    INSERT INTO {schema}.handler_types (handler, event_type, since) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+
+/// Index: the primary key (alias).
+const REGISTER_ALIAS: &str = "
+    INSERT INTO {schema}.handler_aliases AS a (alias, handler) VALUES ($2, $1)
+    ON CONFLICT (alias) DO UPDATE SET handler = excluded.handler";
+
+/// Index: the primary key (handler, event_type).
+const END_ALIAS: &str = "DELETE FROM {schema}.handler_types WHERE handler = $1";
+
+const RECORD_SEARCH: &str = "UPDATE {schema}.handler_types SET searched_at = $1 WHERE registered_at <= $1";
+
+/// The types of events that are not fanned out, each found with one step through the index events_undelivered.
+const UNDELIVERED_TYPES: &str = "
+    WITH RECURSIVE types (event_type) AS (
+        (SELECT event_type FROM {table} WHERE delivered = FALSE AND event_type IS NOT NULL
+         ORDER BY event_type LIMIT 1)
+        UNION ALL
+        SELECT (SELECT e.event_type FROM {table} AS e WHERE e.delivered = FALSE AND e.event_type > types.event_type
+                ORDER BY e.event_type LIMIT 1)
+        FROM types
+        WHERE types.event_type IS NOT NULL
+    )
+    SELECT event_type::text FROM types WHERE event_type IS NOT NULL";
+
+/// No index: the layout has none over events that are fanned out.
+const DELIVERED_TYPES: &str =
+    "SELECT DISTINCT event_type::text FROM {table} WHERE delivered AND event_type IS NOT NULL";
+
+/// The events to fan out go to these handlers: `$1` handlers, `$2` types, `$3` dates before which a handler gets none.
+macro_rules! targets {
+    () => {
+        "WITH targets AS (
+             SELECT t.handler, t.event_type, t.since AT TIME ZONE 'UTC' AS since
+             FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS t (handler, event_type, since)
+         )"
+    };
+}
+
+/// The oldest events that are not fanned out: `$4` how many, `$5` ids to leave out. One range of the index
+/// events_undelivered (event_type, event_date) per type.
+macro_rules! oldest {
+    () => {
+        ", picked AS (
+             SELECT e.*
+             FROM (SELECT event_type, min(coalesce(since, '-infinity')) AS since FROM targets GROUP BY 1) AS types
+             CROSS JOIN LATERAL (
+                 SELECT e.*
+                 FROM {table} AS e
+                 WHERE e.delivered = FALSE AND e.event_type = types.event_type AND e.event_date >= types.since
+                   AND e.id <> ALL ($5::text[]::uuid[])
+                 ORDER BY e.event_date, e.id
+                 LIMIT $4
+             ) AS e
+             ORDER BY e.event_date, e.id
+             LIMIT $4
+         )"
+    };
+}
+
+/// The event `$4`, if it is not fanned out. Index: the primary key (id).
+macro_rules! one {
+    () => {
+        ", picked AS (SELECT e.* FROM {table} AS e WHERE e.id = $4::text::uuid AND e.delivered = FALSE)"
+    };
+}
+
+/// Events and their handlers: each event goes to the handlers of its type.
+macro_rules! deliveries {
+    () => {
+        ", deliveries AS (
+             SELECT picked.*, targets.handler
+             FROM picked
+             JOIN targets ON targets.event_type = picked.event_type
+                         AND (targets.since IS NULL OR picked.event_date >= targets.since)
+         ), marked AS (
+             UPDATE {table} AS e SET delivered = TRUE FROM picked WHERE e.id = picked.id AND e.delivered = FALSE
+         )"
+    };
+}
+
+/// Events that are marked but have no notification for a handler: `$4` how many. No index over marked events; the
+/// notifications are found by their key (event_id, handler_name).
+macro_rules! missed {
+    () => {
+        ", deliveries AS (
+             SELECT e.*, targets.handler
+             FROM targets
+             JOIN {table} AS e ON e.event_type = targets.event_type AND e.event_date >= targets.since
+             WHERE e.delivered
+               AND NOT EXISTS (SELECT FROM {notifications} AS n
+                               WHERE n.event_id = e.id AND n.handler_name = targets.handler)
+               AND NOT EXISTS (SELECT FROM {notifications} AS n
+                               JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
+                               WHERE n.event_id = e.id AND a.handler = targets.handler)
+             LIMIT $4
+         ), picked AS (SELECT DISTINCT id FROM deliveries)"
+    };
+}
+
+/// Inserts the notifications. A notification is due at once; its next_retry_at is the date of the event, so that the
+/// index over it has the order of events. A notification that another program has inserted stays as it is.
+macro_rules! insert {
+    () => {
+        ", inserted AS (
+             INSERT INTO {notifications} (
+                 id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date,
+                 completion_date, model_id, model_type, event_type, payload, event_date, state, attempts,
+                 next_retry_at, created_date, updated_date)
+             SELECT gen_random_uuid(), d.id, d.handler, d.namespace, d.action_id, d.action_name, d.action_params,
+                    d.started_date, d.completion_date, d.model_id, d.model_type, d.event_type, d.payload, d.event_date,
+                    'PENDING', 0, least(d.event_date, clock.now), clock.now, clock.now
+             FROM deliveries AS d
+             CROSS JOIN (SELECT statement_timestamp() AT TIME ZONE 'UTC' AS now) AS clock
+             ORDER BY d.event_date, d.id
+             ON CONFLICT (event_id, handler_name) DO NOTHING
+             RETURNING 1
+         )
+         SELECT (SELECT count(*) FROM picked), (SELECT count(*) FROM inserted)"
+    };
+}
+
+const FAN_OUT_OLDEST: &str = concat!(targets!(), oldest!(), deliveries!(), insert!());
+const FAN_OUT_ONE: &str = concat!(targets!(), one!(), deliveries!(), insert!());
+const FAN_OUT_MISSED: &str = concat!(targets!(), missed!(), insert!());
+const LIST_OLDEST: &str = concat!(targets!(), oldest!(), " SELECT id::text FROM picked");
+
+/// Locks the fan-out; `false` if another process has it and the caller does not wait.
+pub(super) async fn lock(tx: &Tx<'_>, wait: bool) -> Result<bool> {
+    let locked = tx.query_opt(if wait { LOCK } else { TRY_LOCK }, &[]).await?;
+    Ok(locked.is_some())
+}
+
+pub(super) async fn registered(tx: &Tx<'_>) -> Result<Vec<RegisteredType>> {
+    let rows = tx.query(REGISTERED, &[]).await?;
+    let read = |row: &Row| {
+        Ok(RegisteredType {
+            handler: get(row, 0)?,
+            pattern: get(row, 1)?,
+            since: row.time(2)?,
+            registered_at: row.time(3)?.unwrap_or_default(),
+            searched_at: row.time(4)?,
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+pub(super) async fn register_type(
+    tx: &Tx<'_>,
+    handler: &str,
+    pattern: &str,
+    since: Option<Timestamp>,
+) -> Result<()> {
+    tx.execute(REGISTER_TYPE, &[&handler, &pattern, &since.map(Time)]).await.map(drop)
+}
+
+pub(super) async fn register_alias(tx: &Tx<'_>, handler: &str, alias: &str) -> Result<()> {
+    tx.execute(REGISTER_ALIAS, &[&handler, &alias]).await?;
+    tx.execute(END_ALIAS, &[&alias]).await.map(drop)
+}
+
+pub(super) async fn types(tx: &Tx<'_>, delivered: bool) -> Result<Vec<String>> {
+    let statement = if delivered { DELIVERED_TYPES } else { UNDELIVERED_TYPES };
+    tx.query(statement, &[]).await?.iter().map(|row| get(row, 0)).collect()
+}
+
+/// The targets of a statement, as one array per column.
+struct Columns<'a> {
+    handlers: Vec<&'a str>,
+    types: Vec<&'a str>,
+    since: Vec<Option<Time>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(targets: &'a [Target]) -> Self {
+        Self {
+            handlers: targets.iter().map(|target| target.handler.as_str()).collect(),
+            types: targets.iter().map(|target| target.event_type.as_str()).collect(),
+            since: targets.iter().map(|target| target.since.map(Time)).collect(),
+        }
+    }
+}
+
+fn limit(events_max: usize) -> i64 {
+    i64::try_from(events_max).unwrap_or(i64::MAX)
+}
+
+pub(super) async fn list_undelivered(
+    tx: &Tx<'_>,
+    targets: &[Target],
+    events_max: usize,
+    excluded: &[String],
+) -> Result<Vec<String>> {
+    let Columns { handlers, types, since } = Columns::of(targets);
+    let rows = tx.query(LIST_OLDEST, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
+    rows.iter().map(|row| get(row, 0)).collect()
+}
+
+pub(super) async fn fan_out(tx: &Tx<'_>, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
+    let Columns { handlers, types, since } = Columns::of(targets);
+    let row = match which {
+        Which::Oldest { events_max, excluded } => {
+            let params = (limit(events_max), excluded);
+            tx.query_opt(FAN_OUT_OLDEST, &[&handlers, &types, &since, &params.0, &params.1]).await?
+        }
+        Which::One(id) => tx.query_opt(FAN_OUT_ONE, &[&handlers, &types, &since, &id]).await?,
+        Which::Missed { events_max } => {
+            tx.query_opt(FAN_OUT_MISSED, &[&handlers, &types, &since, &limit(events_max)]).await?
+        }
+    };
+    let row = row.ok_or_else(lease_lost)?;
+    let count = |column| get::<i64>(&row, column).map(i64::unsigned_abs);
+    Ok((count(0)?, count(1)?))
+}
+
+pub(super) async fn record_search(tx: &Tx<'_>, begun: Timestamp) -> Result<()> {
+    tx.execute(RECORD_SEARCH, &[&Time(begun)]).await.map(drop)
+}

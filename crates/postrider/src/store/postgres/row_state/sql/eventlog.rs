@@ -1,0 +1,262 @@
+//! Layout `eventlog`: notifications that are PENDING, SUCCEEDED, FAILED or EXPIRED.
+//!
+//! The rows are notifications, each with a copy of its event, so handling reads one table. Times in it are UTC without a
+//! zone.
+
+use super::{
+    AdoptSql, Sql, count_deliveries, delivered_rows, fence, notes, nothing_unmarked, on_server, outcome,
+    shared_fence, started, timeline,
+};
+
+/// The time of the statement, as the table stores times.
+macro_rules! now {
+    () => {
+        "(statement_timestamp() AT TIME ZONE 'UTC')"
+    };
+}
+
+/// The notification is one of the subscription `$n`, under its name or an alias.
+macro_rules! is_of {
+    ($name:literal) => {
+        concat!(
+            "(t.handler_name = ",
+            $name,
+            " OR t.handler_name IN (SELECT alias FROM {schema}.handler_aliases AS a WHERE a.handler = ",
+            $name,
+            "))"
+        )
+    };
+}
+
+/// A notification that no program has finished.
+macro_rules! open_row {
+    () => {
+        "t.id = c.id::uuid AND t.state IN ('PENDING', 'FAILED')"
+    };
+}
+
+/// The same, or one that was given up: an operator may have it handled again.
+macro_rules! open_or_expired {
+    () => {
+        "t.id = c.id::uuid AND t.state <> 'SUCCEEDED'"
+    };
+}
+
+/// Deletes old events whose notifications are all finished, with these notifications, and old rows without an event. An
+/// event that a registered handler has no notification for stays: the search for missed events will find it. No index:
+/// the layout has none for the date of events. `$1` microseconds, `$2` how many.
+macro_rules! delete_finished {
+    () => {
+        concat!(
+            "WITH old AS (
+                 SELECT e.id
+                 FROM {table} AS e
+                 WHERE e.event_date < ",
+            now!(),
+            "      - $1::bigint * interval '1 microsecond'
+                   AND (e.event_type IS NULL
+                        OR e.delivered
+                           AND NOT EXISTS (SELECT FROM {notifications} AS n
+                                           WHERE n.event_id = e.id AND n.state NOT IN ('SUCCEEDED', 'EXPIRED'))
+                           AND NOT EXISTS (SELECT FROM {schema}.handler_types AS h
+                                           WHERE e.event_type LIKE replace(replace(replace(h.event_type, '%', '\\%'),
+                                                                                   '_', '\\_'), '*', '%')
+                                             AND e.event_date >= h.registered_at AT TIME ZONE 'UTC'
+                                             AND (h.since IS NULL OR e.event_date >= h.since AT TIME ZONE 'UTC')
+                                             AND NOT EXISTS (SELECT FROM {notifications} AS n
+                                                             WHERE n.event_id = e.id AND (
+                                                                 n.handler_name = h.handler
+                                                                 OR n.handler_name IN (
+                                                                     SELECT alias FROM {schema}.handler_aliases AS a
+                                                                     WHERE a.handler = h.handler)))))
+                 LIMIT $2
+                 FOR UPDATE SKIP LOCKED
+             ), notified AS (
+                 DELETE FROM {notifications} AS n USING old WHERE n.event_id = old.id RETURNING n.id
+             ), forgotten AS (
+                 DELETE FROM {schema}.row_notes AS n USING notified WHERE n.row_id = notified.id::text
+             )"
+        )
+    };
+}
+
+const DELETE_FINISHED: &str =
+    concat!(delete_finished!(), " DELETE FROM {table} AS e USING old WHERE e.id = old.id");
+
+/// The same, and returns how many events, twice.
+const DELETE_FINISHED_COUNTED: &str = concat!(
+    delete_finished!(),
+    ", gone AS (DELETE FROM {table} AS e USING old WHERE e.id = old.id RETURNING 1)
+     SELECT count(*), count(*) FROM gone"
+);
+
+/// Marks handled notifications.
+macro_rules! done {
+    ($ids:literal, $marked_at:literal) => {
+        outcome!(
+            "done",
+            UPDATE "{notifications}",
+            SET concat!("state = 'SUCCEEDED', updated_date = ", now!()),
+            FROM delivered_rows!($ids, $marked_at),
+            WHERE open_row!()
+        )
+    };
+}
+
+/// Indexes: idx_events_action_id for an action, otherwise none: the layout has no index for other searches.
+const SEARCH: &str = "
+    SELECT t.id::text, t.id::text, t.event_type::text, t.model_type::text, t.model_id::text,
+           t.event_date AT TIME ZONE 'UTC', t.status, 0::bigint, t.payload::text
+    FROM (SELECT e.*, CASE WHEN e.event_type IS NULL THEN 'no event' WHEN e.delivered THEN 'fanned out'
+                           ELSE 'waiting' END AS status
+          FROM {table} AS e) AS t
+    WHERE ($1::text IS NULL OR t.model_type = $1) AND ($2::text IS NULL OR t.model_id = $2)
+      AND ($3::text IS NULL OR t.event_type = $3)
+      AND ($4::timestamptz IS NULL OR t.event_date >= $4 AT TIME ZONE 'UTC')
+      AND ($5::timestamptz IS NULL OR t.event_date <= $5 AT TIME ZONE 'UTC')
+      AND ($6::text IS NULL OR t.payload @> $6::jsonb)
+      AND ($7::text IS NULL OR t.status = $7)
+    ORDER BY t.event_date DESC, t.id DESC LIMIT $8";
+
+pub(super) const SQL: Sql = Sql {
+    // Index: event_notifications_due (next_retry_at), from its beginning. A fan-out sets next_retry_at to the date of
+    // the event, so the first entries are the oldest events.
+    list: concat!(
+        "SELECT page.id::text
+         FROM (SELECT t.id, t.event_date, t.event_id
+               FROM {notifications} AS t
+               WHERE t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= ",
+        now!(),
+        "        AND t.handler_name = ANY ($4::text[]) AND ($5::text[] IS NULL OR t.event_type = ANY ($5::text[]))
+               ORDER BY t.next_retry_at
+               LIMIT $1) AS page
+         ORDER BY page.event_date, page.event_id"
+    ),
+    // Index: the primary key (id).
+    read: concat!(
+        "SELECT t.id::text, t.event_id::text, t.event_type::text, t.model_type::text, t.model_id::text, NULL::text,
+                CASE WHEN t.payload IS NULL THEN 'null'
+                     WHEN pg_column_size(t.payload) < 2000 OR octet_length(t.payload::text) <= $1 THEN t.payload::text
+                END,
+                CASE WHEN pg_column_size(t.payload) >= 2000 THEN octet_length(t.payload::text)::bigint END,
+                NULL::text, t.event_date AT TIME ZONE 'UTC', NULL::text, $3::bigint, NULL::text, t.attempts::bigint,
+                t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= ",
+        now!(),
+        "     , t.state <> 'SUCCEEDED', statement_timestamp(), t.namespace::text, t.action_id::text,
+                t.action_name::text, CASE WHEN params.bytes <= 4194304 THEN t.action_params::text END,
+                t.started_date AT TIME ZONE 'UTC', t.completion_date AT TIME ZONE 'UTC',
+                greatest(t.event_date, t.created_date) AT TIME ZONE 'UTC', params.bytes::bigint
+         FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, place)
+         JOIN {notifications} AS t ON t.id = wanted.id::uuid
+         CROSS JOIN LATERAL (SELECT octet_length(t.action_params::text) AS bytes) AS params
+         ORDER BY place"
+    ),
+    // Index: the primary key (id).
+    payloads: "SELECT id::text, coalesce(payload::text, 'null') FROM {notifications}
+               WHERE id = ANY ($1::text[]::uuid[])",
+    claim: None,
+    lock: None,
+    remove_marks: None,
+    foreign_marks: None,
+    // The attempts of a row that is given up are in its note: the layout has no limit of attempts. Index: the primary
+    // key (id).
+    settle: concat!(
+        fence!(),
+        done!("$7", "$8"),
+        outcome!(
+            "retried",
+            UPDATE "{notifications}",
+            SET concat!(
+                "state = 'FAILED', attempts = c.attempts,
+                 next_retry_at = coalesce(c.next AT TIME ZONE 'UTC', ", now!(), "), updated_date = ", now!()
+            ),
+            FROM "unnest((SELECT $9::text[]), (SELECT $11::bigint[]), (SELECT $12::timestamptz[])) AS c (id, attempts, next)",
+            WHERE open_or_expired!()
+        ),
+        outcome!(
+            "given_up",
+            UPDATE "{notifications}",
+            SET concat!("state = 'EXPIRED', attempts = coalesce(c.attempts, t.attempts), updated_date = ", now!()),
+            FROM "(SELECT given.id, noted.attempts
+                   FROM unnest((SELECT $13::text[])) AS given (id)
+                   LEFT JOIN unnest((SELECT $18::text[]), (SELECT $22::bigint[])) AS noted (id, attempts)
+                     ON noted.id = given.id) AS c",
+            WHERE open_or_expired!()
+        ),
+        nothing_unmarked!(),
+        notes!()
+    ),
+    // Index: the primary key (id).
+    deliver: concat!(shared_fence!("$3", "$4"), done!("$5", "$6"), count_deliveries!()),
+    // A note without a row belongs to a deleted notification, of any handler. Index: the primary key (id).
+    notes: concat!(
+        "SELECT n.row_id, n.key, n.destination, n.state, coalesce(t.attempts, n.attempts)::bigint,
+                CASE WHEN n.state = 'retry' THEN t.next_retry_at AT TIME ZONE 'UTC' END, n.last_error,
+                t.event_date AT TIME ZONE 'UTC', t.state = 'SUCCEEDED', coalesce(t.state = 'EXPIRED', false), $1::bigint
+         FROM {schema}.row_notes AS n
+         LEFT JOIN {notifications} AS t ON t.id = n.row_id::uuid
+         WHERE t.id IS NULL OR ",
+        is_of!("$2")
+    ),
+    // Index: event_notifications_due (next_retry_at), one range.
+    scheduled: Some(concat!(
+        "SELECT t.id::text, replace(replace(t.model_type, '%', '%25'), '/', '%2F') || '/' || t.model_id,
+                t.attempts::bigint, t.next_retry_at AT TIME ZONE 'UTC', t.event_date AT TIME ZONE 'UTC'
+         FROM {notifications} AS t
+         WHERE t.state IN ('PENDING', 'FAILED') AND t.next_retry_at > ",
+        now!(),
+        " AND ",
+        is_of!("$1"),
+        " AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)"
+    )),
+    delete_delivered: DELETE_FINISHED,
+    delete_own: DELETE_FINISHED_COUNTED,
+    delete_own_expired: None,
+    // Notifications and events that are not fanned out. Indexes: event_notifications_due, events_undelivered.
+    backlog: concat!(
+        "WITH open AS NOT MATERIALIZED (
+             SELECT t.event_date AT TIME ZONE 'UTC' AS created_at
+             FROM {notifications} AS t
+             WHERE t.state IN ('PENDING', 'FAILED') AND ",
+        is_of!("$3"),
+        "      AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)
+             UNION ALL
+             SELECT e.event_date AT TIME ZONE 'UTC'
+             FROM {schema}.handler_types AS h
+             JOIN {table} AS e
+               ON (e.event_type = h.event_type
+                   OR h.event_type LIKE '%*%'
+                      AND e.event_type LIKE replace(replace(replace(h.event_type, '%', '\\%'), '_', '\\_'), '*', '%'))
+             WHERE h.handler = $3 AND e.delivered = FALSE
+               AND (h.since IS NULL OR e.event_date >= h.since AT TIME ZONE 'UTC')
+         )
+         SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)"
+    ),
+    // No index of the layout has the order of all events.
+    newest: "SELECT NULL::timestamptz",
+    counts: "SELECT count(*) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL), 0::bigint, 0::bigint, 0::bigint,
+                    count(*) FILTER (WHERE t.delivered), 0::bigint,
+                    min(t.event_date) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL) AT TIME ZONE 'UTC',
+                    max(t.event_date) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL) AT TIME ZONE 'UTC'
+             FROM {table} AS t",
+    create: &[include_str!("../eventlog.sql"), include_str!("../event_notifications.sql")],
+    search: SEARCH,
+    search_aggregate: SEARCH,
+    // One row per notification, and one per event that is not fanned out. Rows without an event are no backlog.
+    event_states: concat!(
+        "SELECT t.handler_name::text AS subscription, t.event_type::text AS event_type, NULL::text AS producer,
+                t.event_date AT TIME ZONE 'UTC' AS created_at,
+                CASE WHEN t.state = 'SUCCEEDED' THEN t.updated_date AT TIME ZONE 'UTC' END AS delivered_at,
+                CASE t.state WHEN 'SUCCEEDED' THEN 'done' WHEN 'PENDING' THEN 'pending' ELSE 'failed' END AS state,
+                t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= ",
+        now!(),
+        "         AS is_due,
+                t.attempts::bigint AS attempts
+         FROM {notifications} AS t
+         UNION ALL
+         SELECT NULL, e.event_type::text, NULL, e.event_date AT TIME ZONE 'UTC', NULL, 'pending', true, 0
+         FROM {table} AS e
+         WHERE e.delivered = FALSE AND e.event_type IS NOT NULL"
+    ),
+    adopt: AdoptSql { delete_returned: None, set_attempts: "SELECT $1::text, $2::bigint, $3::bigint" },
+};

@@ -1,0 +1,88 @@
+//! Beside another program that fans out and handles on the same tables, as the documents describe it.
+
+use postrider::Result;
+
+use super::calls::Calls;
+use super::{Log, cases, utc};
+use crate::row_database::RowDatabase;
+
+cases! {
+    events_that_another_program_fanned_out_reach_our_handlers,
+    notifications_of_other_programs_are_not_touched,
+}
+
+/// The other program's fan-out: one transaction that inserts notifications for its own handler, and marks the events.
+async fn foreign_fan_out<D: RowDatabase>(log: &Log<D>, handler: &str) -> Result<()> {
+    let now = utc::<D>();
+    let uuid = if D::NOW == "now()" { "gen_random_uuid()" } else { "UUID()" };
+    log.run(&format!(
+        "BEGIN;
+         INSERT INTO event_notifications (id, event_id, handler_name, namespace, action_id, action_name, action_params,
+             started_date, completion_date, model_id, model_type, event_type, payload, event_date, state, attempts,
+             next_retry_at, created_date, updated_date)
+         SELECT {uuid}, id, '{handler}', namespace, action_id, action_name, action_params, started_date,
+                completion_date, model_id, model_type, event_type, payload, event_date, 'PENDING', 0, {now}, {now}, {now}
+         FROM events AS e
+         WHERE delivered = FALSE AND event_type = 'OrderPlaced'
+           AND NOT EXISTS (SELECT 1 FROM event_notifications AS n
+                           WHERE n.event_id = e.id AND n.handler_name = '{handler}');
+         UPDATE events SET delivered = TRUE WHERE delivered = FALSE AND event_type = 'OrderPlaced';
+         COMMIT"
+    ))
+    .await
+}
+
+async fn events_that_another_program_fanned_out_reach_our_handlers<D: RowDatabase>(
+    log: Log<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    for number in 0..40 {
+        log.write("OrderPlaced", &format!("{}", number % 4), number).await?;
+        if number % 3 == 0 {
+            foreign_fan_out(&log, "theirs").await?;
+        }
+    }
+    foreign_fan_out(&log, "theirs").await?;
+    log.wait_for(
+        "SELECT count(*) FROM event_notifications WHERE handler_name = 'mail' AND state = 'SUCCEEDED'",
+        "40",
+    )
+    .await?;
+    relay.shutdown().await?;
+    let mut numbers: Vec<String> = calls.of("mail");
+    numbers.sort();
+    numbers.dedup();
+    assert_eq!((numbers.len(), calls.of("mail").len()), (40, 40));
+    Ok(())
+}
+
+async fn notifications_of_other_programs_are_not_touched<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    for number in 0..5 {
+        log.write_aged("OrderPlaced", &number.to_string(), number, "interval '30' day").await?;
+    }
+    foreign_fan_out(&log, "theirs").await?;
+    log.run(
+        "UPDATE event_notifications SET attempts = 3, created_date = event_date, next_retry_at = event_date,
+                    state = 'FAILED', updated_date = event_date",
+    )
+    .await?;
+    let before = log
+        .rows("SELECT id, state, attempts, next_retry_at, updated_date FROM event_notifications ORDER BY id")
+        .await?;
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.write("OrderPlaced", "9", 9).await?;
+    log.wait_for(
+        "SELECT count(*) FROM event_notifications WHERE handler_name = 'mail' AND state = 'SUCCEEDED'",
+        "1",
+    )
+    .await?;
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    relay.shutdown().await?;
+    let after = log.rows("SELECT id, state, attempts, next_retry_at, updated_date FROM event_notifications WHERE handler_name = 'theirs' ORDER BY id").await?;
+    assert_eq!(before, after);
+    // Events from before the registration, fanned out by the other program, are not ours.
+    assert_eq!(calls.of("mail"), ["OrderPlaced 9 9"]);
+    Ok(())
+}

@@ -1,0 +1,177 @@
+//! Which events are fanned out, to which handlers.
+
+use postrider::Result;
+use postrider::store::Start;
+
+use super::calls::Calls;
+use super::{Log, cases};
+use crate::row_database::RowDatabase;
+
+cases! {
+    every_handler_of_a_type_gets_each_event_once_in_the_order_of_its_model,
+    types_without_a_handler_wait_for_one,
+    a_new_handler_gets_what_is_not_fanned_out,
+    a_handler_that_starts_now_gets_later_events_only,
+    a_row_that_the_database_refuses_fails_alone,
+    several_relays_fan_out_each_event_once,
+    a_handler_for_all_types_gets_all,
+}
+
+async fn every_handler_of_a_type_gets_each_event_once_in_the_order_of_its_model<D: RowDatabase>(
+    log: Log<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    for number in 0..30 {
+        log.write("OrderPlaced", &format!("{}", number % 3), number).await?;
+        if number % 5 == 0 {
+            log.write_sentinel().await?;
+        }
+    }
+    log.write("OrderCancelled", "1", 99).await?;
+    let relay = log
+        .relay([
+            calls.handler("mail", &["OrderPlaced"]),
+            calls.handler("stock", &["OrderPlaced", "OrderCancelled"]),
+        ])
+        .await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "61").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.of("mail").len(), 30);
+    assert_eq!(calls.of("stock").len(), 31);
+    for handler in ["mail", "stock"] {
+        for model in 0..3 {
+            let of_model: Vec<String> = (0..30)
+                .filter(|number| number % 3 == model)
+                .map(|number| format!("OrderPlaced {model} {number}"))
+                .collect();
+            let infix = format!("OrderPlaced {model} ");
+            let found: Vec<String> =
+                calls.of(handler).into_iter().filter(|call| call.starts_with(&infix)).collect();
+            assert_eq!(found, of_model);
+        }
+    }
+    // Sentinels are never fanned out.
+    assert_eq!(log.one("SELECT count(*) FROM events WHERE NOT delivered").await?, "6");
+    assert_eq!(
+        log.one("SELECT count(*) FROM events WHERE NOT delivered AND event_type IS NOT NULL").await?,
+        "0"
+    );
+    assert_eq!(
+        log.one(
+            "SELECT count(*) FROM event_notifications AS n JOIN events AS e ON e.id = n.event_id
+             WHERE n.namespace = e.namespace AND n.action_id = e.action_id AND n.action_name = e.action_name
+               AND n.started_date = e.started_date AND n.completion_date = e.completion_date
+               AND n.model_id = e.model_id AND n.model_type = e.model_type AND n.event_type = e.event_type
+               AND n.event_date = e.event_date AND n.attempts = 0"
+        )
+        .await?,
+        "61"
+    );
+    Ok(())
+}
+
+async fn types_without_a_handler_wait_for_one<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    log.write("OrderPlaced", "1", 1).await?;
+    log.write("OrderShipped", "1", 2).await?;
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    assert_eq!(log.rows("SELECT event_type FROM events WHERE NOT delivered").await?, ["OrderShipped"]);
+    let later = log.relay([calls.handler("ship", &["OrderShipped"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    relay.shutdown().await?;
+    later.shutdown().await?;
+    assert_eq!(calls.of("ship"), ["OrderShipped 1 2"]);
+    Ok(())
+}
+
+async fn a_new_handler_gets_what_is_not_fanned_out<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    log.write("OrderPlaced", "1", 1).await?;
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    // The first handler's process is gone, but its registration is not: it must not lose the second event.
+    log.write("OrderPlaced", "1", 2).await?;
+    let relay = log.relay([calls.handler("stock", &["OrderPlaced"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.of("stock"), ["OrderPlaced 1 2"]);
+    assert_eq!(
+        log.rows("SELECT handler_name, state FROM event_notifications ORDER BY event_date, handler_name")
+            .await?,
+        ["mail SUCCEEDED", "mail PENDING", "stock SUCCEEDED"]
+    );
+    Ok(())
+}
+
+async fn a_handler_that_starts_now_gets_later_events_only<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    log.write_aged("OrderPlaced", "1", 1, "interval '1' hour").await?;
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"]).start(Start::Now)]).await?;
+    log.write("OrderPlaced", "1", 2).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.of("mail"), ["OrderPlaced 1 2"]);
+    assert_eq!(log.one("SELECT count(*) FROM events WHERE NOT delivered").await?, "1");
+    Ok(())
+}
+
+async fn a_row_that_the_database_refuses_fails_alone<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    log.run("ALTER TABLE event_notifications ADD CONSTRAINT no_sevens CHECK (model_id <> '7')").await?;
+    for number in 0..20 {
+        log.write("OrderPlaced", &number.to_string(), number).await?;
+    }
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "19").await?;
+    log.write("OrderPlaced", "20", 20).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "20").await?;
+    relay.shutdown().await?;
+    assert_eq!(log.rows("SELECT model_id FROM events WHERE NOT delivered").await?, ["7"]);
+    Ok(())
+}
+
+async fn several_relays_fan_out_each_event_once<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    let mut relays = Vec::new();
+    for _ in 0..3 {
+        relays.push(
+            log.relay([calls.handler("mail", &["*Placed"]), calls.handler("stock", &["OrderPlaced"])])
+                .await?,
+        );
+    }
+    for number in 0..100 {
+        log.write("OrderPlaced", &format!("{}", number % 7), number).await?;
+    }
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "200").await?;
+    for relay in relays {
+        relay.shutdown().await?;
+    }
+    for handler in ["mail", "stock"] {
+        for model in 0..7 {
+            let prefix = format!("OrderPlaced {model} ");
+            let found: Vec<usize> = calls
+                .of(handler)
+                .iter()
+                .filter_map(|call| call.strip_prefix(&prefix)?.parse().ok())
+                .collect();
+            let expected: Vec<usize> = (0..100).filter(|number| number % 7 == model).collect();
+            assert_eq!(found, expected, "{handler} {model}");
+        }
+    }
+    Ok(())
+}
+
+async fn a_handler_for_all_types_gets_all<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    for name in ["A", "B_", "C%", "d*e"] {
+        log.write(name, "1", 1).await?;
+    }
+    log.write_sentinel().await?;
+    let relay = log.relay([calls.handler("audit", &["*"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "4").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.of("audit"), ["A 1 1", "B_ 1 1", "C% 1 1", "d*e 1 1"]);
+    Ok(())
+}
