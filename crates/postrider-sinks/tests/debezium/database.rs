@@ -23,13 +23,6 @@ pub(crate) struct Database {
     tables: &'static str,
     rights: &'static str,
     connector: &'static str,
-    /// An expression for a new id.
-    pub(crate) new_id: &'static str,
-    /// An expression for the time in UTC.
-    pub(crate) now: &'static str,
-    /// Lowers the isolation of a session: with its default, MySQL locks gaps between rows, and a writer may be the
-    /// victim of a deadlock.
-    pub(crate) read_committed: &'static str,
     /// Topics besides those of the events.
     pub(crate) other_topics: &'static [&'static str],
     /// Whether Debezium shifts ids that end with a zero byte: the server leaves that byte out of its binary log, and the
@@ -57,9 +50,6 @@ impl Database {
             tables: include_str!("postgres.sql"),
             rights: if version < 150_000 { settings::POSTGRES_14_SQL } else { settings::POSTGRES_SQL },
             connector: settings::POSTGRES,
-            new_id: "gen_random_uuid()",
-            now: "now() AT TIME ZONE 'UTC'",
-            read_committed: "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED",
             other_topics: &[],
             shifts_ids: false,
         })
@@ -90,9 +80,6 @@ impl Database {
             tables: include_str!("mysql.sql"),
             rights,
             connector,
-            new_id: "uuid()",
-            now: "utc_timestamp(6)",
-            read_committed: "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
             other_topics: &["schema-history"],
             shifts_ids: false,
         })
@@ -107,6 +94,14 @@ impl Database {
 
     pub(crate) async fn connect(&self) -> Connection {
         self.server.connect(self.name).await
+    }
+
+    /// The address for a relay, if it is PostgreSQL.
+    pub(crate) fn postgres_url(&self) -> Option<String> {
+        match &self.server {
+            Server::Postgres(server) => Some(database_url(server, self.name)),
+            Server::MySql(_) => None,
+        }
     }
 
     /// The connector for this database, as Kafka Connect takes it.
@@ -163,8 +158,7 @@ impl Server {
     async fn connect(&self, database: &str) -> Connection {
         match self {
             Self::Postgres(server) => {
-                let (server, _) = server.url().rsplit_once('/').unwrap();
-                let url = format!("{server}/{database}");
+                let url = database_url(server, database);
                 let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
                 tokio::spawn(connection);
                 Connection::Postgres(client)
@@ -172,6 +166,11 @@ impl Server {
             Self::MySql(server) => Connection::MySql(Conn::from_url(server.url()).await.unwrap()),
         }
     }
+}
+
+fn database_url(server: &postgres::Server, database: &str) -> String {
+    let (server, _) = server.url().rsplit_once('/').unwrap();
+    format!("{server}/{database}")
 }
 
 pub(crate) enum Connection {
