@@ -10,7 +10,6 @@ pub mod publish;
 pub mod write;
 
 mod carry;
-mod workload;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod machine;
@@ -20,6 +19,7 @@ mod plot;
 mod postgres;
 mod report;
 mod sqlite;
+mod workload;
 
 pub use machine::Usage;
 pub use report::{Measure, Ratio, Report, Row, Spread};

@@ -1,8 +1,8 @@
 //! The contenders on a PostgreSQL server.
 
+mod claims;
 mod cost;
 mod fixture;
-mod claims;
 mod relay;
 mod row_by_row;
 mod select;

@@ -12,10 +12,10 @@
 
 #[cfg(feature = "file")]
 pub mod file;
-#[cfg(feature = "kafka")]
-pub mod kafka;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod json_lines;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 #[cfg(feature = "null")]
 mod null;
 #[cfg(feature = "stdout")]

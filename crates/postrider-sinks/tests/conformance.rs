@@ -21,7 +21,7 @@ mod null {
             Arc::clone(&self.0) as _
         }
 
-        /// It keeps nothing.
+        /// A sink that stores nothing.
         fn seen(&self) -> BoxFuture<'_, Hook<Vec<Seen>>> {
             Box::pin(std::future::ready(Hook::NotSupported))
         }
@@ -52,7 +52,7 @@ mod stdout {
     use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
     use tempfile::NamedTempFile;
 
-    /// Standard output sent to a file, as a shell does it, on a disk that can be full.
+    /// Standard output redirected to a file, on a disk that can be full.
     struct Fixture {
         output: NamedTempFile,
         room: Arc<AtomicUsize>,
@@ -61,7 +61,7 @@ mod stdout {
 
     struct Output {
         file: File,
-        /// Bytes the disk still takes.
+        /// The free space of the disk, in bytes.
         room: Arc<AtomicUsize>,
     }
 
@@ -163,7 +163,7 @@ mod file {
             Hook::Done("no\njson".into())
         }
 
-        /// Puts a folder where the file was: not even root can append to that.
+        /// Replaces the file with a folder: not even root can append to that.
         fn outage(&self, down: bool) -> BoxFuture<'_, Hook<()>> {
             let (path, kept) = (self.path(""), self.path(".kept"));
             if down {

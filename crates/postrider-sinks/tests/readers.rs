@@ -1,4 +1,4 @@
-//! What another process sees.
+//! The output as another process reads it.
 
 use std::process::{Command, Stdio};
 
@@ -19,7 +19,7 @@ async fn another_process_can_read_every_line_that_the_file_sink_acknowledged() {
     assert_eq!(String::from_utf8(cat.stdout).unwrap(), LINES);
 }
 
-/// Run by the next test in its own process.
+/// Run by the next test in a separate process.
 #[tokio::test]
 #[ignore = "writes to the real standard output"]
 async fn publish_to_standard_output() {

@@ -12,9 +12,9 @@
 //! - [`sim`]: the simulator, which runs relays, writers and faults from one seed and checks the promises
 
 mod clock;
-mod log;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod log;
 pub mod memory;
 #[cfg(feature = "proxy")]
 pub mod proxy;

@@ -1,10 +1,12 @@
 //! The servers that tests run against: found, or installed before the tests, never by a test.
 //!
 //! - [`packages`]: programs from the system's package manager
+//! - [`debezium`]: Debezium in a worker of Kafka Connect
 //! - [`kafka`]: Apache Kafka, and a client in Python
 //! - [`mysql`]: MySQL, in addition to the MariaDB of the packages
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
 
+mod debezium;
 mod kafka;
 mod mysql;
 mod packages;
@@ -25,7 +27,9 @@ pub(crate) struct Missing {
 pub(crate) fn prepare() -> Vec<Missing> {
     let mut missing = packages::prepare();
     missing.extend(postgres::prepare());
-    for (name, prepared) in [("kafka", kafka::prepare()), ("mysql", mysql::prepare())] {
+    let downloads =
+        [("debezium", debezium::prepare()), ("kafka", kafka::prepare()), ("mysql", mysql::prepare())];
+    for (name, prepared) in downloads {
         missing.extend(prepared.err().map(|reason| Missing { name: name.to_owned(), reason }));
     }
     missing

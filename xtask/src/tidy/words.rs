@@ -1,27 +1,32 @@
-//! Unclear words in text for users: Markdown, and the string literals and doc comments of the crates. The list is short
-//! on purpose; the message names what to write instead.
+//! Unclear words in Markdown, in comments of Rust sources and Cargo.toml files, and in the string literals that users
+//! read. The list is short on purpose; the message names what to write instead.
 
 use super::markdown::{prose, without_code};
 use super::{Finding, Tree};
 
 /// A word or phrase, and what to write instead.
-const WORDS: [(&str, &str); 16] = [
+const WORDS: [(&str, &str); 21] = [
     ("anew", "again"),
     ("whoever", "any process that, or the relay that"),
     ("somebody", "another process, a user or an operator"),
     ("nobody", "no process, no relay or no user"),
     ("anybody", "any process, any user or user-defined"),
+    ("everybody", "all processes, all users or every test"),
     ("for ever", "permanently, or forever"),
     ("but for", "except"),
     ("nothing but", "only"),
     ("is told", "is reported, logged or printed"),
     ("are told", "are reported, logged or printed"),
+    ("was told", "was configured, reported or logged"),
     ("by hand of", "manually by"),
     ("tells", "reports, returns, prints or contains"),
     ("keep in mind", "remember, or track"),
     ("turns up", "appears"),
     ("turned up", "appeared"),
     ("of ours", "of Postrider, or of this relay"),
+    ("of one's own", "private, or separate"),
+    ("in good order", "cleanly"),
+    ("has heard of", "knows"),
 ];
 /// Names of internal documents: users know a layout by its name.
 const DOCUMENTS: [(&str, &str); 2] =
@@ -42,7 +47,32 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             findings.extend(findings_of.map(|what| Finding::new(path, number + 1, what)));
         }
     }
+    for (path, text, mark) in commented(tree) {
+        for (number, line) in text.lines().enumerate() {
+            let comment = without_code(comment(line, mark));
+            findings.extend(found_words(&comment).map(|what| Finding::new(path, number + 1, what)));
+        }
+    }
+    findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    findings.dedup();
     findings
+}
+
+/// The files whose comments are checked, including tests and their tools, and what begins a comment.
+fn commented(tree: &Tree) -> impl Iterator<Item = (&str, &str, &'static str)> {
+    let sources = tree.with_extension("rs").map(|(path, text)| (path, text, "//"));
+    let manifests = tree.with_extension("toml").filter(|(path, _)| path.ends_with("Cargo.toml"));
+    sources.chain(manifests.map(|(path, text)| (path, text, "#")))
+}
+
+/// The comment that a line consists of, or that follows a statement.
+fn comment<'a>(line: &'a str, mark: &str) -> &'a str {
+    let line = line.trim_start();
+    match line.split_once(&format!("; {mark} ")) {
+        _ if line.starts_with(mark) => line,
+        Some((_, comment)) => comment,
+        None => "",
+    }
 }
 
 /// The sources of what ships; tests and their tools are read by contributors only.
@@ -82,14 +112,21 @@ fn shown(line: &str) -> Vec<&str> {
 }
 
 fn found(text: &str) -> impl Iterator<Item = String> + '_ {
-    let lower = text.to_lowercase();
-    let words = WORDS.into_iter().filter(move |(word, _)| stands_in(&lower, word));
     let documents = DOCUMENTS.into_iter().filter(move |(name, _)| text.contains(name));
-    words.chain(documents).map(|(word, instead)| format!("contains {word:?}; write {instead}"))
+    found_words(text).chain(documents.map(message))
+}
+
+fn found_words(text: &str) -> impl Iterator<Item = String> + use<> {
+    let lower = text.to_lowercase();
+    WORDS.into_iter().filter(move |(word, _)| occurs_in(&lower, word)).map(message)
+}
+
+fn message((word, instead): (&str, &str)) -> String {
+    format!("contains {word:?}; write {instead}")
 }
 
 /// Whether the phrase occurs as whole words.
-fn stands_in(text: &str, phrase: &str) -> bool {
+fn occurs_in(text: &str, phrase: &str) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(phrase).any(|(at, _)| {
         !is_word(text[..at].chars().next_back()) && !is_word(text[at + phrase.len()..].chars().next())
@@ -106,9 +143,9 @@ mod tests {
 
     #[test]
     fn a_word_of_the_list_is_found_with_what_to_write_instead() {
-        let said = findings("README.md", "It begins anew.\nNobody, but for the owner.\n");
-        assert_eq!(said[0], "README.md:1: contains \"anew\"; write again");
-        assert_eq!(said.len(), 3);
+        let found = findings("README.md", "It begins anew.\nNobody, but for the owner.\n");
+        assert_eq!(found[0], "README.md:1: contains \"anew\"; write again");
+        assert_eq!(found.len(), 3);
         assert_eq!(findings("docs/src/a.md", "see DESIGN 4.1 and seed 004\n").len(), 2);
     }
 
@@ -126,9 +163,24 @@ mod tests {
         assert_eq!(findings(path, "/// Begins anew.\nlet a = \"nobody\";\n").len(), 2);
         assert_eq!(findings(path, "let a = \"first \\\n    whoever \\\n    last\";\n").len(), 1);
         assert!(
-            findings(path, "// begins anew\nfn anew() {}\n#[cfg(test)]\nmod tests {\n    /// anew\n}\n")
-                .is_empty()
+            findings(path, "fn anew() {}\n#[cfg(test)]\nmod tests {\n    let a = \"anew\";\n}\n").is_empty()
         );
-        assert!(findings("crates/postrider/tests/a.rs", "/// anew\n").is_empty());
+        assert!(findings("crates/postrider/tests/a.rs", "let a = \"anew\";\n").is_empty());
+    }
+
+    #[test]
+    fn every_comment_is_read() {
+        let path = "crates/postrider/tests/a.rs";
+        assert_eq!(
+            findings(path, concat!("// begins anew\n", "let a = 1;", " // nobody\n/// whoever\n")).len(),
+            3
+        );
+        assert_eq!(
+            findings("crates/postrider/src/a.rs", "#[cfg(test)]\nmod tests {\n    // anew\n}\n").len(),
+            1
+        );
+        assert!(findings(path, "// runs as `nobody`\n").is_empty());
+        assert_eq!(findings("bench/Cargo.toml", "# for everybody\nname = \"anew\"\n").len(), 1);
+        assert!(findings("deny.toml", "# for everybody\n").is_empty());
     }
 }

@@ -6,7 +6,6 @@
 mod adopt;
 #[cfg(feature = "bench")]
 mod bench;
-mod outbox_arg;
 mod completions;
 mod config;
 #[cfg(feature = "sqlite")]
@@ -16,6 +15,7 @@ mod events;
 mod inbox;
 mod migrate;
 mod operate;
+mod outbox_arg;
 mod relay;
 mod status;
 mod write;

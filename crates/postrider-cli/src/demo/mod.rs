@@ -12,11 +12,11 @@
 pub(crate) mod destination;
 pub(crate) mod folder;
 mod meter;
-mod snapshot;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
 mod shop;
+mod snapshot;
 mod time_series;
 pub(crate) mod view;
 

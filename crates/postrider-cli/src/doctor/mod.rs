@@ -8,7 +8,6 @@
 //! 6. `ledger`: the subscriptions, in any database
 
 pub mod check;
-pub mod report;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod layout;
 mod ledger;
@@ -16,6 +15,7 @@ mod ledger;
 pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+pub mod report;
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 mod server;
 #[cfg(feature = "sqlite")]

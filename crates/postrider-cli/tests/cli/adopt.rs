@@ -43,7 +43,7 @@ fn there(program: &Program) -> (i64, i64) {
     )
 }
 
-/// Both outboxes of another database, of which these are the keys.
+/// Both outboxes in another database, with these keys.
 pub(crate) fn both(old: &str, new: &str) -> Program {
     let program = Program::with_config(
         &CONFIG
@@ -105,7 +105,7 @@ fn a_table_moves_into_the_layout_postrider_and_its_events_are_delivered() {
         "{reported}"
     );
     assert_eq!(there(&program), (1, 11));
-    // The subscription of the new outbox begins "now", and it was there before the events came.
+    // The subscription of the new outbox begins "now", and was created before the events were copied.
     let drained = program.run(&["relay", "--drain"]);
     assert_eq!(drained.exit, Some(0), "{drained:?}");
     let lines = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();

@@ -9,7 +9,7 @@ use crate::program::Program;
 
 const CANARY: &str = "tweet-tweet";
 
-/// Ways to write a value with the canary in it.
+/// The ways to write a value that contains the canary.
 fn disguises() -> Vec<String> {
     [
         "postgres://u:CANARY@h/db",
@@ -68,7 +68,7 @@ fn program() -> Program {
 fn a_secret_in_the_file_is_never_shown() {
     for key in protected() {
         for text in disguises() {
-            // As it should be, in a key with a slip, and in TOML with a slip.
+            // In a correct file, in a key with a typo, and in TOML with a typo.
             for toml in [
                 format!("{key} = '{text}'\n"),
                 format!("{key}x = '{text}'\n"),

@@ -29,7 +29,7 @@ fn debeziums_outbox_is_delivered_and_not_modified() {
     );
     let made = program.run(&["migrate", "up"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
-    // On SQLite the number of a row gives its order.
+    // On SQLite, the row number defines the order.
     assert!(!made.stderr.contains("no column defines the order"), "{made:?}");
     for _ in 0..2 {
         let drained = program.run(&["relay", "--drain"]);
@@ -166,7 +166,7 @@ fn undelivered_events_can_be_moved_out_of_a_mapped_table_and_not_into_it() {
 #[test]
 fn a_table_without_an_order_column_is_refused_unless_order_is_none() {
     let program = program("preset = 'debezium'");
-    // No column provides an order, and rows have no number.
+    // No column defines an order, and rows have no number.
     theirs(
         &program,
         "CREATE TABLE outboxevent (id TEXT PRIMARY KEY, aggregatetype TEXT NOT NULL, aggregateid TEXT NOT NULL,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::program::Program;
 
-/// The demo's temporary folder is made where the test can see it.
+/// The test chooses the folder in which the demo creates its temporary folder.
 fn program() -> Program {
     let program = Program::new();
     let folder = program.path().to_str().unwrap().to_owned();
@@ -77,7 +77,7 @@ fn an_interrupted_demo_checks_its_deliveries_and_reports_the_interruption() {
         .spawn()
         .unwrap();
     let mut stdout = BufReader::new(demo.stdout.take().unwrap());
-    // The second line comes when the shop has been open for a second.
+    // The second line is printed one second after the start.
     for _ in 0..2 {
         stdout.read_line(&mut String::new()).unwrap();
     }

@@ -1,5 +1,5 @@
-//! `status --by` and the views of the default layout: rows that are known go in, and exactly their counts come out, on
-//! every database and with every layout.
+//! `status --by` and the views of the default layout: known rows are written, and their exact counts are read, on every
+//! database and with every layout.
 
 use std::process::Stdio;
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::program::Program;
 use crate::shop::{GOOD, number, run_sql};
 
-/// A database, and how things are said there.
+/// A database, and its SQL expressions.
 pub(crate) struct Place<'a> {
     pub(crate) program: &'a Program,
-    /// Before the names of Postrider's own tables.
+    /// The prefix of Postrider's tables.
     pub(crate) own: &'a str,
     pub(crate) run: &'a dyn Fn(&str),
     pub(crate) number: &'a dyn Fn(&str) -> i64,
-    /// So many seconds ago.
+    /// The time this many seconds ago.
     pub(crate) ago: &'a dyn Fn(i32) -> String,
-    /// The same in the tables of Postrider itself.
+    /// The same in Postrider's tables.
     pub(crate) own_ago: &'a dyn Fn(i32) -> String,
     /// A date and a time.
     pub(crate) at: &'a dyn Fn(&str) -> String,
@@ -91,7 +91,7 @@ fn fill(place: &Place<'_>) {
     ));
 }
 
-/// Of a database with the tables of the default layout and nothing in them.
+/// In a database with the empty tables of the default layout.
 pub(crate) fn the_default_layout_is_counted(place: &Place<'_>) {
     // Several at once, and again: existing views are replaced.
     for _ in 0..2 {
@@ -183,7 +183,7 @@ fn the_views_agree(place: &Place<'_>) {
     place.holds_one("vw_outbox_backlog WHERE subscription = 'mail' AND producer = '(unknown)' AND total = 1");
 }
 
-/// Of an empty table of seed 002.
+/// In an empty table of seed 002.
 pub(crate) fn event_outbox_is_counted(place: &Place<'_>) {
     let Place { ago, at, run, .. } = place;
     let rows = [
@@ -231,7 +231,7 @@ pub(crate) fn event_outbox_is_counted(place: &Place<'_>) {
     assert_eq!((&oldest["hour"], &oldest["total"]), (&"2020-01-01T00:00:00.000000Z".into(), &3.into()));
 }
 
-/// Of an empty table of seed 004, with numbers as ids.
+/// In an empty table of seed 004, with numeric ids.
 pub(crate) fn outbox_events_is_counted(place: &Place<'_>) {
     let Place { own, ago, own_ago, run, .. } = place;
     let rows = [
@@ -249,7 +249,7 @@ pub(crate) fn outbox_events_is_counted(place: &Place<'_>) {
             ago(age)
         ));
     }
-    // The last one waits for its next try.
+    // The last one waits for its next attempt.
     run(&format!(
         "INSERT INTO {own}row_notes (row_id, state, attempts, next_attempt_at, parked_at, updated_at)
          VALUES ('6', 'retry', 1, {}, {now}, {now})",

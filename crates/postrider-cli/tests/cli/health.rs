@@ -1,4 +1,4 @@
-//! What `status` and `doctor` say of a shop where something is the matter.
+//! The output of `status` and `doctor` for a shop with a problem.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! `config init` writes a file that works and never replaces one unasked.
+//! `config init` writes a valid file, and replaces an existing one only on request.
 
 use crate::program::Program;
 
@@ -20,7 +20,8 @@ fn the_starter_file_still_works_with_every_key_set() {
     let program = Program::new().variable("SHOP_PASSWORD", "secret");
     program.run(&["config", "init"]);
     let path = program.path().join("postrider.toml");
-    // Some keys are for servers alone, some for tables with a state per row, and one for a layout that takes no map.
+    // Some keys are only for servers, some only for tables with a state per row, and one only for layouts with a column
+    // map.
     let starter = std::fs::read_to_string(&path).unwrap();
     let starter = starter.replace("sqlite:shop.db\"\n", "postgres://h/db\"\n");
     let starter = starter.replace("layout = \"postrider\"\n", "layout = \"custom\"\n");

@@ -1,4 +1,4 @@
-//! The program as a user meets it.
+//! The program as users run it.
 
 #![cfg(test)]
 
@@ -7,6 +7,7 @@ mod canary;
 mod command_line;
 mod custom_tables;
 mod demo;
+mod event_counts;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod events;
 mod health;
@@ -26,7 +27,6 @@ mod program;
 mod schema;
 mod shop;
 mod sqlite_layouts;
-mod event_counts;
 mod story;
 mod user_story;
 mod webhook;

@@ -17,7 +17,7 @@ const ROUNDS: usize = 6;
 const EVENTS: usize = 60;
 const WINDOW: usize = 100;
 
-/// One more version of every key in turn, as lines for `write`.
+/// Another version of every key in turn, as lines for `write`.
 fn lines(round: usize) -> String {
     let mut lines = String::new();
     for number in round * EVENTS..(round + 1) * EVENTS {
@@ -31,8 +31,8 @@ fn lines(round: usize) -> String {
     lines
 }
 
-/// Everything in the file, in its order. A line that is being written has no end yet, and one that a killed relay
-/// was writing never gets one: the next begins behind it.
+/// All events in the file, in order. The last line may be incomplete; after an incomplete line of a killed relay, the
+/// next event begins on the same line.
 fn delivered(program: &Program) -> Vec<Sighting> {
     let files = program.files();
     let text = files.get("events.jsonl").map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
@@ -48,7 +48,7 @@ fn delivered(program: &Program) -> Vec<Sighting> {
     whole.lines().filter_map(sighting).collect()
 }
 
-/// Everything in the table, in its order.
+/// All events in the table, in order.
 fn committed(shop: &Shop) -> Vec<Sighting> {
     let sql = format!(
         "SELECT LOWER(HEX(id)), `key`, ROW_NUMBER() OVER (PARTITION BY `key` ORDER BY position)

@@ -1,4 +1,4 @@
-//! Names that a database takes in quotes alone: capital letters, spaces, hyphens, reserved words.
+//! Names that need quotes in a database: capital letters, spaces, hyphens, reserved words.
 
 use crate::mysql;
 use crate::postgres::Shop;
@@ -14,7 +14,7 @@ fn program(url: &str, lines: &str) -> Program {
     Program::with_config(&config)
 }
 
-/// Every command does its work.
+/// Every command succeeds.
 fn works(program: &Program, write: impl FnOnce()) {
     for _ in 0..2 {
         let made = program.run(&["migrate", "up"]);

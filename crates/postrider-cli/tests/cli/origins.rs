@@ -1,4 +1,4 @@
-//! Later layers go before earlier ones, and `config show --origin` says which one it was.
+//! Later layers override earlier ones, and `config show --origin` prints which layer set a key.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The pages of the docs that come from the code are up to date.
+//! The generated pages of the docs are up to date.
 
 use std::fs;
 use std::path::Path;

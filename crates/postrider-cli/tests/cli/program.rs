@@ -8,13 +8,13 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A folder to run in, and what the program will find there.
+/// A folder to run in, and the environment of the program.
 pub(crate) struct Program {
     folder: TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// What it did.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) exit: Option<i32>,
@@ -46,7 +46,7 @@ impl Program {
         self.folder.path()
     }
 
-    /// Ready to start, for tests that arrange its streams themselves.
+    /// A command that is not started, for tests that redirect its streams.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postrider"));
         command.args(args).current_dir(self.path()).env_clear().envs(self.variables.iter().cloned());
@@ -71,7 +71,7 @@ impl Program {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // It may end without having read all, or anything.
+        // The program may end before it has read its input.
         let _ = child.stdin.take().unwrap().write_all(input);
         let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         Ran {

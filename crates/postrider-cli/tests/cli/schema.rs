@@ -1,4 +1,4 @@
-//! The table of keys agrees with the library, and every key in it does something.
+//! The table of keys agrees with the library, and every key in it has an effect.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
     if problems.is_empty() { Settings::new(&effective, &environment) } else { Err(problems) }
 }
 
-/// A file that sets what has to be set and this key besides, or instead; without a value, not the key.
+/// A file with the required keys and this key; without a value, the key is omitted.
 fn file(section: Section, key: &str, value: &str) -> String {
     let mut lines: BTreeMap<String, String> = [
         ("outbox.shop.url", "'sqlite:a'"),
@@ -42,7 +42,7 @@ fn file(section: Section, key: &str, value: &str) -> String {
         lines.remove("sink.main.path");
     }
     if of_type == Some("webhook") {
-        // Without an address events choose the host, which has to be allowed.
+        // Without a URL, events choose the host, which must be allowed.
         let (other, value) = if key == "url" { ("allow_hosts", "['*']") } else { ("url", "'https://h/'") };
         lines.insert(format!("sink.main.{other}"), value.into());
     }
@@ -74,7 +74,7 @@ fn file(section: Section, key: &str, value: &str) -> String {
     lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect()
 }
 
-/// Keys that a file has no use for.
+/// Keys without an effect for a SQLite file.
 fn is_for_servers(section: Section, key: &str) -> bool {
     let ones = ["password", "schema", "after_failover", "pooler", "listen", "layout"];
     section == Section::Outbox
@@ -84,20 +84,20 @@ fn is_for_servers(section: Section, key: &str) -> bool {
             || is_about_maps(section, key))
 }
 
-/// Keys that only a table with a state per row has a use for.
+/// Keys only for a table with a state per row.
 fn is_about_rows(section: Section, key: &str) -> bool {
     let ones = ["table", "table_schema", "max_attempts", "shared", "foreign_claim_timeout"];
     section == Section::Outbox && ones.contains(&key)
 }
 
-/// Keys that only a table by a map has a use for.
+/// Keys only for a table with a column map.
 fn is_about_maps(section: Section, key: &str) -> bool {
     let ones =
         ["preset", "columns", "states", "also_pending", "event_type", "type_header", "delete_delivered"];
     section == Section::Outbox && ones.contains(&key)
 }
 
-/// What a table by a map has to have.
+/// The required keys of a table with a column map.
 const MAPPED: &[(&str, &str)] = &[
     ("layout", "'custom'"),
     ("table", "'t'"),
@@ -114,7 +114,7 @@ fn other_half(key: &str) -> Option<&'static str> {
     }
 }
 
-/// What a sink of Kafka has to have besides a key.
+/// The other required keys of a Kafka sink.
 fn kafka(key: &str) -> &'static [(&'static str, &'static str)] {
     match key.split_once('_') {
         Some(("sasl", _)) => &[
@@ -148,8 +148,8 @@ fn the_example_of_every_key_is_valid_and_has_an_effect() {
         let with = settings(&file(*section, name, example));
         let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
         let without = format!("{:?}", settings(&file(*section, name, "")).unwrap());
-        // A type adds its own keys, so the smallest file already has the type of the example.
-        // What may be secret is shown as a mask, whatever it is.
+        // A type adds its own keys, so the smallest file already has the type of the example. Values that may be secret
+        // are always masked.
         let shown = !kind.is_sensitive() || *name == "url" || name.starts_with("tls");
         assert!(format!("{with:?}") != without || *name == "type" || !shown, "{section} {name} = {example}");
     }

@@ -65,14 +65,14 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
-    /// Reads its standard error until a line has this in it, and answers that line. It must have been piped.
+    /// Reads its standard error until a line contains this text, and returns the line. Standard error must be piped.
     pub(crate) fn until_it_says(&mut self, words: &str) -> String {
         let stderr = self.0.stderr.as_mut().unwrap();
         let mut lines = BufReader::new(stderr).lines().map(Result::unwrap);
         lines.find(|line| line.contains(words)).unwrap_or_else(|| panic!("it ended without saying {words:?}"))
     }
 
-    /// Its exit code and what it said on standard error, once it ends.
+    /// Waits for its end. Returns its exit code and its standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let ended = until(|| self.0.try_wait().unwrap());
         let mut said = String::new();

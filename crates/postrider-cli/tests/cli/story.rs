@@ -1,4 +1,4 @@
-//! Steps that tests take on every database.
+//! Steps that the tests of every database share.
 
 use std::process::Stdio;
 

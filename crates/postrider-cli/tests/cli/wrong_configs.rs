@@ -30,7 +30,7 @@ const GOOD: &str = "[outbox.shop]\nurl = 'sqlite:shop.db'\n[sink.out]\ntype = 's
 
 #[rustfmt::skip]
 const ALL: &[Wrong] = &[
-    // What is not TOML
+    // Not TOML
     file("[relay", &["PR-0602", "postrider.toml:1:7"]),
     file("[relay]\nlog = info\n", &["PR-0602", "postrider.toml:2:7"]),
     file("[relay]\nlog = 'info'\nlog = 'warn'\n", &["PR-0602", "postrider.toml:3:1", "duplicate key"]),
@@ -79,7 +79,7 @@ const ALL: &[Wrong] = &[
     file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\n[[subscription.s.rule]]\nheaders = { postrider-id = 'x' }\n", &["PR-0414", "[subscription.s]: rule 1", "reserved"]),
     file("[outbox.a]\nurl = 'sqlite:a'\n[sink.o]\ntype = 'null'\n[subscription.s]\nsink = 'o'\nmatch = 'all'\n[[subscription.s.rule]]\nkey = 'a'\n[[subscription.s.rule]]\nkey = 'b'\n", &["PR-0414", "rule 2"]),
     file("[sink.o]\ntype = 'null'\nsource = 'not a uri'\n", &["PR-0415", "postrider.toml:3:1: sink.o.source"]),
-    // URLs nothing can open
+    // URLs that cannot be opened
     file("[outbox.a]\nurl = 'postgres://h/db?sslmode=maybe'\n", &["PR-0604", "postrider.toml:2:1: outbox.a.url", "unknown sslmode"]),
     file("[outbox.a]\nurl = 'sqlite:a'\nschema = 'x'\n", &["PR-0604", "postrider.toml:3:1: outbox.a.schema", "for PostgreSQL"]),
     file("[outbox.a]\nurl = 'sqlite::memory:'\n", &["PR-0604", "outbox.a.url", "in-memory database"]),
@@ -100,10 +100,10 @@ const ALL: &[Wrong] = &[
     flag(&["outbox.shop.url=env:NOWHERE"], &["PR-0607", "outbox.shop.url: the variable NOWHERE is not set"]),
     flag(&["outbox.shop.url=file:nowhere.txt"], &["PR-0607", "outbox.shop.url: cannot read nowhere.txt"]),
     flag(&["outbox.shop.url=postgres://u:pw@h/db"], &["PR-0608", "env:NAME or file:PATH"]),
-    // What is not key=value
+    // Not key=value
     flag(&["relay.log"], &["PR-0602", "flag --set: this is not section.key=value"]),
     flag(&["=x"], &["PR-0603", "this is not a key"]),
-    // Policies that make no sense
+    // Contradictory policies
     flag(&["subscription.my-orders.poll_min=5s"], &["PR-0401", "[subscription.my-orders]", "poll_min is 5s and poll_max is 500ms"]),
     flag(&["subscription.my-orders.lease=10ms"], &["PR-0401", "lease is 10ms"]),
 ];

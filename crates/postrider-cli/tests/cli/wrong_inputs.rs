@@ -1,10 +1,10 @@
 //! Every wrong input to every command is reported with a clear error, ends with the documented exit code, prints no
-//! data and leaves every file as it was. Wrong configurations have a table of their own.
+//! data and changes no file. Wrong configurations are in a separate table.
 
 use crate::program::Program;
 use crate::shop::{self, GOOD};
 
-/// What the command finds.
+/// The folder in which the command runs.
 #[derive(Debug, Clone, Copy)]
 enum Scene {
     /// An empty folder.
@@ -17,9 +17,9 @@ enum Scene {
     Newer,
     /// A SQLite file of another program.
     Foreign,
-    /// A file that is no database.
+    /// A file that is not a database.
     Garbage,
-    /// A folder where the database should be.
+    /// A folder with the name of the database.
     Folder,
     /// Two outboxes.
     Two,
@@ -62,7 +62,7 @@ struct Wrong {
     args: &'static [&'static str],
     input: &'static [u8],
     exit: i32,
-    /// All of these are in the message; the code first, where there is one.
+    /// The message contains all of these; the code first, if there is one.
     says: &'static [&'static str],
 }
 
@@ -92,7 +92,7 @@ const ALL: &[Wrong] = &[
     run(Ready, &["completions", "tcsh"], 2, &["invalid value 'tcsh'", "bash"]),
     run(Ready, &["status", "--config", "nowhere.toml"], 2, &["PR-0601", "nowhere.toml"]),
     run(Ready, &["write", "--type", "a", "--payload", "postgres://u:pw@h/db"], 2, &["PR-0608", "standard input"]),
-    // Configurations that are no use to a command
+    // Configurations that do not fit the command
     run(Empty, &["relay"], 2, &["PR-0605", "no subscription is configured", "config init"]),
     run(Empty, &["migrate", "up"], 2, &["PR-0605", "no outbox is configured"]),
     run(Empty, &["migrate", "print"], 2, &["PR-0605", "no outbox is configured"]),

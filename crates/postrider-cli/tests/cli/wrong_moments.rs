@@ -1,4 +1,4 @@
-//! Pipes that close, disks that fill, people who press Ctrl-C.
+//! Closed pipes, full disks, and Ctrl-C.
 
 use std::io::{BufRead, BufReader, Write, pipe};
 use std::process::{Command, Stdio};
@@ -82,7 +82,7 @@ fn a_second_signal_ends_a_relay_that_cannot_finish() {
     assert_eq!(status["state"], "leading", "its lease runs on: {status}");
 }
 
-/// Runs a command where the folder can only be read. `None` where this machine cannot make such a folder.
+/// Runs a command in a read-only folder. `None` if this machine cannot create one.
 fn on_a_read_only_disk(program: &Program, args: &[&str]) -> Option<(Option<i32>, String, String)> {
     let script = "mount --bind . . && mount -o remount,ro,bind . && cd \"$PWD\" && exec \"$@\"";
     let inside = |then: &[&str]| -> Command {

@@ -1,4 +1,4 @@
-//! One outbox, two subscriptions: Kafka and a webhook, neither waits for the other.
+//! One outbox, two subscriptions, to Kafka and to a webhook: neither waits for the other.
 
 use postrider::Event;
 use postrider_testkit::eventually_blocking;
@@ -51,7 +51,7 @@ fn one_event_goes_to_kafka_and_to_a_webhook_and_neither_waits_for_the_other() {
     });
     topic.start();
     at("to_kafka", 2);
-    // The client repeats what it meets several times a second; people read of the outage once, and of its end.
+    // The client retries several times a second; the log reports the outage once, and its end once.
     eventually_blocking("the end of the outage in the log", || {
         relays.times(&leader, "the brokers are reachable again") == 1
     });
@@ -75,7 +75,7 @@ fn one_event_goes_to_kafka_and_to_a_webhook_and_neither_waits_for_the_other() {
         assert_eq!((request.id.as_str(), &request.body[..]), (id.as_str(), payload.as_bytes()));
         assert_eq!(request.header("postrider-key"), Some("42"));
         assert_eq!(record.key.as_deref(), Some(&b"42"[..]));
-        // The writer's trace is with its event, at both, and with no other.
+        // The trace of the writer arrives with its event at both destinations, and with no other event.
         for (name, value) in [("traceparent", TRACEPARENT), ("tracestate", TRACESTATE)] {
             let expected = (*id == first).then_some(value);
             assert_eq!(

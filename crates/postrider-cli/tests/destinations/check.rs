@@ -1,17 +1,17 @@
-//! The checker in Python, and that it finds what it is there to find.
+//! The checker in Python, and a test that it finds errors.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Where the events arrived.
+/// The destination of the events.
 pub(crate) enum Arrived<'a> {
-    /// Brokers, topic, and the folder of Python's client.
+    /// Brokers, topic, and the folder of the Python client.
     Kafka { brokers: String, topic: &'a str, packages: &'a Path },
     /// The file of an endpoint.
     Log(&'a Path),
 }
 
-/// What the checker says; an error if it objects.
+/// The output of the checker; an error if it objects.
 pub(crate) fn check(written: &Path, arrived: &Arrived<'_>, duplicates_max: u64) -> Result<String, String> {
     let mut python = Command::new("python3");
     python.args(["-c", include_str!("check.py")]).arg(written).arg(duplicates_max.to_string());
@@ -32,7 +32,7 @@ pub(crate) fn check(written: &Path, arrived: &Arrived<'_>, duplicates_max: u64) 
 /// Three events of one key and one of another, as they were written.
 const WRITTEN: &str = "a\tk\t1\t01\nb\tk\t2\t02\nc\tk\t3\t03\nd\tl\t1\t04\n";
 
-/// What the checker says of requests: each an id, its key and its body.
+/// The output of the checker for requests, each with an id, a key and a body.
 fn verdict(requests: &[(&str, &str, &str)]) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     let (written, log) = (folder.path().join("written"), folder.path().join("log"));

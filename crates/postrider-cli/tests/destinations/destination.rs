@@ -7,7 +7,7 @@ use postrider_testkit::servers::kafka::Kafka;
 
 use super::check::{Arrived, check};
 
-/// A real server, and the sink that leads to it.
+/// A real server, and the sink for it.
 pub(crate) trait Destination {
     /// The section of the configuration.
     fn sink(&self) -> String;
@@ -16,7 +16,7 @@ pub(crate) trait Destination {
     fn start(&self);
     fn pause(&self);
     fn resume(&self);
-    /// What the checker in Python says, or objects to.
+    /// The output of the checker in Python, or its objection.
     fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String>;
 }
 

@@ -1,5 +1,5 @@
-//! The program between a real PostgreSQL and real destinations, Kafka and a webhook, with everything killed on the way.
-//! What arrived is checked by programs in Python that share nothing with it.
+//! The program between a real PostgreSQL and real destinations, Kafka and a webhook, with every process killed on the
+//! way. Programs in Python, which share no code with it, check what arrived.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]

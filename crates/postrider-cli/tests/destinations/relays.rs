@@ -42,23 +42,23 @@ impl Relay {
         assert!(sent.unwrap().success(), "kill -s {signal}");
     }
 
-    /// Waits until its log says this.
+    /// Waits until its log contains this text.
     pub(crate) fn wait_until_it_says(&self, what: &str) {
         eventually_blocking(&format!("{what:?} in {:?}", self.log), || self.times(what) > 0);
     }
 
-    /// How often its log says this.
+    /// How often its log contains this text.
     pub(crate) fn times(&self, what: &str) -> usize {
         std::fs::read_to_string(&self.log).unwrap().matches(what).count()
     }
 
-    /// kill -9, and gone when this returns.
+    /// Kills it with `kill -9`. Returns when it has ended.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
 
-    /// Ends it in good order.
+    /// Stops it cleanly.
     pub(crate) fn shut_down(mut self) {
         self.signal("TERM");
         assert!(self.process.wait().unwrap().success(), "a relay ended with an error");
@@ -94,12 +94,12 @@ impl<'a> Relays<'a> {
         self.running.insert(name, relay);
     }
 
-    /// The one that has the lease and lives.
+    /// The running relay that holds the lease.
     pub(crate) fn leader(&self) -> String {
         let mut leader = None;
         eventually_blocking("a leader", || {
             let holder = self.shop.text("SELECT holder FROM postrider.leases ORDER BY name LIMIT 1");
-            // The name is followed by what makes it unique.
+            // The name is followed by a unique part.
             let name = holder.map(|holder| holder.split('#').next().unwrap_or_default().to_owned());
             leader = name.filter(|name| self.running.contains_key(name));
             leader.is_some()
@@ -107,14 +107,14 @@ impl<'a> Relays<'a> {
         leader.unwrap()
     }
 
-    /// kill -9 for the leader, and another one in its place.
+    /// Kills the leader with `kill -9` and starts another relay.
     pub(crate) fn kill_leader(&mut self) {
         let leader = self.leader();
         self.running.remove(&leader).unwrap().kill();
         self.start_one();
     }
 
-    /// kill -9 for every one, and as many in their place.
+    /// Kills all relays with `kill -9` and starts as many.
     pub(crate) fn kill_all(&mut self) {
         let all = std::mem::take(&mut self.running);
         let count = all.len();
@@ -122,7 +122,7 @@ impl<'a> Relays<'a> {
         (0..count).for_each(|_| self.start_one());
     }
 
-    /// How often a relay has said something.
+    /// How often the log of a relay contains this text.
     pub(crate) fn times(&self, relay: &str, what: &str) -> usize {
         self.running[relay].times(what)
     }

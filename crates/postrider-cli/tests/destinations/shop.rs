@@ -1,4 +1,4 @@
-//! A shop on PostgreSQL whose writers number the events of each key and note what they have committed.
+//! A shop on PostgreSQL whose writers number the events of each key and record what they have committed.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,7 +17,7 @@ use tokio_postgres::{Client, NoTls};
 
 const WRITERS: usize = 4;
 const KEYS: u64 = 200;
-/// Longest payload, in bytes.
+/// The maximum size of a payload, in bytes.
 const PAYLOAD_MAX: u64 = 600;
 
 /// Keys whose row a writer locks before it writes their event; and every attempt that is counted against an event.
@@ -42,7 +42,7 @@ pub(crate) struct Shop {
 }
 
 impl Shop {
-    /// `None`, with a line that says why, where there is no server.
+    /// If there is no server, prints why and returns `None`.
     pub(crate) fn open() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let server = postgres::url()?;
@@ -65,7 +65,7 @@ impl Shop {
         Some(Self { folder, url, runtime, client, written, seed: AtomicU64::new(1) })
     }
 
-    /// What was committed, for the checker.
+    /// The committed events, for the checker.
     pub(crate) fn written(&self) -> PathBuf {
         self.folder.path().join("written")
     }
@@ -95,7 +95,7 @@ impl Shop {
         self.runtime.block_on(self.client.query_opt(sql, &[])).unwrap().map(|row| row.get(0))
     }
 
-    /// How far a subscription is; 0 before there is one.
+    /// The floor of a subscription; 0 if it does not exist yet.
     pub(crate) fn floor(&self, subscription: &str) -> i64 {
         let of = format!("SELECT max(floor) FROM postrider.subscriptions WHERE name = '{subscription}'");
         self.number(&format!("SELECT coalesce(({of}), 0)"))
@@ -106,7 +106,7 @@ impl Shop {
         self.number("SELECT coalesce(max(position), 0) FROM postrider.events")
     }
 
-    /// How often a subscription was taken over.
+    /// The number of takeovers of a subscription.
     pub(crate) fn takeovers(&self, subscription: &str) -> i64 {
         self.number(&format!("SELECT epoch - 1 FROM postrider.subscriptions WHERE name = '{subscription}'"))
     }
@@ -117,7 +117,7 @@ impl Shop {
     }
 }
 
-/// Writers at work.
+/// Running writers.
 pub(crate) struct Writing<'a> {
     shop: &'a Shop,
     writers: JoinSet<()>,
@@ -144,16 +144,16 @@ async fn writer(url: String, written: Arc<Mutex<File>>, mut random: Random, even
     }
 }
 
-/// One transaction: the rows of its keys first, then their events. A tenth of them are rolled back.
+/// One transaction: first the rows of its keys, then their events. A tenth of the transactions are rolled back.
 async fn transaction(client: &Client, random: &mut Random, events_max: usize) -> Vec<String> {
-    // In one order, so that no two transactions wait for each other.
+    // In one order, so that there is no deadlock.
     let keys: BTreeSet<u64> = (0..events_max.min(8)).map(|_| random.below(KEYS)).collect();
     client.batch_execute("BEGIN").await.unwrap();
     let (mut events, mut lines) = (Vec::new(), Vec::new());
     for key in keys {
         let raise = "UPDATE stock SET version = version + 1 WHERE key = $1 RETURNING version";
         let version: i64 = client.query_one(raise, &[&key.to_string()]).await.unwrap().get(0);
-        // Any bytes: no text, no JSON, sometimes none.
+        // Any bytes, including none.
         let payload: Vec<u8> = (0..random.below(PAYLOAD_MAX)).map(|_| random.byte()).collect();
         let hex: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
         let event = Event::new("stock.changed", payload).with_key(key.to_string());

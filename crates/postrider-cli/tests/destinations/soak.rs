@@ -1,5 +1,5 @@
 //! Many events from PostgreSQL to a destination while relays are killed with -9 and the destination is stopped, killed
-//! and paused. `SOAK_EVENTS` says how many; `xtask soak` makes it 100,000.
+//! and suspended. `SOAK_EVENTS` sets their number; `xtask soak` sets 100,000.
 
 use postrider_testkit::eventually_blocking;
 use postrider_testkit::servers::endpoint::Endpoint;
@@ -9,19 +9,19 @@ use super::relays::Relays;
 use super::shop::Shop;
 
 const RELAYS: usize = 3;
-/// The bound on duplicates per takeover and per outage.
+/// The maximum number of duplicates per takeover and per outage.
 const WINDOW: u64 = 500;
 const SUBSCRIPTION: &str = "stock";
 const TAKEN_FOR_DOWN: &str = "destination is down; failures do not count";
 
-/// What happens in the middle of a round.
+/// The fault in the middle of a round.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
     /// kill -9 for the relay that leads.
     Leader,
     /// kill -9 for every relay.
     Relays,
-    /// The destination is stopped in good order, and the leader killed while it is down.
+    /// The destination is stopped cleanly, and the leader killed while it is down.
     Stop,
     /// kill -9 for the destination.
     Kill,
@@ -52,7 +52,7 @@ fn a_webhook_receives_everything_in_order_while_relays_and_the_endpoint_are_kill
 fn soak(name: &str, destination: &dyn Destination) {
     let Some(shop) = Shop::open() else { return };
     let events: usize = std::env::var("SOAK_EVENTS").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
-    // Rounds of some thousand, and each blow at least once.
+    // Rounds of some thousand events, and each fault at least once.
     let rounds = (events / 4_000).max(BLOWS.len());
     let sink = destination.sink();
     let sink_name =
@@ -67,7 +67,7 @@ fn soak(name: &str, destination: &dyn Destination) {
     for round in 0..rounds {
         let (begin, blow) = (shop.last(), BLOWS[round % BLOWS.len()]);
         let writing = shop.write(events / rounds);
-        // The relay is at work when it is hit, and the writers are, too.
+        // The fault occurs while the relay delivers and the writers write.
         eventually_blocking(&format!("round {round}"), || shop.floor(SUBSCRIPTION) > begin);
         match blow {
             Blow::Leader => relays.kill_leader(),
@@ -111,7 +111,7 @@ fn soak(name: &str, destination: &dyn Destination) {
     eventually_blocking("everything settled", || shop.floor(SUBSCRIPTION) >= last && parked() == 0);
     relays.shut_down();
     let (takeovers, attempts) = (shop.takeovers(SUBSCRIPTION), shop.attempts());
-    // Of those that took over and could not publish, because the destination was down, there is nothing to repeat.
+    // Relays that took over and could not publish, because the destination was down, repeat nothing.
     let bound = WINDOW * (leaders_killed + outages);
     let verdict = destination.check(&shop.written(), bound);
     println!(

@@ -1,7 +1,8 @@
-//! A relay that is stopped past its lease with events in flight, and wakes when another has taken over.
+//! A relay that is suspended until after its lease has expired, with events in flight, and continues after another
+//! relay has taken over.
 //!
-//! The zombie's way to the broker leads through a proxy that holds back what it sends last, so that it arrives when the
-//! other relay has published. Each relay marks its records with its name.
+//! The zombie connects to the broker through a proxy that delays its last data, so that it arrives after the other
+//! relay has published. Each relay marks its records with its name.
 
 use std::time::Duration;
 
@@ -15,9 +16,9 @@ use super::shop::Shop;
 
 const TOPIC: &str = "stock";
 const LEASE: Duration = Duration::from_secs(4);
-/// Longer than it takes the other one to have the lease and publish.
+/// Long enough that the other relay takes the lease and publishes.
 const HELD_BACK: Duration = Duration::from_secs(20);
-/// So much is a batch of records; what else a client says is shorter.
+/// The size of a batch of records; other requests of a client are smaller.
 const BATCH_BYTES_MIN: u64 = 1_000;
 
 #[test]
@@ -28,7 +29,7 @@ fn with_transactions_no_message_of_a_zombie_is_seen_after_the_takeover() {
     assert_eq!(seen.after, 0, "the zombie was heard after the takeover: {seen:?}");
 }
 
-/// What the test above would see if the broker did not fence.
+/// The result of the test above if the broker did not fence.
 #[test]
 fn without_transactions_messages_of_a_zombie_are_seen_after_the_takeover() {
     let Some(seen) = wake_a_zombie(false) else { return };
@@ -36,7 +37,7 @@ fn without_transactions_messages_of_a_zombie_are_seen_after_the_takeover() {
     assert!(seen.after > 0, "this way of making a zombie proves nothing: {seen:?}");
 }
 
-/// What a reader of committed records sees, in a topic of one partition.
+/// The records that a reader of committed records sees, in a topic with one partition.
 #[derive(Debug)]
 struct Seen {
     /// Records of the first relay before the first one of its successor.
@@ -44,7 +45,7 @@ struct Seen {
     of_successor: usize,
     /// Records of the first relay after the first one of its successor.
     after: usize,
-    /// Records that only a reader of uncommitted records sees: taken back by the broker.
+    /// Records that only a reader of uncommitted records sees: the broker aborted them.
     #[allow(dead_code, reason = "it is printed")]
     aborted: usize,
 }
@@ -83,15 +84,15 @@ fn wake_a_zombie(transactional: bool) -> Option<Seen> {
     let settled = floor();
     eventually_blocking("the first is at work", || floor() > settled);
     proxy.set(Fault::Delay(HELD_BACK));
-    eventually_blocking("a batch is held back", || proxy.seen().delayed >= BATCH_BYTES_MIN);
+    eventually_blocking("a batch is held back", || proxy.stats().delayed >= BATCH_BYTES_MIN);
     first.signal("STOP");
     writing.finish();
     second.wait_until_it_says("leading");
     let taken_over = floor();
     eventually_blocking("the second publishes", || floor() > taken_over);
-    let late = proxy.seen().to_server;
+    let late = proxy.stats().to_server;
     proxy.set(Fault::None);
-    eventually_blocking("what was held back arrives", || proxy.seen().to_server > late);
+    eventually_blocking("what was held back arrives", || proxy.stats().to_server > late);
 
     // It resumes, continues with its batch, and learns that it no longer leads.
     first.signal("CONT");

@@ -4,8 +4,6 @@
 #[cfg(feature = "webhook")]
 mod address;
 #[cfg(feature = "webhook")]
-mod response;
-#[cfg(feature = "webhook")]
 mod client;
 #[cfg(feature = "webhook")]
 mod config;
@@ -24,6 +22,8 @@ mod message;
 mod probe;
 #[cfg(feature = "webhook")]
 mod resolve;
+#[cfg(feature = "webhook")]
+mod response;
 #[cfg(feature = "webhook")]
 mod retry_after;
 #[cfg(feature = "webhook")]

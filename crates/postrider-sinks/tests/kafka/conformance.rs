@@ -12,7 +12,7 @@ use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 
 use super::topic::{LEASE, committed, config, name, open};
 
-/// A topic with one partition on the shared server; without a server, a sink that keeps nothing.
+/// A topic with one partition on the shared server; without a server, a sink that stores nothing.
 struct Fixture<const TRANSACTIONS: bool> {
     kafka: Option<&'static Kafka>,
     topic: String,
@@ -45,13 +45,13 @@ impl<const TRANSACTIONS: bool> SinkUnderTest for Fixture<TRANSACTIONS> {
         if self.kafka.is_some() { Hook::Done(vec![b'x'; 2 << 20].into()) } else { Hook::NotSupported }
     }
 
-    /// The broker's own limit is a mebibyte with everything.
+    /// The broker's limit is one mebibyte, including the overhead.
     fn large_body_bytes(&self) -> usize {
         1_000_000
     }
 }
 
-/// A server of one's own, that may be stopped. When it is back the sink is taken over, as a relay does it.
+/// A private server that can be stopped. After its restart, the sink is taken over, as a relay does.
 struct Stoppable<const TRANSACTIONS: bool> {
     server: Option<(Kafka, Arc<KafkaSink>)>,
     topic: String,

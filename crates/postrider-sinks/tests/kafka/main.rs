@@ -1,4 +1,4 @@
-//! The Kafka sink against a real Kafka, looked at with a client in Python.
+//! The Kafka sink against a real Kafka, which is read with a client in Python.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(

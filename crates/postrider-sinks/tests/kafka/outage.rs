@@ -1,4 +1,4 @@
-//! The broker stopped, killed with -9 and frozen: at the sink, and under a relay with writers at work.
+//! The broker stopped, killed and suspended: at the sink, and under a relay with active writers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ async fn relay_through_outages(transactions: bool) {
 
     let mut writer = Writer { shop, versions: BTreeMap::new(), written: Vec::new() };
     for (how, down, up) in OUTAGES {
-        // Some are under way when it goes down, and one key alone has events while it is.
+        // Some events are in flight when the outage begins, and only one key has events during it.
         writer.write(200, KEYS);
         relay.wake();
         down(&kafka);
@@ -134,7 +134,7 @@ async fn relay_through_outages(transactions: bool) {
     assert!(verdict.duplicates <= OUTAGES.len() * 200, "{verdict}");
 }
 
-/// Writes events that count their key's versions.
+/// Writes events that count the versions of their key.
 struct Writer {
     shop: Connection,
     versions: BTreeMap<u64, u64>,

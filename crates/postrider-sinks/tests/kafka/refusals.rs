@@ -19,7 +19,7 @@ async fn a_missing_topic_fails_the_message_and_is_not_created() {
         let outcomes = sink.publish(&[message("a", 0), message("b", 0)]).await;
         assert_eq!(letters(&outcomes), "ff", "{outcomes:?}");
         assert!(!kafka.topics().contains(&topic));
-        // The topic is created: the client notices at the next try, so the one after that passes.
+        // The topic is created: the client notices it at the next attempt, so the attempt after that succeeds.
         kafka.create_topic(&topic, 1, &[]);
         let mut outcomes = Vec::new();
         for _ in 0..5 {
@@ -45,7 +45,8 @@ async fn topics_are_created_at_the_start_if_configured() {
     assert_eq!(committed(kafka, &topic).len(), 2);
 }
 
-/// The topic takes less than the client lets pass, so the broker refuses, and it refuses records sent together.
+/// The topic's limit is lower than the client's, so the broker refuses, and it refuses all records that were sent
+/// together.
 #[tokio::test]
 async fn in_a_batch_that_the_broker_refuses_only_the_oversized_message_is_rejected() {
     let Some(kafka) = shared() else { return };
@@ -109,12 +110,12 @@ async fn a_receipt_contains_partition_and_offset_and_a_key_has_the_same_partitio
         assert_eq!(receipt.text, format!("partition {} offset {}", record.partition, record.offset));
         assert_eq!(record.partition, (murmur2(key) & 0x7fff_ffff) as i32 % 12);
     }
-    // The values of the tests of Kafka's own client.
+    // The values of the tests of Kafka's client.
     assert_eq!(murmur2(b"21") as i32, -973_932_308);
     assert_eq!(murmur2(b"foobar") as i32, -790_332_482);
 }
 
-/// Kafka's hash of a key, written down once more from its definition.
+/// Kafka's hash of a key, implemented again from its definition.
 fn murmur2(key: &[u8]) -> u32 {
     const M: u32 = 0x5bd1_e995;
     let mut hash = 0x9747_b28c ^ key.len() as u32;

@@ -23,7 +23,7 @@ fn failed(cause: tokio_postgres::Error) -> Error {
     Error::new(postrider::Code::StoreFailed, "the test could not do its part").with_source(cause)
 }
 
-/// A schema of the test's own, and a connection of the application to it.
+/// A schema of this test, and a connection of the application to it.
 async fn schema(url: &str, schema: &str) -> Result<Client> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);
@@ -96,7 +96,7 @@ async fn topic_partition_key_and_headers_of_layout_outbox_arrive() -> Result<()>
     Ok(())
 }
 
-/// As docs/src/wire.md says: topic, key, value and the header `id` are those of Debezium's outbox event router.
+/// As docs/src/wire.md describes: topic, key, value and the header `id` are those of Debezium's outbox event router.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_of_debeziums_table_arrive_as_from_its_outbox_event_router() -> Result<()> {
     let (Some(kafka), Some(url)) = (shared(), postgres::url()) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! With transactions, a producer whose successor has taken over can write nothing any more.
+//! With transactions, a producer whose successor has taken over can no longer write.
 
 use postrider::Code;
 use postrider::sink::{Message, Sink};
@@ -23,7 +23,7 @@ async fn a_reader_of_committed_records_sees_no_message_of_a_zombie_after_the_tak
         (0..5).map(|n| message_with("a", n, "from the zombie", Default::default())).collect();
     assert_eq!(letters(&old.publish(&zombie).await), "xxxxx");
     assert_eq!(letters(&new.publish(&batch("a", 3..6)).await), "aaa");
-    // It stays shut out: it takes the id back only with a lease.
+    // It stays fenced: it takes the transactional id back only with a lease.
     assert_eq!(letters(&old.publish(&zombie).await), "xxxxx");
     assert_eq!(letters(&new.publish(&batch("a", 6..7)).await), "a");
 
@@ -35,7 +35,7 @@ async fn a_reader_of_committed_records_sees_no_message_of_a_zombie_after_the_tak
     assert_eq!(letters(&new.publish(&zombie).await), "xxxxx");
 }
 
-/// The zombie is in the middle of it: its batches run while the other takes over, as often as it takes.
+/// The zombie is publishing: its batches run while the other sink takes over, repeatedly.
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_that_a_zombie_has_in_flight_are_acknowledged_before_the_takeover_or_never_seen() {
     let Some(kafka) = shared() else { return };
@@ -57,7 +57,7 @@ async fn messages_that_a_zombie_has_in_flight_are_acknowledged_before_the_takeov
     let seen = texts(&committed(kafka, &topic));
     let takeover = seen.iter().position(|text| text.contains("\"new\"")).unwrap();
     assert_eq!(takeover + 1, seen.len(), "nothing of the zombie after the takeover: {seen:?}");
-    // A commit whose answer the zombie did not get may have been made.
+    // A commit without a response at the zombie may have succeeded.
     assert!(takeover == acknowledged || takeover == acknowledged + 1, "{takeover} {acknowledged}");
 }
 

@@ -1,4 +1,4 @@
-//! A sink whose open outcomes are counted: each may have been written, so each may be a duplicate.
+//! A sink that counts its ambiguous outcomes: each may have been written, so each may become a duplicate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ pub(crate) struct Counted<S> {
 }
 
 impl<S: Sink> Counted<S> {
-    /// The sink, and the count of what it left open.
+    /// The sink, and the number of its ambiguous outcomes.
     pub(crate) fn new(sink: S) -> (Self, Arc<AtomicUsize>) {
         let ambiguous = Arc::new(AtomicUsize::new(0));
         (Self { sink, ambiguous: ambiguous.clone() }, ambiguous)

@@ -1,4 +1,4 @@
-//! The Kafka sink, to a broker that sends its clients to the proxy.
+//! The Kafka sink, to a broker that advertises the proxy.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Each sink under a relay, behind a network that fails in every way the proxy knows.
+//! Each sink under a relay, behind a network with every fault of the proxy.
 
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]

@@ -1,4 +1,4 @@
-//! An outbox in a file, events that count their key's versions, and every attempt counted against one of them.
+//! An outbox in a file, events that count the versions of their key, and a count of all attempts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,8 +40,8 @@ impl Shop {
         self.folder.path().join("shop.db")
     }
 
-    /// Writes so many events, of all keys in turn, in one transaction: they are all there at once, so that none is
-    /// alone with its destination.
+    /// Writes this many events of all keys in one transaction: they exist at the same time, so that none is the only
+    /// one for its destination.
     pub(crate) fn write(&mut self, events: u64) {
         let tx = self.connection.transaction().unwrap();
         for number in 0..events {
@@ -72,7 +72,7 @@ impl Shop {
         self.number("SELECT count(*) FROM counted")
     }
 
-    /// Events put aside.
+    /// The number of parked events.
     pub(crate) fn parked(&self) -> i64 {
         self.number("SELECT count(*) FROM postrider_parked")
     }

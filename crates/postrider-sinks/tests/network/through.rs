@@ -1,4 +1,4 @@
-//! One relay through every fault of the network, one after the other.
+//! One relay through every network fault, one after another.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,17 +17,17 @@ use super::shop::Shop;
 
 const WINDOW: usize = 100;
 
-/// What the network does, and how one sees that it does.
+/// A network fault, and how its effect is observed.
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
     /// Open connections are cut, and new ones work.
     Cut,
-    /// Nothing gets through until the relay takes the destination for down. Connections that are open are cut, so
-    /// that all meet the fault.
+    /// No data passes until the relay considers the destination down. Open connections are cut, so that the fault
+    /// affects all connections.
     Outage(Fault),
-    /// The same, for the connections that are open.
+    /// The same, only for the open connections.
     OutageOfOpen(Fault),
-    /// Everything gets through, later.
+    /// All data passes, but later.
     Late(Fault),
 }
 
@@ -36,16 +36,16 @@ const TROUBLES: [Trouble; 10] = [
     Trouble::Late(Fault::Delay(Duration::from_millis(50))),
     Trouble::OutageOfOpen(Fault::Blackhole),
     Trouble::Outage(Fault::Blackhole),
-    Trouble::OutageOfOpen(Fault::Unheard(Side::Client)),
-    Trouble::OutageOfOpen(Fault::Unheard(Side::Server)),
-    Trouble::OutageOfOpen(Fault::LoseAnswer),
+    Trouble::OutageOfOpen(Fault::DropFrom(Side::Client)),
+    Trouble::OutageOfOpen(Fault::DropFrom(Side::Server)),
+    Trouble::OutageOfOpen(Fault::LoseResponse),
     Trouble::Late(Fault::Slow { bytes_per_second: 30_000 }),
     Trouble::Outage(Fault::Refuse),
     Trouble::Outage(Fault::CutAfter(Side::Client, 20)),
 ];
 
-/// Carries events through all of them to a sink behind the proxy, and compares what was written with what was seen.
-/// Not one attempt may be counted.
+/// Delivers events through all faults to a sink behind the proxy, and compares the written events with the received
+/// ones. No attempt may be counted.
 pub(crate) async fn all_troubles(
     name: &str,
     proxy: &Proxy,
@@ -65,7 +65,7 @@ pub(crate) async fn all_troubles(
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await.unwrap();
     let down = || relay.status()[0].state.destinations_down > 0;
     for trouble in TROUBLES {
-        let before = (shop.last_or_none(), proxy.seen(), Instant::now());
+        let before = (shop.last_or_none(), proxy.stats(), Instant::now());
         shop.write(200);
         relay.wake();
         until(trouble, || shop.floor() > before.0).await;
@@ -80,7 +80,7 @@ pub(crate) async fn all_troubles(
         shop.write(100);
         relay.wake();
         match trouble {
-            Trouble::Cut => until(trouble, || proxy.seen().broken > before.1.broken).await,
+            Trouble::Cut => until(trouble, || proxy.stats().broken > before.1.broken).await,
             Trouble::Outage(_) | Trouble::OutageOfOpen(_) => until(trouble, down).await,
             // Everything is delivered, and no outage is reported.
             Trouble::Late(_) => {
@@ -107,7 +107,7 @@ pub(crate) async fn all_troubles(
 }
 
 impl Shop {
-    /// The newest position, 0 before there is one.
+    /// The last position; 0 if there is none.
     fn last_or_none(&self) -> i64 {
         if self.written.is_empty() { 0 } else { self.last() }
     }

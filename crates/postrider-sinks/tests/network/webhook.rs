@@ -1,4 +1,4 @@
-//! The webhook sink, to an endpoint in Python that checks signatures by itself.
+//! The webhook sink, to an endpoint in Python with its own verification of signatures.
 
 use std::time::Duration;
 

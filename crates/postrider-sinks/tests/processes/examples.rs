@@ -46,13 +46,13 @@ impl RelayProcess {
         assert!(sent.success(), "kill -s {signal}");
     }
 
-    /// kill -9, and gone when this returns.
+    /// Kills it with `kill -9`. Returns when it has ended.
     pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
-    /// Interrupts it and waits until it has shut down in good order.
+    /// Interrupts it and waits until it has shut down cleanly.
     pub(crate) fn shut_down(mut self) {
         self.signal("INT");
         assert!(self.0.wait().unwrap().success(), "the relay shut down with an error");

@@ -26,7 +26,7 @@ fn a_relay_killed_twenty_times_loses_invents_and_reorders_nothing() {
         let before = shop.delivered_bytes();
         let relay = RelayProcess::start(&shop.database, &shop.output, 200, WINDOW);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // From before it leads to well into its work.
+        // At a time between before it leads and long after.
         let_pass(Duration::from_micros((random >> 33) % 900_000));
         relay.kill();
         at_work += usize::from(shop.delivered_bytes() > before);

@@ -1,5 +1,5 @@
-//! Relays as real processes on a real SQLite file and on real PostgreSQL, MySQL and MariaDB servers: killed, stopped and
-//! continued.
+//! Relays as real processes on a real SQLite file and on real PostgreSQL, MySQL and MariaDB servers: killed, suspended
+//! and resumed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 #![allow(
     clippy::print_stdout,

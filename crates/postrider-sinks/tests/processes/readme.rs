@@ -1,4 +1,4 @@
-//! The README's example does what the README says.
+//! The README's example works as the README describes.
 
 use std::process::{Command, Stdio};
 

@@ -1,4 +1,4 @@
-//! A shop whose writers keep a version per key, and the audit of what its relay delivered.
+//! A shop whose writers count a version per key, and the audit of the events that its relay delivered.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,12 +84,12 @@ impl Shop {
         }
     }
 
-    /// Everything the relay's file holds, in its order.
+    /// All events in the relay's file, in order.
     pub(crate) fn delivered(&self) -> Vec<Sighting> {
         delivered_to(&self.output)
     }
 
-    /// How long the relay's file is: a cheap sign that something was delivered.
+    /// The length of the relay's file: it grows with every delivery.
     pub(crate) fn delivered_bytes(&self) -> u64 {
         std::fs::metadata(&self.output).map_or(0, |file| file.len())
     }
@@ -98,7 +98,7 @@ impl Shop {
         audit(&self.committed.lock().unwrap(), &self.delivered())
     }
 
-    /// Waits until everything committed so far is delivered, or gives up after a minute.
+    /// Waits until everything committed so far is delivered, for at most a minute.
     pub(crate) fn wait_until_delivered(&self) -> Verdict {
         wait_for(|| self.verdict().lost == 0);
         self.verdict()
@@ -141,10 +141,10 @@ fn write(connection: &mut Connection, random: u64) -> Vec<Sighting> {
     events
 }
 
-/// Everything a relay's file holds, in its order.
+/// All events in a relay's file, in order.
 pub(crate) fn delivered_to(output: &Path) -> Vec<Sighting> {
     let text = std::fs::read_to_string(output).unwrap_or_default();
-    // A line that is being written has no end yet.
+    // The last line may be incomplete while it is written.
     let whole = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
     whole.lines().filter(|line| !line.is_empty()).map(sighting).collect()
 }

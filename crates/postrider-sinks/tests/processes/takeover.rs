@@ -1,11 +1,11 @@
-//! Two relays on one file: the standby takes over, the old one wakes and changes nothing.
+//! Two relays on one file: the standby takes over, the old one continues and changes nothing.
 
 use std::time::Duration;
 
 use super::examples::RelayProcess;
 use super::shop::{Shop, let_pass, wait_for};
 
-/// Long enough that a leader renews in time on a machine that does much else.
+/// Long enough that a leader renews in time on a busy machine.
 const LEASE_MS: u64 = 1_500;
 const WINDOW: usize = 100;
 
@@ -41,7 +41,7 @@ fn a_standby_takes_over_and_the_old_relay_settles_nothing_when_it_resumes() {
     old.signal("CONT");
     shop.write(50);
     let verdict = shop.wait_until_delivered();
-    // The woken relay has had time to try: a third one, started now, had time to see the lease.
+    // The resumed relay has had time to try: a third one, started now, had time to read the lease.
     let third = RelayProcess::start(&shop.database, &shop.output, LEASE_MS, WINDOW);
     standby.kill();
     shop.write(50);
@@ -54,7 +54,7 @@ fn a_standby_takes_over_and_the_old_relay_settles_nothing_when_it_resumes() {
     drop((old, third));
 }
 
-/// Long enough for the test to act before the relay settles by itself.
+/// Long enough that the test acts before the relay settles.
 const SLOW_FLUSH_MS: u64 = 2_000;
 
 #[test]
@@ -76,7 +76,7 @@ fn a_relay_that_resumes_with_unsettled_events_and_an_outdated_lease_moves_no_pro
     shop.stop(&old);
     assert_eq!(number("SELECT floor FROM postrider_subscriptions"), 0, "it has delivered and not settled");
 
-    // Its lease is taken from it; by its own clock it still has most of a minute.
+    // Its lease is removed; by its own clock, most of a minute is left.
     connection.execute("UPDATE postrider_leases SET expires_at = 0", []).unwrap();
     let new = RelayProcess::start(&shop.database, &shop.output, 60_000, WINDOW);
     shop.write(30);
@@ -86,8 +86,8 @@ fn a_relay_that_resumes_with_unsettled_events_and_an_outdated_lease_moves_no_pro
         "the new one settles all"
     );
 
-    // When it wakes its flush is overdue: it settles what it knew, before it reads anything newer. That it was
-    // refused it does not report that.
+    // When it continues, its flush is overdue: it settles what it has delivered before it reads anything newer. It does
+    // not report that the settle was refused.
     let_pass(Duration::from_millis(SLOW_FLUSH_MS));
     old.signal("CONT");
     let_pass(Duration::from_millis(SLOW_FLUSH_MS));

@@ -1,4 +1,4 @@
-//! What the endpoint says, and what becomes of the message.
+//! The responses of an endpoint, and the outcomes of the message.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! The suite every sink passes.
+//! The suite that every sink passes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Endpoints that are slow, silent, cut off or not there, and how many requests they get.
+//! Endpoints that are slow, silent, disconnected or absent, and how many requests they receive.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ async fn messages_that_were_not_started_in_time_are_untried_and_count_no_attempt
     let first = first.await.unwrap();
     assert_eq!(first.iter().filter(|o| matches!(o, Outcome::Ambiguous(_))).count(), 2, "{first:?}");
     assert_eq!(first.iter().filter(|o| **o == Outcome::Untried).count(), 8, "{first:?}");
-    // None of the second batch had its turn, which says something of the endpoint and nothing of the message.
+    // No message of the second batch was tried, because of the endpoint and not because of the message.
     assert!(matches!(second[0], Outcome::Down(_)), "{second:?}");
     assert!(second[1..].iter().all(|outcome| *outcome == Outcome::Untried), "{second:?}");
     assert_eq!(server.requests().len(), 2);

@@ -29,7 +29,7 @@ fn sink(server: &server::Server) -> Arc<Webhook> {
     Arc::new(Webhook::open(&config(server.url()).with_secret(SECRET).unwrap()).unwrap())
 }
 
-/// A sink that does not wait long for an answer.
+/// A sink with a short timeout.
 fn hasty(server: &server::Server) -> Webhook {
     let mut config = config(server.url());
     config.timeout = Duration::from_millis(200);

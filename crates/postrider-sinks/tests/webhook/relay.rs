@@ -1,4 +1,4 @@
-//! A whole relay from a SQLite outbox to an endpoint.
+//! A relay from a SQLite outbox to an endpoint.
 
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ impl Shop {
     }
 }
 
-/// An endpoint that answers as configured and keeps the numbers of the events it accepted.
+/// An endpoint that answers as configured and records the numbers of the events that it accepted.
 struct Endpoint {
     server: Server,
     taken: Arc<Mutex<Vec<usize>>>,

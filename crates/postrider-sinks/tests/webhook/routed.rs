@@ -1,4 +1,4 @@
-//! Where requests go when routing rules and events say so.
+//! The URLs of requests, chosen by routing rules and events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::server::{Answer, Server};
 
-/// An outbox in a new file, and a sink without an address.
+/// An outbox in a new file, and a sink without a URL.
 struct Shop {
     folder: TempDir,
     config: WebhookConfig,
@@ -66,7 +66,7 @@ impl Shop {
         Relay::builder().outbox(store, [subscription]).spawn().await
     }
 
-    /// Reasons of the dead events, once there are this many.
+    /// The errors of the dead events, once there are this many.
     async fn dead(&self, count: usize) -> Vec<String> {
         let query = "SELECT last_error FROM postrider_parked WHERE state = 'dead' ORDER BY position";
         eventually(&format!("{count} events are dead"), async || {
@@ -102,7 +102,7 @@ async fn event_values_cannot_change_path_query_or_host() {
     for (id, _) in hostile {
         shop.write(id, "blue", None);
     }
-    // Both would be steps upwards, in whatever way they are written.
+    // Both would be a parent folder, in every notation.
     shop.write("..", "blue", None);
     shop.write(".", "blue", None);
     let rule = Rule::to(format!("http://{}/orders/{{aggregate_id}}?q={{aggregate_id}}", server.address));

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server on loopback that answers as configured and keeps its requests.
+//! A small HTTP/1.1 server on loopback that answers as configured and records its requests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -28,9 +28,9 @@ pub(crate) enum Answer {
     With(u16, String, String),
     /// Write these bytes and close.
     Raw(Vec<u8>),
-    /// Say nothing and keep the connection.
+    /// Do not answer, and keep the connection open.
     Never,
-    /// Close without a word.
+    /// Close without an answer.
     Cut,
 }
 
@@ -52,17 +52,17 @@ type Answering = dyn Fn(&Request) -> Answer + Send + Sync;
 
 struct State {
     answer: Box<Answering>,
-    /// Requests that were read whole, in the order they were.
+    /// Complete requests, in order of arrival.
     requests: Mutex<Vec<Request>>,
     arrived: Notify,
-    /// Requests read and not answered, now and at most.
+    /// The number of unanswered requests, now and at most.
     open: AtomicUsize,
     open_max: AtomicUsize,
-    /// A request is answered when it gets one of these.
+    /// A request is answered when it gets one of these permits.
     may_answer: Semaphore,
 }
 
-/// The server. Ends when dropped.
+/// The server. It stops when it is dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     state: Arc<State>,
@@ -143,7 +143,7 @@ impl Server {
         }
     }
 
-    /// The most requests that were there at the same time.
+    /// The maximum number of concurrent requests.
     pub(crate) fn open_max(&self) -> usize {
         self.state.open_max.load(Ordering::SeqCst)
     }
@@ -192,7 +192,7 @@ async fn read(stream: &mut BufReader<TcpStream>) -> std::io::Result<Option<Reque
     Ok(Some(Request { line: line.trim_end().to_owned(), headers, body: body.into() }))
 }
 
-/// What a receiver does to read a header's value as it was written.
+/// Decodes the value of a header as a receiver does.
 pub(crate) fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();

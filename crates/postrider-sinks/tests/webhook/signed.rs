@@ -1,4 +1,4 @@
-//! What arrives at the receiver: signatures, headers, CloudEvents, trace.
+//! What the receiver gets: signatures, headers, CloudEvents, trace.
 
 use std::process::Command;
 use std::sync::Arc;

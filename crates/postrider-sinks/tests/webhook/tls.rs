@@ -1,4 +1,4 @@
-//! HTTP/2 over TLS, with an authority of the test's own.
+//! HTTP/2 over TLS, with a certificate authority of the test.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Makes `ca.pem`, and `leaf.pem` with `leaf.key` for localhost. `None` if there is no openssl.
+/// Creates `ca.pem`, and `leaf.pem` with `leaf.key` for localhost. `None` if there is no openssl.
 fn certificates() -> Option<TempDir> {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("names"), "subjectAltName=DNS:localhost,IP:127.0.0.1").unwrap();
@@ -34,7 +34,7 @@ fn certificates() -> Option<TempDir> {
     Some(folder)
 }
 
-/// A server that speaks nothing but HTTP/2 over TLS. Tells the bodies it gets.
+/// A server that supports only HTTP/2 over TLS. Sends the received bodies to the test.
 async fn server(folder: &Path) -> (u16, UnboundedReceiver<Bytes>) {
     let chain = CertificateDer::pem_file_iter(folder.join("leaf.pem")).unwrap().map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_file(folder.join("leaf.key")).unwrap();
@@ -114,7 +114,7 @@ async fn probing_an_endpoint_checks_its_certificate_and_sends_no_request() {
     let sink = Webhook::open(&config).unwrap();
     let reached = sink.probe().await.unwrap().unwrap();
     assert!(reached.contains("TCP and TLS connected") && !reached.contains("T0KEN"), "{reached}");
-    // The first thing the endpoint hears of is an event.
+    // The endpoint receives an event first.
     sink.publish(&[message("a", 7)]).await;
     assert_eq!(bodies.recv().await.unwrap(), message("a", 7).body);
     assert!(bodies.try_recv().is_err());

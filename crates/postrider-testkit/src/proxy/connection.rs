@@ -30,7 +30,7 @@ pub(super) async fn run(mut client: TcpStream, control: Arc<Control>) {
     if !matches!(end, Ok(End::Closed)) {
         reset(&client);
         drop(client);
-        control.seen.send_modify(|seen| seen.broken += 1);
+        control.stats.send_modify(|stats| stats.broken += 1);
     }
 }
 
@@ -41,7 +41,7 @@ async fn carry(client: &mut TcpStream, control: &Control) -> Result<End> {
     if *fault.borrow_and_update() == Fault::Blackhole {
         return tokio::select! {
             _ = cuts.wait_for(is_cut) => Ok(End::Broken),
-            end = swallow(client, &mut fault, control) => end,
+            end = drop_bytes(client, &mut fault, control) => end,
         };
     }
     let server_port = control.server_port.load(Ordering::Relaxed);
@@ -65,7 +65,7 @@ async fn carry(client: &mut TcpStream, control: &Control) -> Result<End> {
 
 /// Reads and drops what a client sends until the fault changes, then resets the connection: the server knows nothing
 /// about it.
-async fn swallow(
+async fn drop_bytes(
     client: &mut TcpStream,
     fault: &mut watch::Receiver<Fault>,
     control: &Control,
@@ -76,7 +76,7 @@ async fn swallow(
             _ = fault.wait_for(|fault| *fault != Fault::Blackhole) => return Ok(End::Broken),
             read = client.read(&mut chunk) => match read? {
                 0 => return Ok(End::Closed),
-                read => control.seen.send_modify(|seen| seen.swallowed += read as u64),
+                read => control.stats.send_modify(|stats| stats.dropped += read as u64),
             },
         }
     }
@@ -98,10 +98,10 @@ async fn pass(from: Side, mut out: ReadHalf<'_>, mut to: WriteHalf<'_>, control:
         }
         let bytes = &chunk[..read];
         match fault {
-            Fault::Blackhole => control.swallowed(read),
-            Fault::Unheard(side) if side == from => control.swallowed(read),
-            Fault::LoseAnswer if from == Side::Server => {
-                control.swallowed(read);
+            Fault::Blackhole => control.dropped(read),
+            Fault::DropFrom(side) if side == from => control.dropped(read),
+            Fault::LoseResponse if from == Side::Server => {
+                control.dropped(read);
                 return Ok(End::Broken);
             }
             Fault::CutAfter(side, bytes_max) if side == from => {
@@ -136,19 +136,19 @@ async fn pass(from: Side, mut out: ReadHalf<'_>, mut to: WriteHalf<'_>, control:
 
 impl Control {
     fn passed(&self, from: Side, bytes: usize) {
-        self.seen.send_modify(|seen| match from {
-            Side::Client => seen.to_server += bytes as u64,
-            Side::Server => seen.to_client += bytes as u64,
+        self.stats.send_modify(|stats| match from {
+            Side::Client => stats.to_server += bytes as u64,
+            Side::Server => stats.to_client += bytes as u64,
         });
     }
 
     fn delayed(&self, from: Side, bytes: usize) {
         if from == Side::Client {
-            self.seen.send_modify(|seen| seen.delayed += bytes as u64);
+            self.stats.send_modify(|stats| stats.delayed += bytes as u64);
         }
     }
 
-    fn swallowed(&self, bytes: usize) {
-        self.seen.send_modify(|seen| seen.swallowed += bytes as u64);
+    fn dropped(&self, bytes: usize) {
+        self.stats.send_modify(|stats| stats.dropped += bytes as u64);
     }
 }

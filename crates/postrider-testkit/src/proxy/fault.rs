@@ -24,10 +24,10 @@ pub enum Fault {
     /// Connections are accepted, and all data is dropped. No connection to the server is opened.
     Blackhole,
     /// Data of this side is dropped; data of the other side passes.
-    Unheard(Side),
+    DropFrom(Side),
     /// Data of the client passes. With the first bytes of the server's response, the connection is reset on both sides;
     /// the client receives none of them.
-    LoseAnswer,
+    LoseResponse,
     /// Each direction passes this many bytes per second.
     Slow {
         /// At least one.

@@ -15,11 +15,11 @@ pub(super) async fn start(control: Arc<Control>) -> Result<(SocketAddr, JoinHand
     let address = listener.local_addr()?;
     let listening = tokio::spawn(async move {
         while let Ok((client, _)) = listener.accept().await {
-            control.seen.send_modify(|seen| seen.connections += 1);
+            control.stats.send_modify(|stats| stats.connections += 1);
             let fault = *control.fault.borrow();
             if fault == Fault::Refuse {
                 reset(&client);
-                control.seen.send_modify(|seen| seen.broken += 1);
+                control.stats.send_modify(|stats| stats.broken += 1);
                 continue;
             }
             tokio::spawn(connection::run(client, control.clone()));

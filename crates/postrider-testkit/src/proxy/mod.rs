@@ -13,8 +13,8 @@
 //! | [`Fault::Refuse`] | new connections are refused; open ones stay open |
 //! | [`Fault::Delay`] | all data arrives later |
 //! | [`Fault::Blackhole`] | connections are accepted, and all data is dropped |
-//! | [`Fault::Unheard`] | data of one side is dropped; data of the other side passes |
-//! | [`Fault::LoseAnswer`] | the request arrives, and the connection breaks before the response does |
+//! | [`Fault::DropFrom`] | data of one side is dropped; data of the other side passes |
+//! | [`Fault::LoseResponse`] | the request arrives, and the connection breaks before the response does |
 //! | [`Fault::Slow`] | only this many bytes per second pass |
 //! | [`Fault::CutAfter`] | the connection breaks after this many bytes |
 
@@ -50,13 +50,13 @@ struct Control {
     /// The number of cuts. A connection ends when the number changes.
     cuts: watch::Sender<u64>,
     /// Statistics so far.
-    seen: watch::Sender<Seen>,
+    stats: watch::Sender<ProxyStats>,
 }
 
 /// Statistics of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Seen {
+pub struct ProxyStats {
     /// Connections accepted.
     pub connections: u64,
     /// Connections that were ended by a fault or a cut.
@@ -66,7 +66,7 @@ pub struct Seen {
     /// Bytes forwarded from the server to clients.
     pub to_client: u64,
     /// Bytes dropped.
-    pub swallowed: u64,
+    pub dropped: u64,
     /// Bytes of clients that were delayed, whether they were forwarded since or not.
     pub delayed: u64,
 }
@@ -81,7 +81,7 @@ impl Proxy {
             server_port: AtomicU16::new(server_port),
             fault: watch::Sender::new(Fault::None),
             cuts: watch::Sender::new(0),
-            seen: watch::Sender::new(Seen::default()),
+            stats: watch::Sender::new(ProxyStats::default()),
         });
         let (address, listening) = listen::start(control.clone()).await?;
         Ok(Self { address, control, listening })
@@ -103,7 +103,7 @@ impl Proxy {
     }
 
     /// Forwards new connections to another server, as after a failover. Open connections stay.
-    pub fn lead_to(&self, server_port: u16) {
+    pub fn redirect_to(&self, server_port: u16) {
         self.control.server_port.store(server_port, Ordering::Relaxed);
     }
 
@@ -112,15 +112,29 @@ impl Proxy {
         self.control.cuts.send_modify(|cuts| *cuts += 1);
     }
 
+    /// Applies a fault until it has broken a connection. [`Fault::None`] cuts all open connections.
+    ///
+    /// # Panics
+    /// If no connection breaks.
+    pub async fn break_connections(&self, fault: Fault) {
+        let broken = self.stats().broken;
+        self.set(fault);
+        if fault == Fault::None {
+            self.cut();
+        }
+        crate::eventually("a connection breaks", async || self.stats().broken > broken).await;
+        self.set(Fault::None);
+    }
+
     /// The statistics so far.
-    pub fn seen(&self) -> Seen {
-        *self.control.seen.borrow()
+    pub fn stats(&self) -> ProxyStats {
+        *self.control.stats.borrow()
     }
 
     /// Waits until the statistics fulfil a condition.
-    pub async fn wait_for(&self, enough: impl FnMut(&Seen) -> bool) {
+    pub async fn wait_for(&self, enough: impl FnMut(&ProxyStats) -> bool) {
         // The sender lives as long as this proxy.
-        _ = self.control.seen.subscribe().wait_for(enough).await;
+        _ = self.control.stats.subscribe().wait_for(enough).await;
     }
 }
 

@@ -46,8 +46,8 @@ async fn says(client: &mut TcpStream, text: &str) -> std::io::Result<String> {
 async fn without_a_fault_everything_passes_in_both_directions() {
     let (proxy, mut client) = connected().await;
     assert_eq!(says(&mut client, "hello").await.unwrap(), "HELLO");
-    let seen = proxy.seen();
-    assert_eq!((seen.connections, seen.to_server, seen.to_client, seen.broken), (1, 5, 5, 0));
+    let stats = proxy.stats();
+    assert_eq!((stats.connections, stats.to_server, stats.to_client, stats.broken), (1, 5, 5, 0));
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn a_cut_closes_open_connections_and_no_later_ones() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
     proxy.cut();
-    proxy.wait_for(|seen| seen.broken == 1).await;
+    proxy.wait_for(|stats| stats.broken == 1).await;
     says(&mut client, "b").await.unwrap_err();
     let mut next = TcpStream::connect(proxy.address()).await.unwrap();
     assert_eq!(says(&mut next, "c").await.unwrap(), "C");
@@ -80,7 +80,7 @@ async fn a_delay_forwards_everything_later() {
     proxy.set(Fault::Delay(Duration::from_millis(50)));
     assert_eq!(says(&mut client, "b").await.unwrap(), "B");
     assert!(before.elapsed() >= Duration::from_millis(100), "each direction is late by the delay");
-    assert_eq!(proxy.seen().delayed, 1, "the client's byte and not the answer");
+    assert_eq!(proxy.stats().delayed, 1, "the client's byte and not the answer");
 }
 
 #[tokio::test]
@@ -91,8 +91,8 @@ async fn a_blackhole_drops_everything_on_open_and_new_connections_until_it_ends(
     let mut new = TcpStream::connect(proxy.address()).await.unwrap();
     new.write_all(b"bb").await.unwrap();
     open.write_all(b"ccc").await.unwrap();
-    proxy.wait_for(|seen| seen.swallowed == 5).await;
-    assert_eq!(proxy.seen().to_server, 1);
+    proxy.wait_for(|stats| stats.dropped == 5).await;
+    assert_eq!(proxy.stats().to_server, 1);
     proxy.set(Fault::None);
     assert_eq!(says(&mut open, "d").await.unwrap(), "D");
     says(&mut new, "e").await.unwrap_err();
@@ -102,24 +102,24 @@ async fn a_blackhole_drops_everything_on_open_and_new_connections_until_it_ends(
 async fn one_direction_can_be_dropped_while_the_other_works() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
-    proxy.set(Fault::Unheard(Side::Server));
+    proxy.set(Fault::DropFrom(Side::Server));
     client.write_all(b"bb").await.unwrap();
-    proxy.wait_for(|seen| seen.swallowed == 2).await;
-    assert_eq!(proxy.seen().to_server, 3, "the server heard it");
-    proxy.set(Fault::Unheard(Side::Client));
+    proxy.wait_for(|stats| stats.dropped == 2).await;
+    assert_eq!(proxy.stats().to_server, 3, "the server heard it");
+    proxy.set(Fault::DropFrom(Side::Client));
     client.write_all(b"cc").await.unwrap();
-    proxy.wait_for(|seen| seen.swallowed == 4).await;
-    assert_eq!(proxy.seen().to_server, 3, "the server did not hear it");
+    proxy.wait_for(|stats| stats.dropped == 4).await;
+    assert_eq!(proxy.stats().to_server, 3, "the server did not hear it");
 }
 
 #[tokio::test]
 async fn a_lost_response_follows_a_delivered_request_and_breaks_the_connection() {
     let (proxy, mut client) = connected().await;
     says(&mut client, "a").await.unwrap();
-    proxy.set(Fault::LoseAnswer);
+    proxy.set(Fault::LoseResponse);
     says(&mut client, "bb").await.unwrap_err();
-    let seen = proxy.seen();
-    assert_eq!((seen.to_server, seen.to_client, seen.swallowed, seen.broken), (3, 1, 2, 1));
+    let stats = proxy.stats();
+    assert_eq!((stats.to_server, stats.to_client, stats.dropped, stats.broken), (3, 1, 2, 1));
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn the_connection_breaks_after_the_given_number_of_bytes() {
     proxy.set(Fault::CutAfter(Side::Client, 4));
     assert_eq!(says(&mut client, "abc").await.unwrap(), "ABC");
     says(&mut client, "defg").await.unwrap_err();
-    assert_eq!(proxy.seen().to_server, 4);
+    assert_eq!(proxy.stats().to_server, 4);
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_redirected_proxy_keeps_open_connections_and_sends_new_ones_to_the_oth
     let (proxy, mut open) = connected().await;
     says(&mut open, "a").await.unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    proxy.lead_to(silent.local_addr().unwrap().port());
+    proxy.redirect_to(silent.local_addr().unwrap().port());
     let mut new = TcpStream::connect(proxy.address()).await.unwrap();
     let (mut other, _) = timeout(LONG, silent.accept()).await.unwrap().unwrap();
     new.write_all(b"b").await.unwrap();

@@ -6,6 +6,7 @@
 mod account;
 mod certificate;
 mod controlled;
+pub mod debezium;
 pub mod endpoint;
 pub mod kafka;
 mod keeper;

@@ -57,7 +57,7 @@ impl PgBouncer {
     ///
     /// # Errors
     /// If the process does not follow the command.
-    pub fn lead_to(&mut self, server: &str) -> Result<(), String> {
+    pub fn redirect_to(&mut self, server: &str) -> Result<(), String> {
         write_settings(&self.folder, server, self.listen, &self.settings)?;
         self.keeper.get_mut().unwrap_or_else(PoisonError::into_inner).signal("HUP")
     }

@@ -7,25 +7,25 @@
 //!
 //! The same seed always gives the same history: the simulator uses no real clock, no threads and no unordered maps.
 
-mod event_queue;
 mod bug;
 mod check;
 mod claimer;
-mod written;
-mod faults;
-mod operation;
 mod database;
-mod rng;
+mod driver;
+mod event_queue;
+mod faults;
+mod observation;
+mod operation;
+mod publish;
 mod relay;
 mod report;
+mod rng;
 mod scenario;
-mod observation;
-mod driver;
-mod publish;
+mod simulation;
 mod tally;
 mod trace;
-mod simulation;
 mod writers;
+mod written;
 
 #[cfg(test)]
 mod tests;

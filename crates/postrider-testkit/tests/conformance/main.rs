@@ -1,4 +1,4 @@
-//! The suites themselves: the memory store passes the one of stores, and the one of sinks finds every lie.
+//! Tests of the suites: the memory store passes the suite of stores, and the suite of sinks detects every faulty sink.
 
-mod memory;
 mod faulty_sinks;
+mod memory;

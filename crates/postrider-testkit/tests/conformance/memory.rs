@@ -1,4 +1,4 @@
-//! The memory store passes the suite of all stores, so what the simulator runs on is a store like any other.
+//! The memory store, which the simulator uses, passes the suite of all stores.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The Kafka server of the testkit does what tests ask of it.
+//! The private Kafka server behaves as other tests assume.
 
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "durations are printed, not asserted")]
 

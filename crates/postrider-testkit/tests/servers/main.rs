@@ -1,4 +1,4 @@
-//! The private servers do what later tests rely on.
+//! The private servers behave as other tests assume.
 #![cfg(unix)]
 
 mod kafka;

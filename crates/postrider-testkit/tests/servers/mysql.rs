@@ -1,4 +1,4 @@
-//! The private MySQL and MariaDB servers do what later tests rely on.
+//! The private MySQL and MariaDB servers behave as other tests assume.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy does not take helpers for tests")]
 
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! The private PostgreSQL servers do what later tests rely on.
+//! The private PostgreSQL servers behave as other tests assume.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "clippy does not take helpers for tests")]
 
 use std::io::Read;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use postrider_testkit::servers::Controlled as _;
 use postrider_testkit::servers::postgres::{self, Options, Server};
 
-/// Sends what a server answers at once: a request for TLS.
+/// Sends a request for TLS, which a server answers immediately.
 fn asks(server: &Server) -> std::io::Result<u8> {
     let mut stream = TcpStream::connect(("127.0.0.1", server.port()))?;
     stream.set_read_timeout(Some(Duration::from_millis(200)))?;

@@ -140,7 +140,7 @@ const EVENTS: &[Column] = &[
     text("event_type").nullable(),
     json("payload").nullable(),
     time("event_date"),
-    Column::new("delivered", "boolean", "tinyint(1)", ""),
+    Column::new("delivered", "boolean", "tinyint", ""),
 ];
 
 const NOTIFICATIONS: &[Column] = &[

@@ -1,8 +1,8 @@
 //! Routing: from an event to its destinations, key and headers. `docs/src/routing.md` documents the rules.
 
+mod delivery;
 mod field;
 mod glob;
-mod delivery;
 mod names;
 mod rule;
 mod template;

@@ -33,18 +33,17 @@
 // `Recovery::Retry`, nothing was changed, and the caller may repeat the call. After any other error the outcome may be
 // unknown, and the caller acquires the lease again, which loads the state.
 
-#[cfg(feature = "_store")]
-pub mod admin;
 #[cfg(feature = "_server")]
 mod address;
+#[cfg(feature = "_store")]
+pub mod admin;
 mod async_store;
 #[cfg(feature = "_server")]
 mod connection;
+mod event_counts;
 #[cfg(feature = "_store")]
 mod event_row;
 mod failover;
-#[cfg(feature = "_store")]
-mod page_builder;
 #[cfg(feature = "_store")]
 mod history;
 #[cfg(feature = "_server")]
@@ -58,7 +57,10 @@ mod log_tx;
 mod notifications;
 mod overview;
 mod page;
+#[cfg(feature = "_store")]
+mod page_builder;
 pub(crate) mod relays;
+mod retention;
 #[cfg(feature = "_store")]
 mod row_state;
 #[cfg(feature = "_store")]
@@ -73,8 +75,6 @@ mod subscription;
 mod tail;
 #[cfg(feature = "_server")]
 mod takeover;
-mod event_counts;
-mod retention;
 #[cfg(feature = "_server")]
 mod writer_watch;
 

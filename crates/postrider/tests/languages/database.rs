@@ -14,7 +14,7 @@ use tokio_postgres::{Client, Config, NoTls};
 const WRITER: &str = "languages_writer";
 const PASSWORD: &str = "only-in-tests";
 
-/// Roles belong to the whole server: one test at a time makes them.
+/// Roles belong to the whole server, so one test at a time creates them.
 static SETTING_UP: Mutex<()> = Mutex::const_new(());
 
 pub(crate) fn is_available() -> bool {
@@ -68,7 +68,7 @@ impl Database {
         format!("jdbc:postgresql://{host}:{port}/{}?user={WRITER}&password={PASSWORD}", self.name)
     }
 
-    /// How many events were committed.
+    /// The number of committed events.
     pub(crate) async fn events(&self) -> i64 {
         self.client.query_one("SELECT count(*) FROM postrider.events", &[]).await.unwrap().get(0)
     }
@@ -79,14 +79,14 @@ impl Database {
         rows.iter().map(|row| (row.get(0), row.get(1))).collect()
     }
 
-    /// Takes it away; a server that was not started for the tests keeps nothing but the roles.
+    /// Removes the database. On a server that was not started for the tests, only the roles stay.
     pub(crate) async fn remove(self) {
         let server = connect(&at("postgres")).await;
         server.batch_execute(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await.unwrap();
     }
 }
 
-/// The test server, another database.
+/// Another database on the test server.
 fn at(database: &str) -> Config {
     let mut config: Config = postgres::url().unwrap().parse().unwrap();
     config.dbname(database);

@@ -1,4 +1,4 @@
-//! What a relay delivers of the programs' events. All programs write the same ones.
+//! The events of the programs, as a relay delivers them. All programs write the same events.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Sink for Kept {
     }
 }
 
-/// What a relay delivers from the beginning of an outbox with this many events.
+/// The messages that a relay delivers from the beginning of an outbox with this many events.
 pub(crate) async fn deliver(store: Arc<dyn Store>, events: i64) -> Vec<Message> {
     let events = usize::try_from(events).unwrap();
     let sink = Kept { messages: Arc::default(), count: watch::channel(0).0 };
@@ -42,8 +42,8 @@ pub(crate) async fn deliver(store: Arc<dyn Store>, events: i64) -> Vec<Message> 
     messages.clone()
 }
 
-/// The body and the event of every message are what the programs wrote, and the two of one key came in the order in
-/// which they were written. Between keys there is no order; positions show the order of writing.
+/// Asserts that the body and the event of every message are as the programs wrote them, and that the two messages of
+/// one key arrived in order. Messages of different keys have no order; positions show the order of writing.
 pub(crate) fn assert_as_written(messages: &[Message]) {
     let of_order = messages.iter().filter(|message| message.key() == Some("1"));
     let placed = r#"{"order":1,"note":"Zoë says \"hi\"\n🚚"}"#;
@@ -72,12 +72,12 @@ fn body(message: &Message) -> &str {
     std::str::from_utf8(&message.body).unwrap()
 }
 
-/// The id and the time that the database chose.
+/// The id and the time that the database assigned.
 fn with_defaults_of(message: &Message, event: Event) -> Event {
     event.with_id(message.event.id).with_time(message.event.time)
 }
 
-/// An id of version 7 of the moment in which the event was written, some seconds ago.
+/// A UUID of version 7 from the time at which the event was written, some seconds ago.
 fn assert_filled_in(message: &Message) {
     let id = message.event.id;
     assert_eq!((id.get_version_num(), id.get_variant()), (7, uuid::Variant::RFC4122));
@@ -87,7 +87,7 @@ fn assert_filled_in(message: &Message) {
     assert!(seconds.abs_diff(written) <= 1 && written.abs_diff(now) < 600, "{seconds} {written} {now}");
 }
 
-/// The event in which nothing is left to the database.
+/// The event for which the database assigns nothing.
 fn all_columns() -> Event {
     Event::new("order.signed", &b"\xff\x00\xfe\\x41'"[..])
         .with_id(Uuid::from_u128(0x01980b7c_5a00_7000_8000_000000000001))
@@ -114,7 +114,7 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// Languages write the same JSON in different ways; parameters are compared by what they say.
+/// Languages write the same JSON in different ways, so the parsed values are compared.
 fn with_params_read(event: &Event) -> Event {
     let mut event = event.clone();
     if let Some(action) = &mut event.action {

@@ -1,5 +1,5 @@
-//! The plain INSERT, from other languages: the programs in `examples/any-language` write with their ordinary drivers,
-//! and a relay delivers what they wrote, and nothing else.
+//! The plain INSERT from other languages: the programs in `examples/any-language` write with their usual drivers, and a
+//! relay delivers exactly the events that they wrote.
 #![cfg(all(unix, feature = "mysql", feature = "postgres", feature = "sqlite"))]
 #![allow(
     clippy::unwrap_used,
@@ -27,8 +27,8 @@ use program::{Language, Program};
 
 const ORDERS: &str = include_str!("../../../../examples/any-language/orders.sql");
 
-/// Runs a language's program on an outbox of its own in PostgreSQL, as a user who may only write, and looks at what
-/// a relay delivers.
+/// Runs the program of a language on a new outbox in PostgreSQL, as a user that may only write, and checks what a relay
+/// delivers.
 async fn check(language: Language) {
     let name = format!("languages_{}", language.folder());
     if !database::is_available() {

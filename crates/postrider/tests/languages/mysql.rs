@@ -45,7 +45,7 @@ impl Database {
         self.server.url_of(WRITER)
     }
 
-    /// How many events were committed.
+    /// The number of committed events.
     pub(crate) async fn events(&self) -> i64 {
         let answer = self.connect().await.query_first("SELECT COUNT(*) FROM postrider.events").await;
         answer.unwrap().unwrap()

@@ -1,4 +1,4 @@
-//! The page `docs/src/any-language.md` names the columns that there are, and warns of what does happen.
+//! The page `docs/src/any-language.md` lists the existing columns, and its warnings are true.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::mysql;
 
 const PAGE: &str = include_str!("../../../../docs/src/any-language.md");
 
-/// Columns of the page's table that a database has, and what it says of leaving them out.
+/// The columns of the page's table that a database has, and what the page describes for an omitted value.
 fn columns(database: &str) -> BTreeMap<String, String> {
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.map(|row| row.split('|').map(|cell| cell.trim().trim_matches('`')).collect::<Vec<_>>());
@@ -21,7 +21,7 @@ fn columns(database: &str) -> BTreeMap<String, String> {
     there.map(|cells| (cells[0].to_owned(), cells[4].to_owned())).collect()
 }
 
-/// The page must say so exactly of the columns that nothing fills in.
+/// The page must mark exactly the columns without a default.
 fn assert_named(database: &str, real: &BTreeMap<String, bool>) {
     let named = columns(database);
     assert_eq!(named.keys().collect::<Vec<_>>(), real.keys().collect::<Vec<_>>(), "{database}");
@@ -35,7 +35,7 @@ fn assert_named(database: &str, real: &BTreeMap<String, bool>) {
     }
 }
 
-/// The SQL that follows a database's name.
+/// The SQL after the name of a database.
 fn insert(database: &str) -> &'static str {
     let (_, rest) = PAGE.split_once(&format!("\n{database}:\n\n```sql\n")).unwrap();
     rest.split_once("```").unwrap().0

@@ -1,4 +1,4 @@
-//! A program of `examples/any-language`, with the drivers that `xtask drivers` fetched.
+//! A program of `examples/any-language`, with the drivers that `xtask drivers` downloaded.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,7 +22,7 @@ impl Language {
         }
     }
 
-    /// The program that runs the language, and a question that it answers at once.
+    /// The program that runs the language, and arguments with which it ends immediately.
     fn runtime(self) -> [&'static str; 2] {
         match self {
             Self::Python => ["python3", "--version"],
@@ -45,12 +45,12 @@ impl Language {
 /// Something that can be run.
 pub(crate) struct Program {
     command: Command,
-    /// Made from source for this test.
+    /// Built from source for this test.
     _built: Option<tempfile::TempDir>,
 }
 
 impl Program {
-    /// Or why this machine does not have what it takes.
+    /// Or why this machine cannot run it.
     pub(crate) fn find(language: Language) -> Result<Self, String> {
         has_runtime(language)?;
         let program = examples().join(language.folder());
@@ -110,7 +110,7 @@ impl Program {
         Ok(Self { command, _built: None })
     }
 
-    /// Runs it to its end, which must be a good one.
+    /// Runs it to its end, and asserts that it succeeds.
     pub(crate) async fn run(mut self, variables: &[(&str, &str)]) {
         self.command.envs(variables.iter().copied()).env("PYTHONDONTWRITEBYTECODE", "1");
         let ended = tokio::task::spawn_blocking(move || must_succeed(&mut self.command)).await;
@@ -118,7 +118,7 @@ impl Program {
     }
 }
 
-/// Builds from what is there: nothing is fetched.
+/// Builds without network access.
 fn build_go(program: &Path, drivers: &Path, binary: &Path) {
     let mut go = Command::new("go");
     go.args(["build", "-mod=readonly", "-buildvcs=false", "-o"]).arg(binary).arg(".").current_dir(program);
@@ -143,7 +143,7 @@ fn has_runtime(language: Language) -> Result<(), String> {
     }
 }
 
-/// The folder whose drivers were fetched for the manifests of this clone; see `xtask/src/drivers.rs`.
+/// The folder with the drivers for the manifests of this clone; see `xtask/src/drivers.rs`.
 fn drivers(language: Language, program: &Path) -> Result<PathBuf, String> {
     let wanted: Vec<u8> =
         language.manifests().iter().flat_map(|name| std::fs::read(program.join(name)).unwrap()).collect();
@@ -163,7 +163,7 @@ fn cache() -> PathBuf {
 }
 
 fn examples() -> PathBuf {
-    // Asked at run time: with a target folder shared between clones, a path compiled in could be another clone's.
+    // Read at run time: with a target folder that clones share, a compiled-in path could be that of another clone.
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap();
     manifest.join("../../examples/any-language")
 }

@@ -1,4 +1,4 @@
-//! Pages of the documentation that say what the library does, compared with it.
+//! Compares pages of the documentation with the library.
 
 mod routing;
 mod wire;

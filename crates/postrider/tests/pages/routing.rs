@@ -1,4 +1,4 @@
-//! The page `docs/src/routing.md` says what the router does.
+//! The page `docs/src/routing.md` describes the router correctly.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 

@@ -1,4 +1,4 @@
-//! The page `docs/src/wire.md` says what the encoders write.
+//! The page `docs/src/wire.md` shows what the encoders write.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -42,7 +42,7 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// The code block of the page that opens with "```" and this.
+/// The code block of the page that begins with "```" and this text.
 fn block(opening: &str) -> &'static str {
     let (_, rest) = PAGE.split_once(&format!("```{opening}\n")).unwrap();
     rest.split_once("```").unwrap().0
@@ -56,24 +56,24 @@ fn table(heading: &str) -> BTreeSet<String> {
     section.lines().filter_map(name).collect()
 }
 
-/// JSON without the whitespace between its tokens. The examples hold none inside their texts.
+/// JSON without the whitespace between its tokens. The texts of the examples contain none.
 fn tight(json: &str) -> String {
     json.split_whitespace().collect()
 }
 
-/// The body that an encoder makes of an event.
+/// The body that an encoder creates for an event.
 fn body(encoder: &impl Encoder, event: &Event) -> String {
     let encoded = encoder.encode(&Outgoing::new(POSITION, event)).unwrap();
     String::from_utf8(encoded.body.into()).unwrap()
 }
 
-/// Names in the JSON object that an encoder makes of the page's event.
+/// The names in the JSON object that an encoder creates for the page's event.
 fn fields(encoder: &impl Encoder) -> BTreeSet<String> {
     let json: serde_json::Value = serde_json::from_str(&body(encoder, &event())).unwrap();
     json.as_object().unwrap().keys().cloned().collect()
 }
 
-/// The headers of a message with the page's event, one in a line.
+/// The headers of a message with the page's event, one per line.
 fn headers(encoder: impl Encoder) -> String {
     let encoder: Arc<dyn Encoder> = Arc::new(encoder);
     let message = Message::encode(&encoder, POSITION, Arc::new(event()), "orders".into()).unwrap();

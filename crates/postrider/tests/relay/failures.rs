@@ -1,4 +1,4 @@
-//! What goes wrong, and how little of the rest it touches.
+//! Failures, and which other events they affect.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use postrider_testkit::eventually;
 
 use super::shop::{RecordingSink, Shop, acknowledged, number, order};
 
-/// Retries soon, so that tests need not wait.
+/// Short backoff, so that tests do not wait.
 fn hasty() -> Policy {
     Policy::default()
         .max_attempts(3)
@@ -74,7 +74,7 @@ async fn a_failed_event_is_retried_before_later_events_of_its_key() {
     }
 }
 
-/// Its message fails for as long as the relay runs.
+/// Its message fails as long as the relay runs.
 fn patient() -> Policy {
     hasty().max_attempts(u32::MAX)
 }
@@ -143,7 +143,7 @@ async fn an_outage_counts_no_attempt() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_that_begins_in_the_middle_of_a_batch_counts_no_attempt() {
     wait_out(|number| {
-        // The sink heard of this one first, and of the others when nothing was acknowledged any more.
+        // The sink received this message first, and the others when it no longer acknowledged anything.
         if number == 0 {
             return acknowledged();
         }
@@ -162,7 +162,7 @@ async fn a_failure_beside_acknowledgements_counts_only_when_it_is_repeated() {
     let sink = RecordingSink::scripted({
         let tries = tries.clone();
         move |message| match number(&message.event) {
-            // Its connection is cut while the destination takes all others.
+            // The connection breaks for this message, while the destination accepts all others.
             10 if cut.swap(false, Ordering::Relaxed) => Outcome::Ambiguous(Failure::new("cut")),
             11 => {
                 tries.fetch_add(1, Ordering::Relaxed);
@@ -180,7 +180,7 @@ async fn a_failure_beside_acknowledgements_counts_only_when_it_is_repeated() {
     shop.wait_until("SELECT count(DISTINCT position) FROM counted", 1).await;
 }
 
-/// Whatever is ever counted against a message leaves its trace, even if the row is gone later.
+/// Records every attempt that is counted against a message, even if its row is deleted later.
 fn trace_attempts(shop: &Shop) {
     let trace = "CREATE TABLE counted (position INTEGER, attempts INTEGER);
          CREATE TRIGGER count AFTER INSERT ON postrider_parked WHEN new.attempts > 0
@@ -188,7 +188,8 @@ fn trace_attempts(shop: &Shop) {
     shop.connect().execute_batch(trace).unwrap();
 }
 
-/// A sink that cannot say which came first: what was acknowledged of the batch seems to prove the destination up.
+/// A sink that does not know the order of its failures: the acknowledged messages of the batch seem to prove that the
+/// destination is up.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outage_in_the_middle_of_a_batch_counts_no_attempt_even_if_the_sink_cannot_detect_it() {
     wait_out(|number| match number {
@@ -198,7 +199,7 @@ async fn an_outage_in_the_middle_of_a_batch_counts_no_attempt_even_if_the_sink_c
     .await;
 }
 
-/// A destination that answers so for a while, and then acknowledges all.
+/// The destination has this outcome for a while, and then acknowledges every message.
 async fn wait_out(answer: impl Fn(usize) -> Outcome + Send + Sync + 'static) {
     let shop = Shop::open();
     let (over, tries) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -241,7 +242,7 @@ async fn an_event_on_which_the_sink_panics_affects_no_other_event() {
     only_one_event_is_given_up(|| panic!("a bug in the sink")).await;
 }
 
-/// Answers the first batch never.
+/// Never answers the first batch.
 struct HangsOnce(AtomicBool, RecordingSink);
 
 impl Sink for HangsOnce {

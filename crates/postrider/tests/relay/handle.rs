@@ -1,4 +1,4 @@
-//! What other parts of a program do with a relay through its handle.
+//! Using a relay through its handle.
 
 use std::path::Path;
 

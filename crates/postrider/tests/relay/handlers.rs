@@ -47,7 +47,7 @@ fn placed(numbers: std::ops::Range<usize>, customers: usize) -> Vec<Event> {
     numbers.map(|number| (&Placed { number, customer: number % customers }).into_event().unwrap()).collect()
 }
 
-/// Retries soon, so that tests need not wait.
+/// Short backoff, so that tests do not wait.
 fn policy() -> Policy {
     let mut policy = Policy::default();
     policy.max_attempts = 3;
@@ -57,7 +57,7 @@ fn policy() -> Policy {
     policy
 }
 
-/// What handlers were called with, in order.
+/// The calls of handlers, in order.
 #[derive(Debug, Clone)]
 struct Calls {
     calls: Arc<Mutex<Vec<(Placed, u32)>>>,
@@ -283,7 +283,7 @@ async fn a_call_that_takes_too_long_is_dropped_and_counts_as_an_attempt() {
     assert_eq!(calls.attempts_of(0), [1, 2, 3]);
 }
 
-/// An error whose text cannot be made.
+/// An error whose `Display` fails.
 #[derive(Debug)]
 struct Unprintable;
 

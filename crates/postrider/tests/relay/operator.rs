@@ -11,7 +11,7 @@ use postrider::write::Outbox;
 
 use super::shop::{RecordingSink, Shop, acknowledged, number, order};
 
-/// A relay that renews often, and waits long before it retries.
+/// A relay that renews often, and retries only after a long time.
 async fn relay(shop: &Shop, sink: impl Sink, max_attempts: u32) -> Relay {
     let policy = Policy::default()
         .max_attempts(max_attempts)

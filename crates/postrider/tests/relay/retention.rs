@@ -20,7 +20,7 @@ fn soon() -> Retention {
     Retention::keep_for(Duration::from_secs(60)).interval(Duration::from_millis(20)).batch_events_max(100)
 }
 
-/// Acknowledges everything but what is called bad.
+/// Acknowledges every event except those named bad.
 fn particular() -> RecordingSink {
     RecordingSink::scripted(|message| match message.event.event_type.as_str() {
         "bad" => Outcome::Rejected(Failure::new("bad")),
@@ -53,7 +53,7 @@ async fn a_slow_subscription_holds_retention_back_and_is_named() {
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
     let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
     let relay = relay.spawn().await.unwrap();
-    // 1 to 100 but the dead one, and the mark of the slow one.
+    // 1 to 100 except the dead one, and the mark of the slow one.
     shop.wait_until(COUNT, 402).await;
     let overview = shop.store.overview(0).await.unwrap();
     let held = overview.held_back(Duration::from_secs(60)).unwrap();
@@ -76,7 +76,7 @@ async fn events_without_a_retention_are_kept() {
     shop.wait_until(COUNT, 500).await;
 }
 
-/// Keeps what is logged at info.
+/// Records the log lines of level info.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<String>>);
 
@@ -92,7 +92,7 @@ impl<S: tracing::Subscriber> Layer<S> for Lines {
     }
 }
 
-/// The subscriber is that of the thread, so the runtime has one.
+/// The subscriber belongs to the thread, so the runtime has one thread.
 #[test]
 fn planned_and_completed_deletions_are_logged_with_counts() {
     let lines = Lines::default();
@@ -101,8 +101,8 @@ fn planned_and_completed_deletions_are_logged_with_counts() {
     runtime.block_on(async {
         let shop = Shop::open();
         write_old(&shop);
-        // A test beside this one may have reached a log line for the first time while the subscriber was set. Without
-        // this, the line could stay off.
+        // Another test may have reached a log line for the first time while the subscriber was set. Without this, the
+        // line could stay disabled.
         tracing::callsite::rebuild_interest_cache();
         let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
         let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
@@ -113,7 +113,7 @@ fn planned_and_completed_deletions_are_logged_with_counts() {
             "{}",
             logged()
         );
-        // In one line or several, each with a part of it.
+        // In one log line or in several.
         let deleted = || {
             let count = |line: &str| line.split("deleted=").nth(1)?.split(' ').next()?.parse::<u64>().ok();
             let all = logged();
@@ -123,7 +123,7 @@ fn planned_and_completed_deletions_are_logged_with_counts() {
                 .sum::<u64>()
         };
         shop.wait_until(COUNT, 2).await;
-        // Rows are gone a moment before the relay hears of it.
+        // Rows are deleted shortly before the relay logs it.
         eventually("the last batch is logged", async || deleted() >= 498).await;
         relay.shutdown().await.unwrap();
         assert_eq!(deleted(), 498, "{}", logged());

@@ -1,4 +1,4 @@
-//! Rules at work: keys that order, copies that wait for each other, events that wait for a rule.
+//! Routing rules in a relay: keys for the order, copies that wait for each other, events that wait for a rule.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -144,7 +144,7 @@ async fn an_event_that_no_rule_matches_is_skipped_and_counted_where_that_is_the_
     Outbox::new().write_all(&shop.connect(), (0..40).map(order).chain([paid])).unwrap();
     let relay = relay(&shop, sink.clone(), router).await;
     sink.wait_for(1).await;
-    // The status follows the step that sent the event, and the steps may be several.
+    // The status is updated after the step that sent the event, and there may be several steps.
     eventually("all others are skipped", async || relay.status()[0].skipped >= 40).await;
     assert_eq!(relay.status()[0].skipped, 40);
     relay.shutdown().await.unwrap();

@@ -1,4 +1,4 @@
-//! The span of a batch, as an OpenTelemetry exporter gets it.
+//! The span of a batch, as an OpenTelemetry exporter receives it.
 #![cfg(feature = "otel")]
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::shop::{RecordingSink, Shop, acknowledged, order};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// The `number`th order, written by a span of this id, sampled or not.
+/// The `number`th order, written in a span with this id, sampled or not.
 fn written_by(number: usize, span_id: &str, sampled: bool) -> Event {
     let parent = format!("00-{TRACE}-{span_id}-0{}", u8::from(sampled));
     order(number).with_trace(&TraceContext::parse(&parent, Some("vendor=1")).unwrap())
@@ -32,9 +32,9 @@ fn current_trace() -> Option<TraceContext> {
         .ok()
 }
 
-/// Publishes what the writer writes to a sink that says this of each event, and answers all spans.
+/// Publishes the written events to a sink with this outcome, and returns all spans.
 ///
-/// The subscriber is that of the thread, so the runtime has one: other tests of this process trace nothing.
+/// The subscriber belongs to the thread, so the runtime has one thread: other tests of this process trace nothing.
 fn spans(
     write: impl FnOnce(&rusqlite::Connection) -> usize,
     outcome: impl Fn() -> Outcome + Send + Sync + 'static,
@@ -62,7 +62,7 @@ fn spans(
     exporter.get_finished_spans().unwrap()
 }
 
-/// The spans called `publish` for these events.
+/// The spans named `publish` of these events.
 fn published(events: Vec<Event>, outcome: impl Fn() -> Outcome + Send + Sync + 'static) -> Vec<SpanData> {
     let write = |connection: &rusqlite::Connection| {
         let count = events.len();

@@ -1,11 +1,11 @@
-//! A sink that records what arrived.
+//! A sink that records the events that arrived.
 
 use std::sync::{Arc, Mutex};
 
 use postrider::BoxFuture;
 use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
 
-/// Takes everything except events of the type `bad`, and remembers type, key, topic and payload of each.
+/// Accepts all events except those of type `bad`, and records the type, key, topic and payload of each.
 #[derive(Clone, Default)]
 pub(crate) struct Arrivals(Arc<Mutex<Vec<[String; 4]>>>);
 
@@ -17,7 +17,7 @@ impl Arrivals {
     }
 }
 
-/// What should have arrived.
+/// The expected arrivals.
 pub(crate) fn strings(all: &[[&str; 4]]) -> Vec<[String; 4]> {
     all.iter().map(|arrived| arrived.map(str::to_owned)).collect()
 }

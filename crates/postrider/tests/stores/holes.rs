@@ -1,4 +1,5 @@
-//! Positions that are taken and not committed, on every server: no event is skipped, and none waits longer than it must.
+//! Positions that are taken and not committed, on every server: no event is skipped, and none is delayed longer than
+//! necessary.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::failed;
 /// A position that is not reported empty within this time never will be.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Claims after which a wrong rule would have declared a hole empty that can still get an event.
+/// The number of claims after which a wrong rule would have declared a hole empty that can still get an event.
 const CLAIMS: usize = 20;
 
 const PLENTY: Budget = Budget::new(1_000, 1 << 26);

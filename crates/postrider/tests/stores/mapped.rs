@@ -26,14 +26,14 @@ pub(crate) enum Kind {
 
 pub(crate) const KINDS: [Kind; 4] = [Kind::Status, Kind::Time, Kind::Noted, Kind::Deleted];
 
-/// Rows that Postrider's notes call given up.
+/// Rows that are given up according to Postrider's notes.
 const GIVEN_UP: &str = "n.state IN ('dead', 'unrouted')";
 
 /// A database with such a table.
 pub(crate) trait MappedDatabase: RowDatabase {
     const TABLE: &'static str;
 
-    /// Around names.
+    /// The quotes around names.
     const QUOTE: char;
 
     /// The highest value of the column with attempts.
@@ -309,8 +309,8 @@ impl Kind {
         })
     }
 
-    /// The INSERT of a program that does not know Postrider, and the id of its row, unless the database assigns it. Ids that
-    /// are texts descend while rows are written.
+    /// The INSERT of a program without Postrider, and the id of its row, unless the database assigns it. Ids that are
+    /// texts descend while rows are written.
     pub(crate) fn insert_with_id(
         self,
         table: &str,

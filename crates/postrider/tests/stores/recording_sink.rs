@@ -1,4 +1,4 @@
-//! A sink that records what it accepts, and refuses what the test chooses.
+//! A sink that records the messages it accepts, and refuses those that the test chooses.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

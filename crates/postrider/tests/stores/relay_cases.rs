@@ -1,4 +1,4 @@
-//! A whole relay on a table with a state per row, whatever its database: order, poison, outage, death.
+//! A relay on a table with a state per row, on any database: order, poisoned rows, outages, crashes.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,14 +16,14 @@ use crate::recording_sink::RecordingSink;
 pub(crate) const KEYS: usize = 5;
 const ROWS: usize = 30;
 
-/// A table, and what the tests do to it. Rows are given up after three attempts.
+/// A table, and the operations of the tests on it. Rows are given up after three attempts.
 pub(crate) trait Table {
     async fn store(&self) -> Result<Arc<dyn Store>>;
 
-    /// Writes a row of a key, with its number in it.
+    /// Writes a row of a key, with its number in the payload.
     async fn write(&self, key: &str, number: usize) -> Result<()>;
 
-    /// How many rows are delivered.
+    /// The number of delivered rows.
     async fn delivered(&self) -> Result<usize>;
 
     /// The attempts of undelivered rows, and whether they are marked as failed.
@@ -32,10 +32,10 @@ pub(crate) trait Table {
     /// The highest number of attempts of a row.
     async fn attempts_max(&self) -> Result<u32>;
 
-    /// The last errors of the rows that Postrider's notes call dead.
+    /// The last errors of the rows that are dead according to Postrider's notes.
     async fn dead(&self) -> Result<Vec<String>>;
 
-    /// Recorded claims that are not settled, on databases that record them.
+    /// The number of recorded claims that are not settled, on databases that record claims.
     async fn claims(&self) -> Result<usize> {
         Ok(0)
     }
@@ -182,7 +182,7 @@ pub(crate) async fn a_poison_row_is_given_up_and_delays_only_its_own_key<T: Tabl
     assert_eq!(table.undelivered().await?, [(3, true)], "it was given up after three tries");
     let why = table.dead().await?;
     assert!(why[0].contains("poison"), "{why:?}");
-    // The next owner leaves it alone, too.
+    // The next owner does not change it either.
     let next = relay(table.store().await?, &sink).await?;
     table.write("key1", 10).await?;
     sink.wait_for(KEYS * 10).await;
@@ -211,7 +211,7 @@ pub(crate) async fn rows_that_a_killed_relay_had_claimed_are_delivered_by_the_ne
     table: T,
 ) -> Result<()> {
     write(&table, ROWS).await?;
-    // Some are taken and never settled, for the relay dies before.
+    // Some are claimed and never settled, because the relay dies before that.
     let first = RecordingSink::new(|_, number| (number >= 5).then(|| Outcome::Down(Failure::new("slow"))));
     let doomed = relay(table.store().await?, &first).await?;
     first.wait_for(KEYS).await;
@@ -254,7 +254,7 @@ pub(crate) async fn a_row_that_cannot_be_updated_is_sent_once_and_delays_no_othe
     Ok(())
 }
 
-/// An owner marks rows as being published, and is never heard of again.
+/// An owner marks rows as being published, and dies.
 async fn die_with_rows(store: Arc<dyn Store>, rows: usize) -> Result<()> {
     store.subscribe("mail", Start::Beginning).await?;
     let lease =

@@ -1,5 +1,5 @@
-//! A table with a state per row under test, on any database: what the suites and the relay cases do to it is written once,
-//! and a database contributes the SQL in which it differs.
+//! A table with a state per row under test, on any database. The operations of the suites and of the relay cases are
+//! written once; a database contributes only the SQL that differs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::relay_cases::Table;
 pub(crate) const STATE_PER_ROW: [RowLayout; 3] =
     [RowLayout::EventOutbox, RowLayout::Outbox, RowLayout::OutboxEvents];
 
-/// A database with a table, and with Postrider's own tables beside it.
+/// A database with a table and with Postrider's tables.
 ///
 /// Statements may contain `{t}` for a table of a layout, and `{ledger}.` before the name of one of Postrider's tables.
 pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
@@ -51,7 +51,7 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
     /// The expression as text that compares byte by byte.
     fn text(expression: &str) -> String;
 
-    /// The INSERT of one row, as a program that does not know Postrider would write it.
+    /// The INSERT of one row, as a program without Postrider would write it.
     fn insert_sql(&self, key: &str, number: usize) -> String;
 
     /// Runs INSERTs in one transaction and returns the ids of their rows. Each comes with its id, unless the database
@@ -104,7 +104,8 @@ pub(crate) fn attempts(layout: RowLayout) -> &'static str {
     match layout {
         RowLayout::EventOutbox => "attempts",
         RowLayout::Outbox => "retry_count",
-        _ => "attempt_count",
+        RowLayout::OutboxEvents => "attempt_count",
+        other => panic!("no rows of {other:?} here"),
     }
 }
 
@@ -112,7 +113,7 @@ pub(crate) fn lease(duration: Duration) -> LeaseRequest {
     LeaseRequest { subscription: "mail".to_owned(), holder: "test".to_owned(), duration }
 }
 
-/// Everything that a relay would read.
+/// All rows that a relay would read.
 pub(crate) async fn read(database: &impl RowDatabase) -> Result<Vec<StoredEvent>> {
     let store = database.open().await?;
     store.subscribe("mail", Start::Beginning).await?;
@@ -140,7 +141,7 @@ pub(crate) async fn a_payload_from_a_text_column_arrives(database: &impl RowData
     Ok(())
 }
 
-/// The last errors of the rows that Postrider's notes call dead.
+/// The last errors of the rows that are dead according to Postrider's notes.
 pub(crate) async fn dead(database: &impl RowDatabase) -> Result<Vec<String>> {
     let sql = "SELECT coalesce(last_error, '') FROM {ledger}.row_notes WHERE state = 'dead'";
     Ok(database.rows(sql).await?.into_iter().flatten().collect())
@@ -212,12 +213,13 @@ impl<D: RowDatabase> Table for D {
     }
 }
 
-/// The condition of one row that a trigger sees, by its key and number.
+/// The condition that matches one row in a trigger, by its key and number.
 fn is_row<D: RowDatabase>(layout: RowLayout, key: &str, number: usize) -> String {
     let about = match layout {
         RowLayout::EventOutbox => "entity_pk",
         RowLayout::Outbox => "partition_key",
-        _ => "aggregate_id",
+        RowLayout::OutboxEvents => "aggregate_id",
+        other => panic!("no rows of {other:?} here"),
     };
     format!("OLD.{about} = '{key}' AND {} = '{{\"n\": {number}}}'", D::text("OLD.payload"))
 }
@@ -269,12 +271,13 @@ where
                  WHEN status = 'failed' THEN 'given up'
                  WHEN retry_count = 0 THEN 'waiting'"
             }
-            _ => {
+            RowLayout::OutboxEvents => {
                 "WHEN status = 'PUBLISHED' THEN 'done'
                  WHEN status = 'PUBLISHING' THEN 'in flight'
                  WHEN status = 'PENDING' THEN 'waiting'
                  WHEN attempt_count >= 3 THEN 'given up'"
             }
+            other => panic!("no rows of {other:?} here"),
         };
         let sql = format!(
             "SELECT CASE {state} ELSE 'retry' END, {} FROM {{t}} WHERE {} = '{id}'",
@@ -288,7 +291,8 @@ where
         let reset = match Self::LAYOUT {
             RowLayout::EventOutbox => "next_attempt_at = NULL, attempts = 0",
             RowLayout::Outbox => "status = 'pending', retry_count = 0",
-            _ => "status = 'PENDING', attempt_count = 0",
+            RowLayout::OutboxEvents => "status = 'PENDING', attempt_count = 0",
+            other => panic!("no rows of {other:?} here"),
         };
         self.update(reset, id).await
     }
@@ -298,7 +302,8 @@ where
         let delivered = match Self::LAYOUT {
             RowLayout::EventOutbox => format!("status = 'sent', processed_at = {now}"),
             RowLayout::Outbox => format!("status = 'published', published_at = {now}"),
-            _ => "status = 'PUBLISHED'".to_owned(),
+            RowLayout::OutboxEvents => "status = 'PUBLISHED'".to_owned(),
+            other => panic!("no rows of {other:?} here"),
         };
         self.update(&delivered, id).await
     }
@@ -326,7 +331,8 @@ where
         let times = match Self::LAYOUT {
             RowLayout::EventOutbox => &["created_at", "processed_at"][..],
             RowLayout::Outbox => &["created_at", "published_at", "expires_at"],
-            _ => &["created_at"],
+            RowLayout::OutboxEvents => &["created_at"],
+            other => panic!("no rows of {other:?} here"),
         };
         self.0.make_older("{t}", times).await
     }

@@ -8,7 +8,7 @@ use postrider_testkit::eventually;
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{Table, relay, write};
 
-/// The queries as the document has them, for drivers with `?` parameters.
+/// The queries of the document, for drivers with `?` parameters.
 pub(crate) const GET_EVENTS_TO_PROCESS: &str = "
     SELECT id, aggregate_id, payload
     FROM outbox_events

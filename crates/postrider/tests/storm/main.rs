@@ -14,22 +14,22 @@
 )]
 
 mod claimer;
-mod relays;
 mod database;
 mod designs;
-mod rng;
+mod detection;
 #[cfg(feature = "mysql")]
 mod mysql;
 #[cfg(feature = "mysql")]
 mod mysql_storm;
 mod postgres;
 mod reader;
+mod relays;
 mod report;
+mod rng;
 mod round;
 mod schedule;
 mod storm_state;
 mod writers;
-mod detection;
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;

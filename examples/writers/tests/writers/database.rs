@@ -18,7 +18,7 @@ const ORDERS: &str = "CREATE TABLE orders (id BIGINT PRIMARY KEY, cents BIGINT N
 
 pub(crate) struct Database {
     pub(crate) place: Place,
-    /// For whoever may do everything. On MySQL and PostgreSQL the database has the schema's name.
+    /// For the user that may do everything. On MySQL and PostgreSQL the database has the schema's name.
     pub(crate) url: String,
     pub(crate) schema: Ident,
     folder: tempfile::TempDir,

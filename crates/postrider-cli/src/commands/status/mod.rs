@@ -1,7 +1,7 @@
 //! `postrider status`
 
-mod report;
 mod grouped;
+mod report;
 
 use clap::{Args, ValueEnum};
 use postrider::store::CountBy;

@@ -1,12 +1,12 @@
 //! The configuration as types, for the commands.
 
 mod outbox;
-mod table;
 mod relay;
 mod routing;
 mod rows;
 mod sink;
 mod subscription;
+mod table;
 
 pub use outbox::OutboxSettings;
 pub use relay::{LogFormat, RelaySettings};

@@ -1,7 +1,7 @@
 //! The shop: customers who order, pay and receive parcels, in a new SQLite file.
 
-mod journal;
 mod closing;
+mod journal;
 mod order;
 mod writers;
 

@@ -1,5 +1,5 @@
-//! `postrider events list`: the events that were asked for, found by the index the layout has for it. The cases are the
-//! same for every database.
+//! `postrider events list`: the requested events, found with the index that the layout has for the filter. The cases
+//! are the same for every database.
 
 mod mysql;
 mod postgres;
@@ -17,27 +17,27 @@ const AGGREGATE: [&str; 2] = ["--aggregate", "Order:07"];
 const TYPE: [&str; 2] = ["--type", "type3"];
 const PAYLOAD: [&str; 2] = ["--contains", "{\"part\": 1234}"];
 
-/// A filter, and what the plan for it says.
+/// A filter, and a part of its query plan.
 type Expected = (&'static [&'static str], &'static str);
 
 /// A database with the table of a layout.
 trait Place: Sized {
-    /// The layouts it can have, each with the filters that an index serves.
+    /// The layouts that it supports, each with the filters that an index serves.
     const LAYOUTS: &'static [(&'static str, &'static [Expected])];
-    /// What no plan of those says.
+    /// A text that none of these plans contains.
     const WITHOUT_INDEX: &'static [&'static str];
     /// Of `{"a": 1}`, `no JSON` and `{"a": [1, 2]}`, in this order, those that contain `{"a": 1}`, newest first.
     const ROWS_WITH_ONE: &'static [&'static str];
 
-    /// `None`, with a line that says why, if there is no server. The table is not made yet.
+    /// If there is no server, prints why and returns `None`. The table does not exist yet.
     fn new(layout: &'static str) -> Option<Self>;
 
     fn program(&self) -> &Program;
 
-    /// Row n is of aggregate n % 50 and type n % 5, and says n.
+    /// Row n has aggregate n % 50, type n % 5 and payload n.
     fn fill(&self);
 
-    /// Makes the payload of `outbox_events` a text, and writes the three rows.
+    /// Changes the payload of `outbox_events` to a text, and writes the three rows.
     fn write_texts(&self);
 
     /// The optional index for aggregates, where the layout has one.
@@ -51,7 +51,7 @@ fn made<P: Place>(layout: &'static str) -> Option<P> {
     Some(place)
 }
 
-/// What the payloads of the events that were found say.
+/// The payloads of the events that were found.
 fn payloads(program: &Program, filter: &[&str]) -> Vec<String> {
     let found = program.run(&[&["events", "list", "--json"][..], filter].concat());
     assert_eq!(found.exit, Some(0), "{found:?}");
@@ -132,7 +132,7 @@ fn each_filter_is_served_by_the_index_its_layout_has_for_it<P: Place>() {
     }
 }
 
-/// The tests of a place, each case by its own name.
+/// The tests of a database, one per case.
 macro_rules! events {
     ($place:ty) => {
         $crate::events::events!($place:

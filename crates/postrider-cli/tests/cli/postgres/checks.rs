@@ -1,4 +1,4 @@
-//! Each check of the doctor is seen to fire.
+//! Every check of the doctor fails when it should.
 
 use postrider_testkit::servers::pgbouncer;
 
@@ -8,7 +8,7 @@ use crate::program::Program;
 use crate::shop::until;
 use crate::story::{found, found_with};
 
-/// Every transaction is older than that.
+/// A limit that every transaction exceeds.
 const AT_ONCE: [&str; 2] = ["--transaction-age", "0s"];
 
 fn warns(found: &(String, String), said: &str) {
@@ -19,7 +19,7 @@ fn warns(found: &(String, String), said: &str) {
 fn an_unencrypted_connection_is_reported() {
     let Some(shop) = Shop::new() else { return };
     shop.ready();
-    // This machine, under a name by which the program cannot know it.
+    // This machine, under a name that the program does not recognise as loopback.
     let elsewhere = shop.url.replace("127.0.0.1", "127.1");
     let program = Program::with_config(&config(&format!("{elsewhere}?sslmode=disable")));
     warns(&found(&program, "PD-0122"), "the connection is not encrypted");
@@ -92,7 +92,7 @@ fn a_transaction_left_open_is_reported_with_whether_it_has_written_events() {
         assert_eq!(found(&program, "PD-0127").0, "ok", "not for long");
         client.batch_execute("ROLLBACK").await.unwrap();
     });
-    // A process of the server ends a moment after its client.
+    // A server process ends shortly after its client.
     until(|| (found_with(&program, &AT_ONCE, "PD-0127").0 == "ok").then_some(()));
 }
 

@@ -1,9 +1,9 @@
-//! What `write` says of a transaction that the server does not commit.
+//! The output of `write` for a transaction that the server does not commit.
 
 use super::Shop;
 use crate::program::Ran;
 
-/// Does this at the end of a transaction that wrote an event of that type.
+/// Runs this at the end of a transaction that wrote an event of that type.
 fn at_commit(shop: &Shop, event: &str, does: &str) {
     shop.sql(&format!(
         "CREATE FUNCTION at_commit_of_{event}() RETURNS trigger LANGUAGE plpgsql AS

@@ -1,4 +1,4 @@
-//! Events counted, and the views over them.
+//! Event counts, and the views for them.
 
 use serde_json::Value;
 

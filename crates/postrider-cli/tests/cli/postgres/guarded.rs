@@ -14,7 +14,7 @@ fn works(program: &Program, args: &[&str]) -> String {
     ran.stdout
 }
 
-/// Every session in this database resolves names among the traps first, the superuser's too.
+/// Every session in this database, including the superuser's, resolves names in the schema `trap` first.
 fn trapped() -> Option<Shop> {
     let shop = Shop::new()?;
     shop.sql(TRAPS);

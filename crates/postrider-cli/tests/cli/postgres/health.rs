@@ -1,4 +1,4 @@
-//! What `doctor` finds on a server.
+//! The findings of `doctor` on a server.
 
 use super::Shop;
 use crate::program::Program;

@@ -1,14 +1,14 @@
-//! The same program on PostgreSQL: a new database for every case, on the one server of the test process.
+//! The same program on PostgreSQL: a new database for every case, on one server per test process.
 
 mod checks;
 mod commit;
 mod down;
+mod event_counts;
 mod guarded;
 mod health;
 mod layouts;
 mod roles;
 mod story;
-mod event_counts;
 mod tls;
 mod wrong;
 
@@ -21,17 +21,17 @@ use tokio_postgres::NoTls;
 
 use crate::program::Program;
 
-/// What its password users log in with; it must not appear anywhere.
+/// The password of its users, which must not appear anywhere.
 pub(super) const PASSWORD: &str = "tweet-tweet";
 
 /// A new, empty database.
 pub(super) struct Shop {
-    /// With the superuser, who needs no password.
+    /// With the superuser, which needs no password.
     pub(super) url: String,
 }
 
 impl Shop {
-    /// `None`, with a line that says why, if there is no server.
+    /// If there is no server, prints why and returns `None`.
     pub(super) fn new() -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = postgres::url()?;
@@ -41,7 +41,7 @@ impl Shop {
         Some(Self { url: format!("{front}/{name}") })
     }
 
-    /// Its address for another user.
+    /// Its URL for another user.
     pub(super) fn url_as(&self, user: &str) -> String {
         self.url.replace("postgres@", &format!("{user}@"))
     }
@@ -126,7 +126,7 @@ fn secure() -> Option<PathBuf> {
     ] {
         run_sql(server, &sql);
     }
-    // A connection made later may still meet the old settings; one that sees the new ones knows they are in force.
+    // A later connection may still get the old settings; one with the new settings proves that they are in force.
     crate::shop::until(|| {
         let on_now: String =
             on(server, async |client| client.query_one("SHOW ssl", &[]).await.unwrap().get(0));

@@ -1,4 +1,4 @@
-//! Each role can do its work, and nothing of the others'.
+//! Each role can do its own work, and no other.
 
 use postrider::{Code, Event, Ident, Outbox};
 
@@ -50,7 +50,7 @@ fn the_writer_relay_and_viewer_roles_allow_their_own_work_and_nothing_else() {
         (&inbox, &["status"]),
         (&inbox, &["write", "--type", "a"]),
     ] {
-        // A viewer finds the subscription made; it would have to take the lease, and waits for that in vain.
+        // A viewer finds that the subscription exists. It would have to take the lease, which it cannot.
         if args == ["relay"] && std::ptr::eq(who, &viewer) {
             shop.sql(&format!("DELETE FROM {schema}.subscriptions"));
         }

@@ -1,4 +1,4 @@
-//! From nothing to a delivered event.
+//! From an empty database to a delivered event.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-//! Certificates: who is believed, and who is not.
+//! Certificates: which are trusted, and which are not.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -25,7 +25,7 @@ chmod 600 test-server.key
 chown "$(stat -c %u:%g PG_VERSION)" test-*
 "#;
 
-/// Makes an authority, a server's certificate and a client's in the folder. `None` without openssl.
+/// Creates an authority, a server certificate and a client certificate in the folder. `None` without openssl.
 pub(super) fn make_certificates(folder: &Path) -> Option<()> {
     let made = Command::new("sh").args(["-c", MAKE]).current_dir(folder).output().unwrap();
     if !made.status.success() {
@@ -61,7 +61,7 @@ fn a_server_without_a_trusted_certificate_is_refused() {
         let by_url = format!("{url}&sslrootcert={}", right.display());
         assert_eq!(status(&by_url, &[]).exit, Some(0));
     }
-    // The same server under a name its certificate is not for.
+    // The same server under a name that its certificate does not contain.
     let elsewhere = shop.url.replace("127.0.0.1", "db.example.org");
     let url = format!("{elsewhere}?hostaddr=127.0.0.1&sslmode=verify-full");
     refused(&status(&url, &[("tls_root_cert", &right)]), "not valid for name");

@@ -1,4 +1,4 @@
-//! What goes wrong with a server, and what is said of it.
+//! Failures of a server, and the errors for them.
 
 use super::{PASSWORD, Shop, config, secured};
 use crate::program::{Program, Ran};

@@ -1,4 +1,4 @@
-//! What was committed, and the file that relays deliver to.
+//! The committed events, and the file that relays deliver to.
 
 use std::cell::RefCell;
 use std::path::PathBuf;

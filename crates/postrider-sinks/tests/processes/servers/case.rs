@@ -1,4 +1,4 @@
-//! What the cases ask of a shop, whatever server it is on.
+//! The operations of a shop that the cases use, on any server.
 
 use std::path::Path;
 
@@ -10,28 +10,28 @@ use crate::shop::wait_for;
 
 pub(crate) const KEYS: u64 = 20;
 
-/// An outbox in the schema `postrider`, a table `stock` with a version per key, and a table `changes` in which
-/// triggers note under the name of a relay whatever it changes of progress, parked rows and leases.
+/// An outbox in the schema `postrider`, a table `stock` with a version per key, and a table `changes` in which triggers
+/// record every change of progress, parked rows and leases under the name of the relay.
 pub(crate) trait Shop: Sized {
-    /// `None`, with a line that says why, where there is no server.
+    /// If there is no server, prints why and returns `None`.
     fn open() -> Option<Self>;
 
     fn books(&self) -> &Books;
 
-    /// The address for a relay whose changes are noted under this name.
+    /// The URL for a relay whose changes are recorded under this name.
     fn url_for(&self, relay: &str) -> String;
 
-    /// One transaction that raises the version of each key and writes an event about it.
+    /// One transaction that increments the version of each key and writes an event about it.
     fn transaction(&self, keys: &[u64]) -> Vec<Sighting>;
 
     fn run(&self, sql: &str);
 
     fn number(&self, sql: &str) -> i64;
 
-    /// Ends the lease on the server's clock.
+    /// Makes the lease expire by the server's clock.
     fn end_lease(&self);
 
-    /// Grows whenever the server hears a statement of this relay.
+    /// A number that grows with every statement of this relay.
     fn heard_of(&self, relay: &str) -> i64;
 
     /// The server's clock.
@@ -63,12 +63,12 @@ pub(crate) trait Shop: Sized {
         self.number("SELECT max(position) FROM postrider.events")
     }
 
-    /// Changes noted under a name.
+    /// The number of changes recorded under a name.
     fn changes_of(&self, relay: &str) -> i64 {
         self.number(&format!("SELECT count(*) FROM changes WHERE relay = '{relay}'"))
     }
 
-    /// Whether this relay was the last to change anything.
+    /// Whether this relay made the last change.
     fn is_led_by(&self, relay: &str) -> bool {
         let latest = "SELECT relay FROM changes ORDER BY number DESC LIMIT 1";
         self.number(&format!("SELECT count(*) FROM ({latest}) AS latest WHERE relay = '{relay}'")) == 1
@@ -78,7 +78,7 @@ pub(crate) trait Shop: Sized {
         self.books().verdict()
     }
 
-    /// Waits until everything committed so far is delivered, or gives up after a minute.
+    /// Waits until everything committed so far is delivered, for at most a minute.
     fn wait_until_delivered(&self) -> Verdict {
         wait_for(|| self.verdict().lost == 0);
         self.verdict()
@@ -90,7 +90,7 @@ pub(crate) fn changed(key: u64, version: i64) -> Event {
     Event::new("stock.changed", format!("{{\"version\":{version}}}")).with_aggregate("Stock", key.to_string())
 }
 
-/// A test on each kind of server, that passes without it.
+/// A test on each kind of server. Without a server, its test passes.
 macro_rules! case {
     (fn $name:ident($shop:pat) $body:block) => {
         mod $name {

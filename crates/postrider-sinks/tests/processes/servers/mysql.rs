@@ -34,7 +34,7 @@ const TABLES: &str = "
     CREATE TABLE stock (`key` BIGINT PRIMARY KEY, version BIGINT NOT NULL);
     CREATE TABLE changes (number BIGINT AUTO_INCREMENT PRIMARY KEY, what TEXT NOT NULL, relay TEXT NOT NULL)";
 
-/// What is watched. A trigger is of one event; there is none for a change of a single column, so every change of a
+/// The recorded changes. A trigger applies to one kind of statement and not to a single column, so every change of a
 /// subscription counts.
 const WATCHED: [(&str, &str); 7] = [
     ("subscriptions", "UPDATE"),

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, NoTls};
 use super::books::Books;
 use super::case::{KEYS, Shop, changed};
 
-/// A relay is known by the name of its connections.
+/// A relay is identified by the name of its connections.
 const WATCH: &str = "
     CREATE TABLE stock (key bigint PRIMARY KEY, version bigint NOT NULL);
     CREATE TABLE changes (number bigint GENERATED ALWAYS AS IDENTITY, what text NOT NULL, relay text NOT NULL);

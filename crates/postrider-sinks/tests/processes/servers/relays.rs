@@ -1,4 +1,4 @@
-//! Relays that are stopped, woken and killed.
+//! Relays that are suspended, resumed and killed.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::shop::{let_pass, wait_for};
 
 const WINDOW: usize = 100;
 
-/// Long enough for the test to act before the relay settles by itself.
+/// Long enough that the test acts before the relay settles.
 const SLOW_FLUSH_MS: u64 = 2_000;
 
 case! {
@@ -19,7 +19,7 @@ case! {
         old.signal("STOP");
         assert_eq!(shop.floor(), 0, "it has delivered and not settled");
 
-        // Its lease is taken from it; by its own clock it still has most of a minute.
+        // Its lease is removed; by its own clock, most of a minute is left.
         shop.end_lease();
         let new = RelayProcess::start(shop.url_for("new"), shop.output(), 60_000, WINDOW);
         shop.write(30);
@@ -29,7 +29,7 @@ case! {
         let before = shop.changes_of("old");
         assert!(before > 0, "what it changed while it led was noted");
 
-        // When it wakes its flush is overdue: it tries to settle what it knew, and the server sees it try.
+        // When it continues, its flush is overdue: it tries to settle, and the server receives the attempt.
         let_pass(Duration::from_millis(SLOW_FLUSH_MS));
         let heard = shop.heard_of("old");
         old.signal("CONT");

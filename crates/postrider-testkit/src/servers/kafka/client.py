@@ -1,5 +1,6 @@
 """Looks at a Kafka server for the tests: `brokers command arguments`."""
 import sys
+import time
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import (ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, KafkaAdminClient, NewTopic,
@@ -28,12 +29,29 @@ def read(topic, isolation):
     consumer.close()
 
 
+def wait(topic, records, seconds):
+    consumer = KafkaConsumer(bootstrap_servers=brokers, enable_auto_commit=False, allow_auto_create_topics=False,
+                             metadata_max_age_ms=100)
+    end = time.monotonic() + int(seconds)
+    found = 0
+    while time.monotonic() < end:
+        numbers = consumer.partitions_for_topic(topic) if topic in consumer.topics() else None
+        partitions = [TopicPartition(topic, number) for number in numbers or []]
+        found = sum(consumer.end_offsets(partitions).values()) if partitions else 0
+        if found >= int(records):
+            return
+        time.sleep(0.1)
+    sys.exit(f"topic {topic} has {found} records after {seconds} seconds, not {records}")
+
+
 def admin():
     return KafkaAdminClient(bootstrap_servers=brokers)
 
 
 if command == "read":
     read(*arguments)
+elif command == "wait":
+    wait(*arguments)
 elif command == "create":
     topic, partitions, *settings = arguments
     configs = dict(setting.split("=", 1) for setting in settings)

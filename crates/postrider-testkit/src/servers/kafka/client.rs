@@ -30,6 +30,9 @@ pub struct Record {
     pub headers: Vec<(String, Vec<u8>)>,
 }
 
+/// How long [`Kafka::wait_for`] waits, on a machine that is busy with other tests.
+const WAIT_SECONDS_MAX: u32 = 120;
+
 /// Tries to read a topic.
 const READS_MAX: usize = 3;
 
@@ -46,6 +49,14 @@ impl Kafka {
         let tried = |_| self.answer(&arguments).inspect_err(|reason| complain(reason)).ok();
         let read = (1..READS_MAX).find_map(tried);
         read.unwrap_or_else(|| self.python(&arguments)).lines().map(record).collect()
+    }
+
+    /// Waits until a topic exists and has at least this many records.
+    ///
+    /// # Errors
+    /// A sentence, if that did not happen within two minutes.
+    pub fn wait_for(&self, topic: &str, records: usize) -> Result<(), String> {
+        self.answer(&["wait", topic, &records.to_string(), &WAIT_SECONDS_MAX.to_string()]).map(drop)
     }
 
     /// Creates a topic with these settings (`max.message.bytes=1000`).

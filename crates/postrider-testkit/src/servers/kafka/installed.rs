@@ -12,7 +12,7 @@ const KAFKA: &str = "kafka-4.3.0";
 const CLIENT: &str = "kafka-python-3.0.12";
 
 /// Optimised for a small and quick start: no optimising compiler, no parallel garbage collector.
-const JVM: [&str; 5] = [
+pub(in crate::servers) const JVM: [&str; 5] = [
     "-Xmx512m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",

@@ -10,6 +10,7 @@ mod process;
 mod settings;
 
 pub use client::{Isolation, Record};
+pub(super) use installed::JVM;
 pub use settings::{Listener, PASSWORD, USER, USER_WITHOUT_RIGHTS};
 
 use std::path::{Path, PathBuf};

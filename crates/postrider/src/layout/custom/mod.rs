@@ -6,10 +6,10 @@
 
 mod check;
 mod mapped_field;
-mod name;
-mod placeholders;
 #[cfg(feature = "_mysql_driver")]
 mod mysql;
+mod name;
+mod placeholders;
 #[cfg(feature = "_postgres")]
 mod postgres;
 #[cfg(feature = "_sqlite_driver")]

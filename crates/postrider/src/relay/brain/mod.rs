@@ -32,26 +32,26 @@
 //! | `trial` | the mode after a crash, which finds an event that crashes the process |
 
 mod arrive;
-mod progress;
 mod destination;
 mod dispatch;
-mod run_state;
 mod fetch;
+mod fetch_schedule;
 mod intake;
 mod io;
+mod key_queues;
 mod keys;
 mod leader;
 mod lease;
-mod key_queues;
 mod outage;
 mod outbound;
 mod outcome;
 mod park;
+mod progress;
 mod random;
 mod reader;
-mod fetch_schedule;
-mod trial;
+mod run_state;
 mod step;
+mod trial;
 
 pub use io::{
     Acquisition, BatchId, CapacityLimit, Disposition, Effect, FailureDetails, Input, ParkedEvent, Reply,

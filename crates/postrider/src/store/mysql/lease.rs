@@ -5,29 +5,57 @@
 use std::time::Duration;
 
 use super::connection::Guard;
-use super::park;
 use super::row::{self, get, get_opt};
 use super::session::{Access, Tx, params};
+use super::{park, progress};
 use crate::Result;
+use crate::store::lease_tx::LeaseTx;
+use crate::store::subscription::SubscriptionRow;
 pub(super) use crate::store::subscription::unknown;
 use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Renewed};
 
-/// Why the lease cannot be taken now: the subscription is halted, or another relay holds it. `None` if it can.
-pub(super) async fn refusal(tx: &mut Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-    // Index: the primary key (name), of both tables.
-    let sql = "SELECT s.halted, l.holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at)
-               FROM {schema}.subscriptions AS s
-               LEFT JOIN {schema}.leases AS l
-                 ON l.name = s.name AND l.holder <> ? AND l.expires_at > UTC_TIMESTAMP(6)
-               WHERE s.name = ?";
-    let row = tx.query_opt(sql, params![lease.holder.as_str(), lease.subscription.as_str()]).await?;
-    let row = row.ok_or_else(|| unknown(&lease.subscription))?;
-    if let Some(reason) = get_opt(&row, 0)? {
-        return Ok(Some(Acquired::Halted(reason)));
+impl LeaseTx for Tx<'_> {
+    type Row = SubscriptionRow;
+
+    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+        // Index: the primary key (name), of both tables.
+        let sql = "SELECT s.halted, l.holder, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), l.expires_at)
+                   FROM {schema}.subscriptions AS s
+                   LEFT JOIN {schema}.leases AS l
+                     ON l.name = s.name AND l.holder <> ? AND l.expires_at > UTC_TIMESTAMP(6)
+                   WHERE s.name = ?";
+        let row = self.query_opt(sql, params![lease.holder.as_str(), lease.subscription.as_str()]).await?;
+        let row = row.ok_or_else(|| unknown(&lease.subscription))?;
+        if let Some(reason) = get_opt(&row, 0)? {
+            return Ok(Some(Acquired::Halted(reason)));
+        }
+        let Some(holder) = get_opt(&row, 1)? else { return Ok(None) };
+        let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
+        Ok(Some(Acquired::Held { holder, remaining }))
     }
-    let Some(holder) = get_opt(&row, 1)? else { return Ok(None) };
-    let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
-    Ok(Some(Acquired::Held { holder, remaining }))
+
+    async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
+        progress::lock(self, name).await
+    }
+
+    /// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
+    /// cleanly, the subscription counts as one whose owner died: the next owner starts carefully.
+    async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+        // Index: the primary key (name), of both tables.
+        let raise = "UPDATE {schema}.subscriptions
+                     SET epoch = ?, clean = FALSE, updated_at = UTC_TIMESTAMP(6)
+                     WHERE name = ?";
+        self.execute(raise, params![epoch.0, lease.subscription.as_str()]).await?;
+        let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
+                    VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)
+                    ON DUPLICATE KEY UPDATE
+                        holder = VALUES(holder), epoch = VALUES(epoch),
+                        acquired_at = VALUES(acquired_at), expires_at = VALUES(expires_at)";
+        let LeaseRequest { subscription, holder, duration } = lease;
+        let values = params![subscription.as_str(), holder.as_str(), epoch.0, micros(*duration)];
+        self.execute(take, values).await?;
+        Ok(())
+    }
 }
 
 /// The lease of a subscription, expired or not.
@@ -36,25 +64,6 @@ pub(super) async fn load(snapshot: &mut Tx<'_>, name: &str) -> Result<Option<Lea
     let sql = concat!("SELECT holder, ", row::micros!("expires_at"), " FROM {schema}.leases WHERE name = ?");
     let row = snapshot.query_opt(sql, params![name]).await?;
     row.map(|row| Ok(LeaseOverview { holder: get(&row, 0)?, expires_at: row::time(&row, 1)? })).transpose()
-}
-
-/// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
-/// cleanly, the subscription counts as one whose owner died: the next owner starts carefully.
-pub(super) async fn take(tx: &mut Tx<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-    // Index: the primary key (name), of both tables.
-    let raise = "UPDATE {schema}.subscriptions
-                 SET epoch = ?, clean = FALSE, updated_at = UTC_TIMESTAMP(6)
-                 WHERE name = ?";
-    tx.execute(raise, params![epoch.0, lease.subscription.as_str()]).await?;
-    let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
-                VALUES (?, ?, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6) + INTERVAL ? MICROSECOND)
-                ON DUPLICATE KEY UPDATE
-                    holder = VALUES(holder), epoch = VALUES(epoch),
-                    acquired_at = VALUES(acquired_at), expires_at = VALUES(expires_at)";
-    let LeaseRequest { subscription, holder, duration } = lease;
-    let values = params![subscription.as_str(), holder.as_str(), epoch.0, micros(*duration)];
-    tx.execute(take, values).await?;
-    Ok(())
 }
 
 /// See [`Store::renew`](crate::store::Store::renew).

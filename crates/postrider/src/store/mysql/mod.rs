@@ -9,18 +9,19 @@
 //! Writers are not slowed down: the table has one index, no lock conflicts with theirs, and an open transaction delays
 //! only its own events. Times come from the database's clock.
 
-mod empty_positions;
 mod address;
 mod admin;
 mod adopt;
 mod claim;
 mod connect;
+mod connection;
+mod empty_positions;
 mod engine;
+mod event_counts;
 mod failure;
 mod history;
 mod inbox;
 mod lease;
-mod connection;
 mod list;
 mod locks;
 mod log_tx;
@@ -29,8 +30,8 @@ mod names;
 mod page;
 mod park;
 mod progress;
-mod relays;
 mod ranges;
+mod relays;
 mod roles;
 mod row;
 mod row_state;
@@ -38,7 +39,6 @@ mod server;
 mod session;
 mod settle;
 mod takeover;
-mod event_counts;
 #[cfg(feature = "mysql-tls")]
 mod tls;
 mod views;

@@ -1,29 +1,11 @@
 //! The queries for taking a lease on MySQL and MariaDB; see [`takeover`](crate::store::takeover).
 
+use super::admin;
 use super::session::{Tx, params};
-use super::{admin, lease, progress};
 use crate::Result;
 use crate::ledger::Progress;
-use crate::store::lease_tx::LeaseTx;
-use crate::store::subscription::SubscriptionRow;
+use crate::store::Origin;
 use crate::store::takeover::TakeoverTx;
-use crate::store::{Acquired, Epoch, LeaseRequest, Origin};
-
-impl LeaseTx for Tx<'_> {
-    type Row = SubscriptionRow;
-
-    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-        lease::refusal(self, lease).await
-    }
-
-    async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
-        progress::lock(self, name).await
-    }
-
-    async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-        lease::take(self, lease, epoch).await
-    }
-}
 
 impl TakeoverTx for Tx<'_> {
     const HISTORY: &'static str = "the server";

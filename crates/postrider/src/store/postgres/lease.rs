@@ -6,32 +6,58 @@ use std::time::Duration;
 
 use super::connection::Guard;
 use super::history::{on_server, started, timeline};
-use super::park;
 use super::row::get;
 use super::session::Tx;
 use super::statement::Params;
 use super::time::Time;
+use super::{park, progress};
 use crate::Result;
+use crate::store::lease_tx::LeaseTx;
+use crate::store::subscription::SubscriptionRow;
 pub(super) use crate::store::subscription::unknown;
 use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Renewed};
 
-/// Why the lease cannot be taken now: the subscription is halted, or another relay holds it. `None` if it can.
-pub(super) async fn refusal(tx: &Tx<'_>, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-    // Index: the primary key (name), of both tables.
-    let sql = "SELECT s.halted, l.holder,
-                      (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint
-               FROM {schema}.subscriptions AS s
-               LEFT JOIN {schema}.leases AS l
-                 ON l.name = s.name AND l.holder <> $2 AND l.expires_at > clock_timestamp()
-               WHERE s.name = $1";
-    let row = tx.query_opt(sql, &[&lease.subscription, &lease.holder]).await?;
-    let row = row.ok_or_else(|| unknown(&lease.subscription))?;
-    if let Some(reason) = get(&row, 0)? {
-        return Ok(Some(Acquired::Halted(reason)));
+impl LeaseTx for Tx<'_> {
+    type Row = SubscriptionRow;
+
+    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
+        // Index: the primary key (name), of both tables.
+        let sql = "SELECT s.halted, l.holder,
+                          (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint
+                   FROM {schema}.subscriptions AS s
+                   LEFT JOIN {schema}.leases AS l
+                     ON l.name = s.name AND l.holder <> $2 AND l.expires_at > clock_timestamp()
+                   WHERE s.name = $1";
+        let row = self.query_opt(sql, &[&lease.subscription, &lease.holder]).await?;
+        let row = row.ok_or_else(|| unknown(&lease.subscription))?;
+        if let Some(reason) = get(&row, 0)? {
+            return Ok(Some(Acquired::Halted(reason)));
+        }
+        let Some(holder) = get(&row, 1)? else { return Ok(None) };
+        let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
+        Ok(Some(Acquired::Held { holder, remaining }))
     }
-    let Some(holder) = get(&row, 1)? else { return Ok(None) };
-    let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
-    Ok(Some(Acquired::Held { holder, remaining }))
+
+    async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
+        progress::lock(self, name).await
+    }
+
+    /// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
+    /// cleanly, the subscription counts as one whose owner died: the next owner starts carefully.
+    async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
+        // Index: the primary key (name), of both tables.
+        let raise = "UPDATE {schema}.subscriptions
+                     SET epoch = $2, clean = false, updated_at = clock_timestamp()
+                     WHERE name = $1";
+        self.execute(raise, &[&lease.subscription, &epoch.0]).await?;
+        let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
+                    VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + $4::bigint * interval '1 microsecond')
+                    ON CONFLICT (name) DO UPDATE
+                    SET holder = excluded.holder, epoch = excluded.epoch,
+                        acquired_at = excluded.acquired_at, expires_at = excluded.expires_at";
+        self.execute(take, &[&lease.subscription, &lease.holder, &epoch.0, &micros(lease.duration)]).await?;
+        Ok(())
+    }
 }
 
 /// The lease of a subscription, expired or not.
@@ -41,23 +67,6 @@ pub(super) async fn load(snapshot: &Tx<'_>, name: &str) -> Result<Option<LeaseOv
     let row = snapshot.query_opt(sql, &[&name]).await?;
     row.map(|row| Ok(LeaseOverview { holder: get(&row, 0)?, expires_at: get::<Time>(&row, 1)?.0 }))
         .transpose()
-}
-
-/// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
-/// cleanly, the subscription counts as one whose owner died: the next owner starts carefully.
-pub(super) async fn take(tx: &Tx<'_>, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-    // Index: the primary key (name), of both tables.
-    let raise = "UPDATE {schema}.subscriptions
-                 SET epoch = $2, clean = false, updated_at = clock_timestamp()
-                 WHERE name = $1";
-    tx.execute(raise, &[&lease.subscription, &epoch.0]).await?;
-    let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
-                VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + $4::bigint * interval '1 microsecond')
-                ON CONFLICT (name) DO UPDATE
-                SET holder = excluded.holder, epoch = excluded.epoch,
-                    acquired_at = excluded.acquired_at, expires_at = excluded.expires_at";
-    tx.execute(take, &[&lease.subscription, &lease.holder, &epoch.0, &micros(lease.duration)]).await?;
-    Ok(())
 }
 
 /// Changes nothing on another server than the one on which the lease was taken. Index: the primary key (name), of both

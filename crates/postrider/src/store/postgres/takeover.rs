@@ -1,34 +1,17 @@
 //! The queries for taking a lease on PostgreSQL; see [`takeover`](crate::store::takeover).
 
+use super::admin;
 use super::begin::LOCK;
 use super::history;
 use super::row::get;
 use super::session::Tx;
 use super::shape::{self, SHAPE};
-use super::{admin, lease, progress};
 use crate::ledger::Progress;
 use crate::store::connection::Reached;
-use crate::store::lease_tx::LeaseTx;
 use crate::store::subscription::SubscriptionRow;
 use crate::store::takeover::TakeoverTx;
-use crate::store::{Acquired, Epoch, LeaseRequest, Origin};
+use crate::store::{Epoch, Origin};
 use crate::{Position, Result};
-
-impl LeaseTx for Tx<'_> {
-    type Row = SubscriptionRow;
-
-    async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-        lease::refusal(self, lease).await
-    }
-
-    async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
-        progress::lock(self, name).await
-    }
-
-    async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-        lease::take(self, lease, epoch).await
-    }
-}
 
 impl TakeoverTx for Tx<'_> {
     const HISTORY: &'static str = "the cluster and timeline";

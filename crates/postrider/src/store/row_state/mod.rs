@@ -20,11 +20,11 @@ pub(crate) mod plan;
 pub(crate) mod read;
 pub(crate) mod refused;
 mod retention;
-mod term;
-pub(crate) mod term_rows;
 pub(crate) mod store;
 pub(crate) mod tables;
 mod takeover;
+mod term;
+pub(crate) mod term_rows;
 
 pub use store::RowStateStore;
 pub use tables::{RowExtras, RowsMigrated};

@@ -12,6 +12,7 @@
 mod admin;
 mod adopt;
 mod claim;
+mod event_counts;
 mod failure;
 mod history;
 mod inbox;
@@ -26,9 +27,8 @@ mod relays;
 mod row;
 mod row_state;
 mod settle;
-mod event_counts;
-mod worker;
 mod views;
+mod worker;
 
 use std::collections::HashMap;
 use std::path::Path;

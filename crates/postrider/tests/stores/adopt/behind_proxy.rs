@@ -7,7 +7,7 @@ use postrider_testkit::proxy::{Fault, Proxy, Side};
 
 use crate::adopt::server::{Driver, MariaDb, MySql, Postgres, Server};
 use crate::adopt::stage::*;
-use crate::recording_sink::{LONG, RecordingSink};
+use crate::recording_sink::RecordingSink;
 
 /// Breaks the network once per fault while rows are delivered; `Fault::None` cuts open connections.
 async fn survives<D: Driver>(stage: Option<Server<D>>, faults: &[Fault]) -> Result<()> {
@@ -21,16 +21,9 @@ async fn survives<D: Driver>(stage: Option<Server<D>>, faults: &[Fault]) -> Resu
         write_each(&stage, &stage.to_rows(), events(layout, numbers..numbers + 5)).await?;
         // Everything so far was delivered, so there are open connections to break.
         sink.wait_for((numbers + 5) * KEYS).await;
-        let broken = proxy.seen().broken;
         // The fault hits the settle of delivered rows and the next claim.
         write_each(&stage, &stage.to_rows(), events(layout, numbers + 5..numbers + 10)).await?;
-        proxy.set(*fault);
-        if *fault == Fault::None {
-            proxy.cut();
-        }
-        let breaking = proxy.wait_for(|seen| seen.broken > broken);
-        tokio::time::timeout(LONG, breaking).await.expect("a connection breaks");
-        proxy.set(Fault::None);
+        proxy.break_connections(*fault).await;
         numbers += 10;
         let all = (numbers * KEYS) as i64;
         eventually("all is settled", async || Ok(states(&stage).await? == (0, all))).await?;
@@ -48,7 +41,7 @@ async fn survives<D: Driver>(stage: Option<Server<D>>, faults: &[Fault]) -> Resu
 }
 
 const CUT: [Fault; 3] = [Fault::None; 3];
-const LOST: [Fault; 3] = [Fault::LoseAnswer; 3];
+const LOST: [Fault; 3] = [Fault::LoseResponse; 3];
 
 fn torn() -> [Fault; 5] {
     [1, 7, 40, 200, 600].map(|bytes| Fault::CutAfter(Side::Client, bytes))

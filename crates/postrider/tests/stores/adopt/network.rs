@@ -48,12 +48,12 @@ async fn round(
     let loaded = acquired(&*source, "cut off").await?;
     let parcel = packed(&*source, &loaded, there.clone()).await?;
     assert_eq!(parcel.events.len(), KEYS);
-    let before = proxy.seen();
+    let before = proxy.stats();
     proxy.set(bytes.map_or(Fault::None, |bytes| Fault::CutAfter(Side::Server, bytes)));
     let handed_over = source.move_batch(parcel).await;
-    let answered = proxy.seen().to_client - before.to_client;
+    let answered = proxy.stats().to_client - before.to_client;
     proxy.set(Fault::None);
-    assert_eq!(handed_over.is_err(), proxy.seen().broken > before.broken, "{handed_over:?}");
+    assert_eq!(handed_over.is_err(), proxy.stats().broken > before.broken, "{handed_over:?}");
     run_out(stage, if direction == Direction::ToLog { OF_ROWS } else { OF_LOG }).await?;
     // Taking the lease waits for statements that the server still runs.
     let loaded = acquired(&*direct, "observer").await?;

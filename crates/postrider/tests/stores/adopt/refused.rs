@@ -1,4 +1,4 @@
-//! When nothing moves.
+//! Adoptions that are refused.
 
 use postrider::adopt::{AdoptSource, Adoption, AdoptionBatch, AdoptionRun, OptionalField};
 use postrider::ledger::Intervals;
@@ -23,7 +23,7 @@ pub(crate) async fn nothing_moves_without_an_explicit_start(stage: &impl Stage) 
     let (_, adopted) = adopt(&*source, stage.to_log(), Adoption::of(NAME).start(Start::Now)).await?;
     assert_eq!((adopted.copied, adopted.counts.pending), (0, 5));
     assert_eq!((states(stage).await?, in_log(stage).await?), ((5, 0), 0));
-    // Where there is nothing, nothing need be said.
+    // Without rows, no decision is needed.
     let log = stage.log().await?;
     log.subscribe(NAME, Start::Now).await?;
     let (_, adopted) = adopt(&*log, stage.to_rows(), Adoption::of(NAME)).await?;
@@ -148,7 +148,7 @@ pub(crate) async fn acquired(source: &dyn AdoptSource, holder: &str) -> Result<L
     }
 }
 
-/// Everything that a store has, read and packed.
+/// All events of a store, read and packed.
 pub(crate) async fn packed(source: &dyn AdoptSource, loaded: &Loaded, to: Outbox) -> Result<AdoptionBatch> {
     let budget = Budget::new(100, 1_000_000);
     let Claimed::Page(page) = source.claimer_of(NAME, loaded).claim(budget).await? else { panic!("no page") };
@@ -187,7 +187,7 @@ pub(crate) async fn a_batch_is_rolled_back_if_another_publisher_takes_one_of_its
     Ok(())
 }
 
-/// Rows that others have marked as being published, be it now or long ago.
+/// Rows that other publishers have marked as being published, recently or long ago.
 async fn rows_claimed_by_other_publishers_stay(stage: &impl Stage) -> Result<()> {
     let mark = "UPDATE {t} SET status = 'PUBLISHING', attempt_count = 1, last_attempt_at = ";
     for since in ["CURRENT_TIMESTAMP", "'2020-01-01 00:00:00'"] {

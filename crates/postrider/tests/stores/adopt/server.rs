@@ -17,12 +17,12 @@ pub(crate) type Postgres = Server<PostgresDriver>;
 pub(crate) type MySql = Server<MySqlDriver<case::MySql>>;
 pub(crate) type MariaDb = Server<MySqlDriver<case::MariaDb>>;
 
-/// What differs from server to server.
+/// The differences between servers.
 #[allow(async_fn_in_trait, reason = "only tests call it")]
 pub(crate) trait Driver: 'static {
     type Client;
 
-    /// What creates a schema, before its name.
+    /// The statement that creates a schema, before its name.
     const CREATE_SCHEMA: &'static str;
     const BEGIN: &'static str;
 
@@ -86,7 +86,7 @@ impl<D: Driver> Server<D> {
         D::log(&self.url_at(port), self.log_schema()).await
     }
 
-    /// One more connection of the application.
+    /// Another connection of the application.
     pub(crate) async fn another(&self) -> Result<D::Client> {
         D::connect(self.url).await
     }

@@ -1,4 +1,4 @@
-//! Copies that end before their end.
+//! Adoptions that are interrupted.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use postrider::{Code, Outbox, Result};
 use crate::adopt::refused::{acquired, packed};
 use crate::adopt::stage::*;
 
-/// Lets the leases of a kind run out.
+/// Makes the leases of a kind expire.
 pub(crate) async fn run_out(stage: &impl Stage, leases: &str) -> Result<()> {
     stage.run(&format!("UPDATE {leases} SET expires_at = {{never}}")).await
 }
@@ -71,7 +71,7 @@ impl<F: Future> Future for Cut<F> {
     }
 }
 
-/// Begins again and again, and is dropped a little later each time.
+/// Begins repeatedly, and is dropped a little later each time.
 async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
     let (leases, to) = if is_forth { (OF_ROWS, stage.to_log()) } else { (OF_LOG, stage.to_rows()) };
     for polls in 1..14 {
@@ -81,7 +81,7 @@ async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
         let whole = async { while copying.next_batch().await.expect("nothing interferes").is_some() {} };
         Cut { inner: Box::pin(whole), polls }.await;
         drop(copying);
-        // What was asked of a thread or a server before may still be under way; the lease waits for it.
+        // Statements that a thread or a server received before may still run; taking the lease waits for them.
         run_out(stage, leases).await?;
     }
     let source = if is_forth { stage.rows().await? } else { stage.log().await? };
@@ -139,7 +139,7 @@ pub(crate) async fn a_copy_that_lost_its_lease_moves_nothing(stage: &impl Stage)
     let parcel = packed(&*other, &loaded, stage.to_log()).await?;
     let error = copying.next_batch().await.expect_err("the lease is another's");
     assert_eq!(error.code(), Code::LeaseHeld);
-    // The other loses it in turn, with its batch read already.
+    // The other one then loses it as well, after it has read its batch.
     run_out(stage, OF_ROWS).await?;
     acquired(&*source, "third").await?;
     assert_eq!(other.move_batch(parcel).await?, Moved::Fenced);

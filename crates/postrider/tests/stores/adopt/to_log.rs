@@ -36,7 +36,7 @@ pub(crate) async fn attempts_of_a_row_are_kept(stage: &impl Stage) -> Result<()>
     let left = ATTEMPTS_MAX - 2;
     let tried = format!("SELECT count(*) FROM {{events}} WHERE max_attempts = {left}");
     assert_eq!(stage.one(&tried).await?, KEYS as i64);
-    // A limit of the row's own is kept, that of the outbox is not.
+    // The limit of a row is kept; that of the outbox is not.
     let untried = match stage.layout() {
         RowLayout::Outbox => "SELECT count(*) FROM {events} WHERE max_attempts = 5",
         _ => "SELECT count(*) FROM {events} WHERE max_attempts IS NULL",

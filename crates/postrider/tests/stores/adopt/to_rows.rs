@@ -43,7 +43,7 @@ pub(crate) async fn an_event_that_came_from_the_table_goes_back_into_it(stage: &
     adopt(&*stage.rows().await?, stage.to_log(), all()).await?;
     let (_, adopted) = adopt(&*stage.log().await?, stage.to_rows(), all()).await?;
     assert_eq!(adopted.copied, 10);
-    // Where the event's id is the row's, the row that it was handed over from makes way for it.
+    // If the id of the event is the id of the row, the row that it was handed over from is replaced.
     let handed_over = if stage.layout() == RowLayout::OutboxEvents { 10 } else { 0 };
     assert_eq!(states(stage).await?, (10, handed_over));
     in_order(&delivered(stage.rows().await?, 10).await?, 0..2);

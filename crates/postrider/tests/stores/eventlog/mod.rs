@@ -33,6 +33,32 @@ macro_rules! cases {
                 }
             )+
         }
+
+        mod mysql {
+            use super::super::on;
+            use crate::mysql::log::case::MySql;
+            use crate::mysql::row_state::case::RowCase;
+
+            $(
+                #[tokio::test]
+                async fn $name() -> postrider::Result<()> {
+                    on::<RowCase<MySql>, _>(super::$name).await
+                }
+            )+
+        }
+
+        mod mariadb {
+            use super::super::on;
+            use crate::mysql::log::case::MariaDb;
+            use crate::mysql::row_state::case::RowCase;
+
+            $(
+                #[tokio::test]
+                async fn $name() -> postrider::Result<()> {
+                    on::<RowCase<MariaDb>, _>(super::$name).await
+                }
+            )+
+        }
     };
 }
 pub(crate) use cases;

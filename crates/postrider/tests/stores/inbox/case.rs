@@ -1,4 +1,4 @@
-//! What a database brings to the cases: an inbox, a table of effects beside it, and consumers with connections of their own.
+//! What a database implements for the cases: an inbox, a table of effects, and consumers with their own connections.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use uuid::Uuid;
 pub(crate) enum End {
     Commit,
     Rollback,
-    /// The effect itself fails, and the consumer leaves by `?`.
+    /// The effect fails, and the consumer returns its error.
     EffectFails,
-    /// The consumer is gone after the inbox row was inserted: its connection is cut in the open transaction.
+    /// The consumer crashes after the inbox row was inserted: its connection is closed in the open transaction.
     CrashAfterRow,
     /// The same after the effect.
     CrashAfterEffect,
-    /// The transaction is committed, and the consumer is gone before it acknowledges the message.
+    /// The transaction is committed, and the consumer crashes before it acknowledges the message.
     CrashAfterCommit,
 }
 
 impl End {
-    /// Every point at which a consumer can be lost.
+    /// Every point at which a delivery can fail.
     pub(crate) const CRASHES: [Self; 5] = [
         Self::Rollback,
         Self::EffectFails,
@@ -51,14 +51,14 @@ pub(crate) fn in_schema(sql: &str) -> String {
     sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects")
 }
 
-/// How the effect is guarded.
+/// How duplicates of the effect are prevented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Design {
     /// By [`Inbox::once`].
     Inbox,
-    /// By nothing: a planted bug, which the cases must find.
+    /// Not at all: an injected bug, which the cases must detect.
     NoRow,
-    /// By a SELECT before the effect and an INSERT after it: a planted bug where transactions run side by side.
+    /// By a SELECT before the effect and an INSERT after it: an injected bug where transactions run concurrently.
     CheckThenAct,
 }
 
@@ -79,19 +79,19 @@ pub(crate) trait InboxCase: Send + Sync + Sized + 'static {
     /// Runs statements. `{inbox}` is the table.
     async fn run(&self, sql: &str);
 
-    /// The number that a question answers.
+    /// The number that a query returns.
     async fn number(&self, sql: &str) -> i64;
 
     /// The name of the database.
     const NAME: &'static str;
 
-    /// Whether transactions write side by side.
+    /// Whether transactions write concurrently.
     const IS_CONCURRENT: bool = true;
 
-    /// How many transactions wait for another one, where the database can tell.
+    /// The query for the number of transactions that wait for another one, if the database reports that.
     const WAITING: Option<&'static str>;
 
-    /// The SQL of a moment this many days from now, as the columns hold it.
+    /// The SQL of a time this many days from now, in the format of the columns.
     fn days_from_now(days: i32) -> String;
 
     /// The SQL of an event's id.
@@ -199,8 +199,8 @@ pub(crate) trait Consumer: Send + 'static {
         }
     }
 
-    /// Delivers until the database lets it, as a broker does after a negative acknowledgement. Returns how often that was
-    /// refused, too.
+    /// Repeats the delivery until the database accepts it, as a broker does after a negative acknowledgement. Also
+    /// returns how often it was refused.
     fn deliver_again(
         &mut self,
         inbox: &Inbox,

@@ -1,4 +1,4 @@
-//! Consumers that are lost at every point of a delivery.
+//! Consumers that crash at every point of a delivery.
 
 use postrider::inbox::Once;
 use uuid::Uuid;
@@ -12,7 +12,7 @@ pub(crate) async fn a_consumer_lost_at_any_point_has_each_effect_once_after_rede
     for first in End::CRASHES {
         for second in End::CRASHES {
             let id = Uuid::now_v7();
-            // A broker delivers until the event is acknowledged.
+            // A broker repeats the delivery until the event is acknowledged.
             let mut applied = 0;
             for end in [first, second, End::Commit] {
                 assert_eq!(end.is_acknowledged(), end == End::Commit);

@@ -1,4 +1,4 @@
-//! How long the inbox remembers.
+//! How long the inbox keeps its rows.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn delivered<C: InboxCase>(case: &C, number: usize, retention: Duration) -
 
 pub(crate) async fn expired_rows_are_deleted_and_others_are_kept<C: InboxCase>(case: C) {
     let day = Duration::from_secs(86_400);
-    // Rows that expire in 30 days, the default, and later than any calendar.
+    // Rows that expire in 30 days, which is the default, and one that never expires.
     delivered(&case, 2, 30 * day).await;
     delivered(&case, 1, Duration::MAX).await;
     let bounds = [C::days_from_now(29), C::days_from_now(31)];
@@ -51,7 +51,7 @@ pub(crate) async fn expired_rows_are_deleted_and_others_are_kept<C: InboxCase>(c
     assert_eq!(store.purge_inbox(purge(7)).await.unwrap().deleted, 0);
     let purged = store.purge_inbox(purge(2)).await.unwrap();
     assert_eq!((purged.deleted, purged.more, case.rows().await), (2, true, 6));
-    // A consumer without a relay does it in a transaction.
+    // A consumer without a relay deletes them in a transaction.
     let mut consumer = case.consumer().await;
     assert_eq!(consumer.delete_expired(&case.inbox(), 2).await.unwrap(), 2);
     assert_eq!(consumer.delete_expired(&case.inbox(), 2).await.unwrap(), 1);

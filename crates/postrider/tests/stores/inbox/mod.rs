@@ -1,7 +1,7 @@
 //! The inbox on every database: an effect happens once per consumer group, however often its event is delivered.
 //!
-//! - `case`: what a database brings to the cases
-//! - `cases`: the list; `once`, `crash`, `expiry` and `names` have them
+//! - `case`: what a database implements for the cases
+//! - `cases`: the list of the cases, which are in `once`, `crash`, `expiry` and `names`
 //! - `processed_events`: the table of layout `outbox`, on PostgreSQL
 //! - `relay`: the cleanup of a relay
 

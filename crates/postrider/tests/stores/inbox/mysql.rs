@@ -37,7 +37,7 @@ impl<W: Which> InboxCase for MySqlInbox<W> {
     type Consumer = MySqlConsumer;
 
     const NAME: &'static str = W::NAME;
-    /// Of any test on the server: the text of a statement with a binary id cannot be compared.
+    /// Counts the statements of all tests on the server: the text of a statement with a binary id cannot be compared.
     // `innodb_trx` is a buffer that the server does not refresh while it is read more often than every 0.1 s, which
     // tests on the same server do.
     const WAITING: Option<&'static str> = Some(match W::KIND {

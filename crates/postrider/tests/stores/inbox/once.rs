@@ -1,4 +1,4 @@
-//! Once per group, however many deliver at the same time.
+//! Once per group, however many consumers deliver at the same time.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use super::case::{Consumer, Delivery, Design, End, InboxCase};
 /// Consumers that deliver each id at the same time.
 const CONSUMERS: usize = 32;
 
-/// Ids, each delivered by every consumer. `make soak` sets more.
+/// The number of ids, each delivered by every consumer. `make soak` sets more.
 fn ids() -> usize {
     std::env::var("INBOX_IDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500)
 }
 
-/// Delivers each of some ids by all consumers at once. A part of the deliveries is rolled back first. Returns how often
+/// Delivers some ids with all consumers concurrently. Some of the deliveries are rolled back first. Returns how often
 /// the database refused a delivery that was then repeated.
 async fn storm<C: InboxCase>(case: &C, ids: &Arc<Vec<Uuid>>, design: Design) -> u32 {
     let start = Arc::new(Barrier::new(CONSUMERS));
@@ -30,7 +30,7 @@ async fn storm<C: InboxCase>(case: &C, ids: &Arc<Vec<Uuid>>, design: Design) -> 
             for (place, id) in ids.iter().enumerate() {
                 let delivery = Delivery { design, ..Delivery::of("mail", *id) };
                 start.wait().await;
-                // For every id, eight of the consumers are rolled back, each time others.
+                // For every id, eight of the consumers are rolled back, different ones each time.
                 if (number + place) % 4 == 0 {
                     _ = consumer.deliver(&inbox, delivery, End::Rollback).await;
                 }
@@ -42,7 +42,7 @@ async fn storm<C: InboxCase>(case: &C, ids: &Arc<Vec<Uuid>>, design: Design) -> 
     consumers.join_all().await.into_iter().sum()
 }
 
-/// How many effects are missing, and how many are too many.
+/// The number of missing effects, and of duplicate ones.
 async fn wrong<C: InboxCase>(case: &C, ids: &[Uuid]) -> (i64, i64) {
     let applied = case.number("SELECT COUNT(DISTINCT event_id) FROM effects").await;
     let effects = case.number("SELECT COUNT(*) FROM effects").await;
@@ -67,7 +67,7 @@ pub(crate) async fn a_design_without_the_inbox_row_is_found_wrong<C: InboxCase>(
     let ids: Arc<Vec<Uuid>> = Arc::new((0..20).map(|_| Uuid::now_v7()).collect());
     storm(&case, &ids, Design::NoRow).await;
     assert_eq!(wrong(&case, &ids).await, (0, 20 * (CONSUMERS as i64 - 1)));
-    // One writer at a time makes a check before the effect right in SQLite, and there alone.
+    // Only on SQLite, which has one writer at a time, is a check before the effect correct.
     let other: Arc<Vec<Uuid>> = Arc::new((0..20).map(|_| Uuid::now_v7()).collect());
     case.run("DELETE FROM effects").await;
     storm(&case, &other, Design::CheckThenAct).await;

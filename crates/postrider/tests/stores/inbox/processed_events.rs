@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::failed;
 use crate::postgres::log::case::Case;
 
-/// The table as the layout's document has it.
+/// The table of the layout's document.
 const AS_IT_IS: &str = include_str!("../../../src/store/postgres/row_state/processed_events.sql");
 
 async fn case() -> Result<Option<(Case, Inbox)>> {
@@ -38,7 +38,7 @@ async fn receive(client: &Client, inbox: &Inbox, group: &str, id: Uuid) -> Resul
     received
 }
 
-/// Until a session waits for the transaction of another.
+/// Waits until a session waits for the transaction of another one.
 async fn waits(case: &Case) -> Result<()> {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'transactionid' AND query LIKE '%{schema}%'";
     // On its own connection: within a transaction, every read of `pg_stat_activity` returns the first one's result.

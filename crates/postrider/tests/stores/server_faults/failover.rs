@@ -1,4 +1,4 @@
-//! A replica is promoted in place of a primary that died.
+//! A replica is promoted after its primary died.
 
 use postrider::store::AfterFailover;
 use postrider_testkit::eventually;
@@ -22,7 +22,7 @@ pub(crate) trait Replicated: TestServer {
     /// A store that is not connected yet.
     fn store_by(&self, route: &Self::Route, choice: AfterFailover) -> Result<Arc<dyn Store>>;
 
-    /// Makes a follower the primary, and the route lead to it.
+    /// Promotes a follower to primary, and redirects the connections to it.
     async fn promote(&self, route: &Self::Route) -> Result<()>;
 
     /// The floor of the subscription on the follower.

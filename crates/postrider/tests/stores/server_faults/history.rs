@@ -1,4 +1,4 @@
-//! The server comes back restored, or with its positions set back.
+//! The server is restored to an older state, or its positions are set back.
 
 use super::*;
 use postrider_testkit::eventually;

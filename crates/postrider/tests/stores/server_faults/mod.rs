@@ -27,7 +27,7 @@ use postrider_testkit::servers::{Controlled, Copy};
 pub(crate) use cases::server_fault_tests;
 pub(crate) use recorder::Recorder;
 
-/// Long enough for anything that will happen.
+/// Longer than anything in these tests takes.
 pub(crate) const LONG: Duration = Duration::from_secs(90);
 
 /// Between two checks of a condition.
@@ -61,7 +61,7 @@ pub(crate) enum Action {
     Start,
 }
 
-/// Where and as whom a store connects, if not as usual.
+/// The port and the user of a store, if they are not the default.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Target {
     /// On loopback, if not the port of the server.

@@ -5,7 +5,7 @@ use postrider_testkit::proxy::{Fault, Proxy, Side};
 
 use super::*;
 
-/// A server, and a proxy in front of its server.
+/// A test server, and a proxy in front of it.
 async fn behind_a_proxy<W: TestServer>() -> Result<Option<(W, Proxy, Target)>> {
     let Some(server) = W::new(Setup::Plain).await? else { return Ok(None) };
     let proxy = Proxy::to(server.port()).await.unwrap();
@@ -20,18 +20,11 @@ async fn survives<W: TestServer>(faults: &[Fault]) -> Result<()> {
     let relay = relay_at(server.store(to)?, &sink).await?;
     for (round, fault) in faults.iter().enumerate() {
         write(&server, 50).await?;
-        // Everything from the rounds before, too: then there are connections to break.
+        // Including the previous rounds: then there are connections to break.
         sink.wait_for(round * 100 + 50).await;
-        let broken = proxy.seen().broken;
-        // What was delivered and is not settled yet meets the fault, and so does the next claim.
+        // The fault affects the settle of delivered events, and the next claim.
         write(&server, 50).await?;
-        proxy.set(*fault);
-        if *fault == Fault::None {
-            proxy.cut();
-        }
-        let breaking = proxy.wait_for(|seen| seen.broken > broken);
-        tokio::time::timeout(LONG, breaking).await.expect("a connection breaks");
-        proxy.set(Fault::None);
+        proxy.break_connections(*fault).await;
         recovered(&relay).await;
     }
     let all = server.committed().await?.len();
@@ -49,14 +42,14 @@ pub(crate) async fn nothing_is_lost_when_connections_are_cut<W: TestServer>() ->
 }
 
 pub(crate) async fn nothing_is_lost_when_the_response_to_a_commit_is_lost<W: TestServer>() -> Result<()> {
-    survives::<W>(&[Fault::LoseAnswer; 5]).await
+    survives::<W>(&[Fault::LoseResponse; 5]).await
 }
 
 pub(crate) async fn nothing_is_lost_when_a_request_is_cut_in_the_middle<W: TestServer>() -> Result<()> {
     survives::<W>(&[1, 7, 40, 200, 600].map(|bytes| Fault::CutAfter(Side::Client, bytes))).await
 }
 
-/// The connections stay open, and nothing comes through: only its own deadline ends the wait of a relay.
+/// The connections stay open, and no data passes: only the relay's own timeout ends the wait.
 async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let sink = Recorder::new();
@@ -65,30 +58,30 @@ async fn notices_a_silent_server<W: TestServer>(fault: Fault) -> Result<()> {
     write(&server, 20).await?;
     sink.wait_for(20).await;
     settled(&server, 20).await;
-    let open = proxy.seen();
+    let open = proxy.stats();
     proxy.set(fault);
     let said = trouble(&relay).await;
     assert!(said.contains("has not answered within 500ms"), "{said}");
-    assert_eq!(proxy.seen().broken, open.broken, "no connection was broken");
+    assert_eq!(proxy.stats().broken, open.broken, "no connection was broken");
     write(&server, 20).await?;
-    // What was open is never heard of again; the relay has given it up and makes other connections.
+    // The open connections never continue; the relay has closed them and opens new ones.
     proxy.set(Fault::None);
     sink.wait_for(40).await;
     recovered(&relay).await;
-    assert!(proxy.seen().connections > open.connections);
+    assert!(proxy.stats().connections > open.connections);
     shut_down_clean(&server, &sink, relay).await
 }
 
 pub(crate) async fn a_server_that_stops_responding_on_an_open_connection_times_out<W: TestServer>()
 -> Result<()> {
-    notices_a_silent_server::<W>(Fault::Unheard(Side::Server)).await
+    notices_a_silent_server::<W>(Fault::DropFrom(Side::Server)).await
 }
 
 pub(crate) async fn a_network_that_drops_everything_times_out<W: TestServer>() -> Result<()> {
     notices_a_silent_server::<W>(Fault::Blackhole).await
 }
 
-/// The lease of a relay that hears nothing any more moves on, and what it had in its hands changes nothing.
+/// If a relay is cut off, its lease moves on, and its pending settles change nothing.
 async fn moves_on<W: TestServer>(fault: Fault) -> Result<()> {
     let Some((server, proxy, to)) = behind_a_proxy::<W>().await? else { return Ok(()) };
     let (cut_off, successor) = (Recorder::new(), Recorder::new());
@@ -104,7 +97,7 @@ async fn moves_on<W: TestServer>(fault: Fault) -> Result<()> {
     eventually("the second delivers", async || successor.delivered().len() >= 20).await;
     settled(&server, 40).await;
     let after = overview(&server).await?;
-    // Back in the server, the first finds the lease taken.
+    // After it reconnects, the first relay finds that the lease is taken.
     proxy.set(Fault::None);
     proxy.cut();
     recovered(&first).await;
@@ -123,5 +116,5 @@ pub(crate) async fn a_relay_in_a_blackhole_loses_its_lease_and_changes_nothing<W
 }
 
 pub(crate) async fn a_relay_that_receives_no_responses_loses_its_lease<W: TestServer>() -> Result<()> {
-    moves_on::<W>(Fault::Unheard(Side::Server)).await
+    moves_on::<W>(Fault::DropFrom(Side::Server)).await
 }

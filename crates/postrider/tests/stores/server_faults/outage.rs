@@ -1,4 +1,4 @@
-//! The server is away for a while.
+//! The server is down for a while.
 
 use std::sync::atomic::Ordering;
 

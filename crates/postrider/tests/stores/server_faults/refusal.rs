@@ -1,4 +1,4 @@
-//! The server runs and refuses.
+//! The server runs, but refuses connections or statements.
 
 use postrider::Code;
 use postrider_testkit::eventually;
@@ -40,7 +40,7 @@ pub(crate) async fn a_relay_waits_for_a_server_without_free_connections_at_start
         (Recorder::new(), server.store(Target { port: Some(proxy.port()), ..Target::default() })?);
     let starting = tokio::spawn(Relay::builder().outbox(store, [subscription(&sink)]).spawn());
     server.commit_as_administrator(some(10)).await?;
-    let tried = proxy.wait_for(|seen| seen.connections >= 3);
+    let tried = proxy.wait_for(|stats| stats.connections >= 3);
     tokio::time::timeout(LONG, tried).await.expect("the relay keeps trying");
     assert!(!starting.is_finished(), "the relay waits");
     others.clear();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::connect::MySqlConfig;
 use super::super::session::{Access, Params};
 use super::super::{admin as operator, inbox, lease, relays};
-use super::sql::{Marks, Sql};
+use super::sql::{Marks, Sql, of_handler};
 use super::tx::MySqlRowTx;
 use super::{migrate, read, retention, settle};
 use crate::layout::RowTable;
@@ -23,6 +23,7 @@ use crate::{BoxFuture, Code, Error, Ident, Inbox, Result};
 
 /// An outbox with a state per row in MySQL or MariaDB.
 pub struct MySqlRows {
+    config: MySqlConfig,
     table: Arc<RowTable>,
     /// The database of Postrider's own tables.
     schema: Ident,
@@ -47,6 +48,7 @@ impl MySqlRows {
             schema: config.schema_name().clone(),
             marks: sql.marks.filter(|_| table.marks_rows()),
             sql,
+            config,
         })
     }
 }
@@ -60,6 +62,10 @@ impl RowDialect for MySqlRows {
 
     fn table(&self) -> &Arc<RowTable> {
         &self.table
+    }
+
+    fn with_table(&self, table: RowTable) -> Result<Self> {
+        Self::new(&self.config, &table)
     }
 
     fn marks_rows(&self) -> bool {
@@ -137,13 +143,14 @@ impl RowConnection for MySqlRowConnection<'_> {
     }
 
     async fn list(&mut self, rows_max: usize) -> Result<Vec<RowId>> {
-        let list = self.rows.sql.list.replace("{rows_max}", &rows_max.to_string());
+        let list = of_handler(self.rows.sql.list, &self.rows.table);
+        let list = list.replace("{rows_max}", &rows_max.to_string());
         let found = self.conn.session()?.autocommit(Access::Reads, &list, Params::new()).await?;
         found.iter().map(read::id).collect()
     }
 
     async fn read(&mut self, ids: &[RowId], budget: Budget, which: Which) -> Result<Read> {
-        read::read(self.conn.session()?, &self.rows.sql, ids, budget, which).await
+        read::read(self.conn.session()?, &self.rows.sql, &self.rows.table, ids, budget, which).await
     }
 
     async fn mark(&mut self, owner: Owner<'_>, rows: &[SeenRow]) -> Result<Claims> {

@@ -36,6 +36,15 @@ CREATE TABLE IF NOT EXISTS {schema}.row_migrations (
 
 const LATEST: i64 = MIGRATIONS.len() as i64;
 
+/// What the first migration adds for a layout with notifications.
+const HANDLERS: &str = include_str!("handlers.sql");
+
+/// The optional table of notifications.
+const NOTIFICATIONS: &str = include_str!("event_notifications.sql");
+
+const UNDELIVERED_INDEX: &str =
+    "CREATE INDEX `{name}_undelivered` ON {table} (delivered, event_type, event_date);";
+
 const AGGREGATE_INDEX: &str =
     "CREATE INDEX `idx_{name}_aggregate` ON {table} (aggregate_type, aggregate_id);";
 
@@ -71,6 +80,10 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
     if extras.aggregate_index {
         layout_sql.push_str(AGGREGATE_INDEX);
     }
+    if extras.handlers {
+        layout_sql.push_str(UNDELIVERED_INDEX);
+        layout_sql.push_str(NOTIFICATIONS);
+    }
     let layout_sql = table.put_into_mysql(&layout_sql);
     // They count the rows of the inbox, so they come after it.
     let views =
@@ -90,7 +103,7 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
 
 /// The statement with `{id_type}` replaced.
 fn with_id_type(table: &RowTable, sql: &str) -> String {
-    let ids = if table.map.is_some() { Ids::Texts } else { Ids::Numbers };
+    let ids = Sql::of(table.layout).map_or(Ids::Numbers, |sql| sql.ids);
     sql.replace("{id_type}", ids.sql_type())
 }
 
@@ -102,8 +115,9 @@ fn entry(version: i64) -> String {
 
 /// Records which table Postrider's tables belong to. The names are checked identifiers, so they need no escaping.
 fn record_table(table: &RowTable) -> String {
+    let handlers = if table.layout.has(Ability::Notifications) { HANDLERS } else { "" };
     format!(
-        "INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}')
+        "{handlers}INSERT INTO {{schema}}.row_table (layout, table_schema, table_name) VALUES ('{}', '{}', '{}')
          ON DUPLICATE KEY UPDATE only_one = 1;\n",
         table.layout.name(),
         table.schema.as_str(),
@@ -153,8 +167,17 @@ async fn apply(
         session.several(Access::Writes, &table.put_into_mysql(layout_sql)).await?;
         created.push(table.name.as_str().to_owned());
     }
-    if extras.aggregate_index && !has_aggregate_index(session, table).await? {
+    if extras.aggregate_index && !has_index(session, table, "idx_{name}_aggregate").await? {
         session.several(Access::Writes, &table.put_into_mysql(AGGREGATE_INDEX)).await?;
+    }
+    if extras.handlers {
+        if !has_index(session, table, "{name}_undelivered").await? {
+            session.several(Access::Writes, &table.put_into_mysql(UNDELIVERED_INDEX)).await?;
+        }
+        if !is_table(session, table.schema.as_str(), "event_notifications").await? {
+            session.several(Access::Writes, &table.put_into_mysql(NOTIFICATIONS)).await?;
+            created.push("event_notifications".to_owned());
+        }
     }
     for (version, sql) in (1..).zip(MIGRATIONS).filter(|(version, _)| *version > from) {
         let (preamble, record) =
@@ -172,8 +195,8 @@ async fn apply(
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
 }
 
-async fn has_aggregate_index(session: &mut Session, table: &RowTable) -> Result<bool> {
-    let index = format!("idx_{}_aggregate", table.name.as_str());
+async fn has_index(session: &mut Session, table: &RowTable, index: &str) -> Result<bool> {
+    let index = table.put_into_mysql(index);
     let condition = "statistics WHERE table_schema = ? AND table_name = ? AND index_name = ?";
     holds(session, condition, params![table.schema.as_str(), table.name.as_str(), index]).await
 }

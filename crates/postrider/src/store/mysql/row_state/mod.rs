@@ -8,6 +8,7 @@ mod connection;
 mod custom;
 mod list;
 mod migrate;
+mod notifications;
 mod read;
 mod retention;
 mod settle;

@@ -9,13 +9,14 @@ use super::super::page::payload_limit;
 use super::super::row::{get, get_opt};
 use super::super::session::{Access, Params, Session, params};
 use super::sql::{Ids, Marks, Sql};
+use crate::layout::RowTable;
 use crate::store::Budget;
 use crate::store::row_state::dialect::{Owner, SeenRow};
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::read::{EventColumns, EventContext, Read, RowState, Which, aggregate};
+use crate::store::row_state::read::{EventColumns, EventContext, Read, RowState, Which, aggregate, uuid};
 use crate::store::row_state::refused::attempts_after_mark;
 use crate::store::row_state::term_rows::{Claims, RowClaim, RowId};
-use crate::{Code, Error, Result, Timestamp};
+use crate::{Action, Code, Error, Result, Timestamp};
 
 /// The id in the first column.
 pub(super) fn id(row: &Row) -> Result<RowId> {
@@ -34,6 +35,7 @@ pub(super) fn text_id(row: &Row, column: usize) -> Result<String> {
 pub(super) async fn read(
     session: &mut Session,
     sql: &Sql,
+    table: &RowTable,
     ids: &[RowId],
     budget: Budget,
     which: Which,
@@ -46,7 +48,7 @@ pub(super) async fn read(
         found.insert(id(&row)?, row);
     }
     let in_order = ids.iter().filter_map(|id| found.remove(id));
-    let mut read = Read::of(in_order, budget, which, state, columns)?;
+    let mut read = Read::of(in_order, budget, which, state, |row| columns(row, table))?;
     let lacking_payload = read.lacking_payload();
     if !lacking_payload.is_empty() {
         let statement = sql.payloads.replace("{ids}", &sql.ids.listed(lacking_payload));
@@ -80,7 +82,34 @@ fn number(row: &Row, column: usize) -> Result<i64> {
     }
 }
 
-fn columns(mut row: Row) -> Result<EventColumns> {
+/// The first column that only a layout with actions has.
+const ACTION: usize = 17;
+
+/// Namespace, action, and the time until which a notification may be handled.
+fn context(row: &Row, table: &RowTable) -> Result<EventContext> {
+    if row.len() <= ACTION {
+        return Ok(EventContext::default());
+    }
+    let time = |column| get::<i64>(row, column).map(Timestamp::from_micros);
+    let action = match get_opt::<String>(row, ACTION + 3)? {
+        Some(params) => Some(Action {
+            id: uuid(&get::<String>(row, ACTION + 1)?)?,
+            name: get(row, ACTION + 2)?,
+            params,
+            started: time(ACTION + 4)?,
+            completed: time(ACTION + 5)?,
+        }),
+        None => None,
+    };
+    Ok(EventContext {
+        namespace: get(row, ACTION)?,
+        action,
+        action_bytes: usize::try_from(get::<i64>(row, ACTION + 7)?).unwrap_or(usize::MAX),
+        expires_at: Some(time(ACTION + 6)?.after(table.fan_out.handle_within)),
+    })
+}
+
+fn columns(mut row: Row, table: &RowTable) -> Result<EventColumns> {
     let payload: Option<Vec<u8>> = match row.take_opt(6) {
         Some(Ok(payload)) => payload,
         _ => return Err(Error::new(Code::RowDamaged, "the payload cannot be read")),
@@ -97,7 +126,7 @@ fn columns(mut row: Row) -> Result<EventColumns> {
         read_at: if row.len() > 16 { get_opt::<i64>(&row, 16)?.map(Timestamp::from_micros) } else { None },
         topic: get(&row, 10)?,
         producer: get(&row, 12)?,
-        context: EventContext::default(),
+        context: context(&row, table)?,
     })
 }
 

@@ -6,9 +6,10 @@
 use super::super::log_tx::clock;
 use super::super::row::get;
 use super::super::session::{Params, Session, Tx, params};
+use super::notifications;
 use super::sql::{Ids, Sql};
 use crate::Result;
-use crate::layout::RowTable;
+use crate::layout::{Ability, RowTable};
 use crate::store::Purge;
 
 /// Notes deliveries. Index: the primary key (row_id).
@@ -58,6 +59,10 @@ pub(super) async fn delete_own(
     purge: &Purge,
 ) -> Result<(u64, u64)> {
     let Some(cutoff) = cutoff(tx, purge).await? else { return Ok((0, 0)) };
+    if table.layout.has(Ability::Notifications) {
+        let deleted = notifications::delete_finished(tx, cutoff, purge.events_max).await?;
+        return Ok((deleted, deleted));
+    }
     let found = tx.query(&OLD.replace("{rows_max}", &purge.events_max.to_string()), params![cutoff]).await?;
     let ids: Vec<String> = match sql.ids {
         Ids::Numbers => {
@@ -81,8 +86,16 @@ pub(super) async fn delete_own(
 }
 
 /// Deletes delivered rows, whichever program delivered them. Returns how many.
-pub(super) async fn delete_delivered(tx: &mut Tx<'_>, sql: &Sql, purge: &Purge) -> Result<u64> {
+pub(super) async fn delete_delivered(
+    tx: &mut Tx<'_>,
+    sql: &Sql,
+    table: &RowTable,
+    purge: &Purge,
+) -> Result<u64> {
     let Some(cutoff) = cutoff(tx, purge).await? else { return Ok(0) };
+    if table.layout.has(Ability::Notifications) {
+        return notifications::delete_finished(tx, cutoff, purge.events_max).await;
+    }
     let params = sql.delete_delivered.matches('?').count();
     let statement = sql.delete_delivered.replace("{rows_max}", &purge.events_max.to_string());
     tx.execute(&statement, vec![cutoff; params]).await

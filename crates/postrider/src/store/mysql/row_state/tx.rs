@@ -7,16 +7,17 @@ use super::super::row::{get, get_opt, micros};
 use super::super::session::{Params, Tx, params};
 use super::super::{adopt, lease, relays};
 use super::read::text_id;
-use super::retention;
 use super::settle::outcome;
-use super::sql::Sql;
+use super::sql::{Sql, of_handler, of_subscription};
+use super::{notifications, retention};
 use crate::adopt::AdoptionBatch;
-use crate::layout::RowTable;
+use crate::layout::{Ability, RowTable};
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
+use crate::store::row_state::notifications::{RegisteredType, Target, Which};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
@@ -56,7 +57,7 @@ impl LeaseTx for MySqlRowTx<'_> {
     type Row = LockedSubscription;
 
     async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-        lease::refusal(&mut self.tx, lease).await
+        self.tx.refusal(lease).await
     }
 
     async fn lock(&mut self, name: &str) -> Result<Option<LockedSubscription>> {
@@ -67,7 +68,7 @@ impl LeaseTx for MySqlRowTx<'_> {
     }
 
     async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-        lease::take(&mut self.tx, lease, epoch).await
+        self.tx.take(lease, epoch).await
     }
 }
 
@@ -75,8 +76,12 @@ impl RowTx for MySqlRowTx<'_> {
     async fn create_subscription(&mut self, name: &str) -> Result<bool> {
         // Serialises concurrent calls. Index: the primary key, its single row.
         self.tx.query("SELECT layout FROM {schema}.row_table FOR UPDATE", Params::new()).await?;
-        let known = self.tx.query_opt("SELECT name FROM {schema}.subscriptions", Params::new()).await?;
-        if known.is_some() {
+        // With notifications, each handler is a subscription.
+        let known = match self.table.layout().has(Ability::Notifications) {
+            true => "SELECT name FROM {schema}.subscriptions WHERE name = {subscription}",
+            false => "SELECT name FROM {schema}.subscriptions",
+        };
+        if self.tx.query_opt(&of_subscription(known, name), Params::new()).await?.is_some() {
             return Ok(false);
         }
         let history = self.tx.server().history.clone();
@@ -103,7 +108,10 @@ impl RowTx for MySqlRowTx<'_> {
     }
 
     async fn has_due_row(&mut self) -> Result<bool> {
-        let due = self.tx.query_opt(&self.sql.list.replace("{rows_max}", "1"), Params::new()).await?;
+        let due = self
+            .tx
+            .query_opt(&of_handler(self.sql.list, self.table).replace("{rows_max}", "1"), Params::new())
+            .await?;
         Ok(due.is_some())
     }
 
@@ -139,8 +147,13 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.query_opt(marks.foreign, Params::new()).await?.as_ref().map(foreign_marks).transpose()
     }
 
-    async fn notes(&mut self, _: &str) -> Result<Vec<NotedRow>> {
-        self.tx.query(self.sql.notes, Params::new()).await?.iter().map(NotedRow::read).collect()
+    async fn notes(&mut self, subscription: &str) -> Result<Vec<NotedRow>> {
+        self.tx
+            .query(&of_subscription(self.sql.notes, subscription), Params::new())
+            .await?
+            .iter()
+            .map(NotedRow::read)
+            .collect()
     }
 
     async fn refused_rows(&mut self) -> Result<Vec<(String, Refused)>> {
@@ -148,9 +161,10 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.query(sql, Params::new()).await?.iter().map(Refused::read).collect()
     }
 
-    async fn scheduled_rows(&mut self, _: &str) -> Result<Vec<ScheduledRow>> {
+    async fn scheduled_rows(&mut self, subscription: &str) -> Result<Vec<ScheduledRow>> {
         let Some(statement) = self.sql.scheduled else { return Ok(Vec::new()) };
-        self.tx.query(statement, Params::new()).await?.iter().map(ScheduledRow::read).collect()
+        let statement = of_subscription(statement, subscription);
+        self.tx.query(&statement, Params::new()).await?.iter().map(ScheduledRow::read).collect()
     }
 
     async fn delete_notes(&mut self, ids: &[String]) -> Result<()> {
@@ -172,8 +186,9 @@ impl RowTx for MySqlRowTx<'_> {
         row.map_or(Ok(None), |row| row.time(0))
     }
 
-    async fn backlog(&mut self, _: &str, rows_max: u64) -> Result<BacklogRows> {
-        let statement = self.sql.backlog.replace("{rows_max}", &rows_max.to_string());
+    async fn backlog(&mut self, subscription: &str, rows_max: u64) -> Result<BacklogRows> {
+        let statement =
+            of_subscription(self.sql.backlog, subscription).replace("{rows_max}", &rows_max.to_string());
         let row = self.tx.query_opt(&statement, Params::new()).await?;
         row.map_or(Ok(BacklogRows::default()), |row| BacklogRows::read(&row, row.len()))
     }
@@ -196,7 +211,7 @@ impl RowTx for MySqlRowTx<'_> {
     }
 
     async fn delete_delivered(&mut self, purge: &Purge) -> Result<u64> {
-        retention::delete_delivered(&mut self.tx, self.sql, purge).await
+        retention::delete_delivered(&mut self.tx, self.sql, self.table, purge).await
     }
 
     /// Deliveries only: a batch contains nothing else.
@@ -225,5 +240,46 @@ impl RowTx for MySqlRowTx<'_> {
 
     async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&mut self.tx, batch).await
+    }
+
+    async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
+        notifications::lock(&mut self.tx, wait).await
+    }
+
+    async fn registered(&mut self) -> Result<Vec<RegisteredType>> {
+        notifications::registered(&mut self.tx).await
+    }
+
+    async fn register_type(&mut self, handler: &str, pattern: &str, since: Option<Timestamp>) -> Result<()> {
+        notifications::register_type(&mut self.tx, handler, pattern, since).await
+    }
+
+    async fn register_alias(&mut self, handler: &str, alias: &str) -> Result<()> {
+        notifications::register_alias(&mut self.tx, handler, alias).await
+    }
+
+    async fn undelivered_types(&mut self) -> Result<Vec<String>> {
+        notifications::types(&mut self.tx, false).await
+    }
+
+    async fn delivered_types(&mut self) -> Result<Vec<String>> {
+        notifications::types(&mut self.tx, true).await
+    }
+
+    async fn list_undelivered(
+        &mut self,
+        targets: &[Target],
+        events_max: usize,
+        excluded: &[String],
+    ) -> Result<Vec<String>> {
+        notifications::list_undelivered(&mut self.tx, targets, events_max, excluded).await
+    }
+
+    async fn fan_out(&mut self, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
+        notifications::fan_out(&mut self.tx, targets, which).await
+    }
+
+    async fn record_search(&mut self, begun: Timestamp) -> Result<()> {
+        notifications::record_search(&mut self.tx, begun).await
     }
 }

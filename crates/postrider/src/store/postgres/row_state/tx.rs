@@ -58,7 +58,7 @@ impl LeaseTx for PostgresRowTx<'_> {
     type Row = LockedSubscription;
 
     async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
-        lease::refusal(&self.tx, lease).await
+        self.tx.refusal(lease).await
     }
 
     async fn lock(&mut self, name: &str) -> Result<Option<LockedSubscription>> {
@@ -69,7 +69,7 @@ impl LeaseTx for PostgresRowTx<'_> {
     }
 
     async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
-        lease::take(&self.tx, lease, epoch).await
+        self.tx.take(lease, epoch).await
     }
 }
 

@@ -11,10 +11,11 @@ use super::case::{Case, MySql, failed};
 
 const PLENTY: Budget = Budget::new(1_000, 1 << 26);
 
-/// Looks enough for any rule that believes what the server says.
-const LOOKS: usize = 10;
+/// The number of polls after which a rule that relies on the server's list would be wrong.
+const POLLS: usize = 10;
 
-/// A writer that takes its time, on a server with so little room; `counter` is where the server says that it had none.
+/// A slow writer, on a server with so little memory for its lists; `counter` is the status variable that counts what
+/// did not fit.
 async fn waits_for_an_unlisted_writer(setting: &str, counter: &str) -> Result<()> {
     for kind in Kind::ALL {
         let Some(server) = own(Options::of(kind).setting(setting)) else { continue };
@@ -26,8 +27,8 @@ async fn waits_for_an_unlisted_writer(setting: &str, counter: &str) -> Result<()
         case.committed("early").await?;
         let mut claimer = store.claimer(&Progress::default());
         let (mut seen, mut empty) = (Vec::new(), Vec::new());
-        for look in 0..=LOOKS {
-            if look == LOOKS {
+        for look in 0..=POLLS {
+            if look == POLLS {
                 late.query_drop("COMMIT").await.map_err(failed)?;
             }
             let Claimed::Page(page) = claimer.claim(PLENTY).await? else { panic!("a page") };

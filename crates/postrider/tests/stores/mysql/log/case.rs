@@ -1,4 +1,4 @@
-//! A new database for every case, on the one server of its kind in the test process.
+//! A new database for every case, on one server of each kind per test process.
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -56,7 +56,7 @@ impl<W: Which> Case<W> {
         Self::at(url).await
     }
 
-    /// The same on a server of the test's own.
+    /// The same on a server that only this test uses.
     pub(crate) async fn at(url: &str) -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -72,12 +72,12 @@ impl<W: Which> Case<W> {
         MySqlStore::connect(&self.config).await
     }
 
-    /// One more connection of the application.
+    /// Another connection of the application.
     pub(crate) async fn another(&self) -> Result<Conn> {
         self.config.client().await
     }
 
-    /// One more connection of the application, with a transaction in which an event was written.
+    /// Another connection of the application, with a transaction in which an event was written.
     pub(crate) async fn writing(&self, event: &str) -> Result<Conn> {
         let mut client = self.another().await?;
         client.query_drop("START TRANSACTION").await.map_err(failed)?;
@@ -96,7 +96,7 @@ impl<W: Which> Case<W> {
         client.query_drop(self.sql(sql)).await.map_err(failed)
     }
 
-    /// Puts the name of the database in.
+    /// Inserts the name of the database.
     pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", self.schema.as_str())
     }
@@ -110,7 +110,7 @@ impl<W: Which> Case<W> {
         value.ok_or_else(|| failed(std::io::Error::other("no row")))
     }
 
-    /// Writes events in whatever transaction is open on the connection.
+    /// Writes events in the open transaction of the connection.
     pub(crate) async fn insert(&self, client: &mut Conn, events: &[Event]) -> Result<Vec<Position>> {
         let written = self.outbox().write_all(client, events.to_vec()).await?;
         Ok(written.into_iter().map(|written| written.position).collect())
@@ -126,7 +126,7 @@ pub(crate) fn done<T>(result: Result<T, String>) -> Result<T> {
     result.map_err(|error| failed(std::io::Error::other(error)))
 }
 
-/// A test on each of the servers, that passes without it.
+/// A test on each of the servers. Without a server, its test passes.
 macro_rules! case {
     ($(#[$note:meta])* async fn $name:ident($case:pat) $body:block) => {
         mod $name {
@@ -162,7 +162,7 @@ pub(crate) async fn is_mariadb(client: &mut Conn) -> Result<bool> {
     Ok(version.is_some_and(|version| version.contains("MariaDB")))
 }
 
-/// A connection set up as the server does it, with its own zone.
+/// A connection with the settings of the server, including its time zone.
 pub(crate) async fn plain<W: Which>(_: &Case<W>) -> Result<Conn> {
     Conn::from_url(W::KIND.url().unwrap_or_default()).await.map_err(failed)
 }

@@ -1,4 +1,5 @@
-//! A user that may INSERT may choose the position, with `SET insert_id`. No event is lost silently by that.
+//! A user with the right to INSERT may choose the position, with `SET insert_id`. No event is lost silently because of
+//! that.
 
 use postrider::ledger::{Intervals, ParkedState};
 use postrider::store::mysql::MySqlStore;
@@ -35,14 +36,14 @@ async fn page(claimer: &mut Box<dyn Claimer>) -> Result<Page> {
     }
 }
 
-/// An event at a position of the writer's choosing.
+/// An event at a position that the writer chooses.
 async fn write_at<W: Which>(case: &Case<W>, position: i64) -> Result<()> {
     let mut client = case.another().await?;
     client.query_drop(format!("SET insert_id = {position}")).await.map_err(failed)?;
     case.on(&mut client, "INSERT INTO {schema}.events (type, payload) VALUES ('chosen', 'x')").await
 }
 
-/// A position that was rolled back, another event behind it, and all of that settled.
+/// A position that was rolled back, and an event after it; everything is settled.
 async fn with_an_empty_position<W: Which>(case: &Case<W>, store: &MySqlStore) -> Result<i64> {
     store.subscribe("mail", Start::Beginning).await?;
     case.committed("first").await?;
@@ -98,7 +99,7 @@ case! {
 }
 
 case! {
-    /// They are named in words that can be used in `XA COMMIT`.
+    /// The names can be used in `XA COMMIT`.
     async fn prepared_transactions_and_triggers_are_reported(case) {
         let id = format!("forgotten-{}", case.schema);
         let mut client = case.another().await?;
@@ -118,7 +119,7 @@ case! {
 }
 
 case! {
-    /// What retention has deleted is as empty as what was rolled back.
+    /// Positions of events that retention has deleted are empty like rolled-back ones.
     async fn an_event_written_at_a_deleted_position_is_reported(case) {
         let store = case.store().await?;
         with_an_empty_position(&case, &store).await?;
@@ -133,7 +134,7 @@ case! {
 }
 
 case! {
-    /// The writers are stopped by the server; relay and `status` are not, and an operator can put it right.
+    /// The server refuses the writers; relay and `status` continue, and an operator can repair it.
     async fn a_position_near_the_maximum_stops_no_relay(case) {
         let store = case.store().await?;
         with_an_empty_position(&case, &store).await?;

@@ -23,7 +23,7 @@ mod mariadb {
 }
 
 impl<W: Which> StoreUnderTest for Case<W> {
-    /// The last position at that time.
+    /// The last position at the time of the backup.
     type Backup = i64;
 
     const DATABASE: Option<&'static str> = Some(W::NAME);
@@ -97,11 +97,7 @@ impl<W: Which> StoreUnderTest for Case<W> {
     }
 
     async fn revise_parked(&self, name: &str, position: Position, state: Option<&str>) -> Result<()> {
-        let what = match state {
-            Some(state) => format!("UPDATE {{schema}}.parked SET state = '{state}', attempts = 0"),
-            None => "DELETE FROM {schema}.parked".to_owned(),
-        };
-        self.run(&format!("{what} WHERE subscription = '{name}' AND position = {position}")).await
+        self.run(&crate::revise_parked(name, position, state)).await
     }
 
     async fn expire_lease(&self, subscription: &str) -> Result<()> {

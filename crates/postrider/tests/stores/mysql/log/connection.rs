@@ -1,4 +1,4 @@
-//! Encryption, login, and what does not wait for what.
+//! Encryption, login, and operations that do not wait for each other.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ async fn a_server_without_a_trusted_certificate_is_refused() -> Result<()> {
         let trusting = MySqlConfig::new(&url)?.tls_root(server.authority());
         MySqlStore::migrate(&trusting).await?;
         MySqlStore::connect(&trusting).await?.overview(0).await?;
-        // Without its authority the client refuses it, and without encryption it refuses the client.
+        // Without the root certificate the client refuses the server, and without encryption the server refuses the
+        // client.
         let error = MySqlStore::connect(&MySqlConfig::new(&url)?).await.unwrap_err();
         assert_eq!(error.code(), Code::TlsFailed, "{error}");
         let plain = MySqlConfig::new(&format!("{}?ssl-mode=disabled", server.url()))?;

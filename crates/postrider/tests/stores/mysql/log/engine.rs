@@ -13,12 +13,12 @@ use crate::holes::Reader;
 
 use super::case::{Case, MariaDb, MySql, Which, done, failed};
 
-/// A server without performance_schema, MariaDB's plugin or any other list of locks.
+/// A server without performance_schema, without MariaDB's plugin, and without any other list of locks.
 fn silent(kind: Kind) -> Option<Server> {
     own(Options::of(kind).setting("performance_schema=OFF"))
 }
 
-/// An outbox on it. A single statement is over before the next poll.
+/// An outbox on it. A single statement ends before the next poll.
 async fn outbox<W: Which>(server: &Server) -> Result<Case<W>> {
     let mut case = Case::<W>::at(server.url()).await?;
     case.config = case.config.insert_duration_max(Duration::ZERO);
@@ -26,7 +26,7 @@ async fn outbox<W: Which>(server: &Server) -> Result<Case<W>> {
     Ok(case)
 }
 
-/// Looks for long enough that the transactions are listed several times.
+/// Polls long enough that the transactions are listed several times.
 async fn stays_a_hole(reader: &mut Reader, position: i64) -> Result<()> {
     let until = Instant::now() + Duration::from_millis(1_800);
     while Instant::now() < until {
@@ -54,7 +54,7 @@ async fn holes_live_as_long_as_their_writers<W: Which>(server: &Server) -> Resul
     case.on(&mut late, "COMMIT").await?;
     case.on(&mut gone, "ROLLBACK").await?;
     case.on(&mut held, "XA COMMIT 'held'").await?;
-    // Those who were listed with it may have taken its position as well.
+    // Transactions that were listed with it may have taken its position as well.
     stays_a_hole(&mut reader, 3).await?;
     assert_eq!(reader.read, [5, 1, 4]);
     done(server.kill())?;
@@ -80,7 +80,7 @@ async fn holes_live_as_long_as_their_writers_on_a_mariadb_that_reports_no_locks(
     holes_live_as_long_as_their_writers::<MariaDb>(&server).await
 }
 
-/// Another session reads the engine's list all the time, so that it is never refreshed. The list was created when there
+/// Another session reads the engine's list continuously, so that it is never refreshed. The list was created when there
 /// was no writer.
 #[tokio::test]
 async fn a_stale_list_of_transactions_is_not_used() -> Result<()> {
@@ -129,10 +129,10 @@ async fn a_relay_without_the_right_to_list_transactions_is_refused_with_a_hint()
             MySqlConfig::new(&server.url_of("blind:b").replace("/test", ""))?.schema(case.schema.clone());
         let error = MySqlStore::connect(&config).await.unwrap_err();
         assert_eq!(error.code(), Code::ServerUnfit, "{error}");
-        // Reading alone needs none of it.
+        // A connection that only reads does not need it.
         assert_eq!(MySqlStore::read_overview(&config, 10).await?.subscriptions.len(), 0);
         MySqlStore::count_events(&config, CountBy::Type, 10).await?;
-        // And `migrate` reports it before it creates the tables.
+        // `migrate` reports it before it creates the tables.
         case.run("DROP DATABASE {schema}").await?;
         assert_eq!(MySqlStore::migrate(&config).await.unwrap_err().code(), Code::ServerUnfit);
         assert_eq!(MySqlStore::schema(&config).await?.found, 0);

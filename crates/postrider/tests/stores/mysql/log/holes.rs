@@ -1,4 +1,4 @@
-//! Positions that are taken and not committed: no event is skipped, and none waits longer than it must.
+//! Positions that are taken and not committed: no event is skipped, and none is delayed longer than necessary.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ case! {
 }
 
 case! {
-    /// One that wrote elsewhere, and one that writes events but came after the hole was seen.
+    /// One that wrote to another table, and one that writes events but began after the hole was noticed.
     async fn a_rolled_back_position_dies_while_others_stay_open(case) {
         case.run("CREATE TABLE {schema}.orders (id INT PRIMARY KEY)").await?;
         let mut elsewhere = case.another().await?;
@@ -108,7 +108,7 @@ case! {
 }
 
 case! {
-    /// It has written events, and then rests: what others take and give back meanwhile is not its own.
+    /// It has written events and is idle now: positions that others take and roll back meanwhile do not belong to it.
     async fn an_open_transaction_does_not_keep_holes_of_others_open(case) {
         let mut open = case.writing("open").await?;
         case.committed("kept").await?;
@@ -118,7 +118,7 @@ case! {
         case.committed("kept").await?;
         reader.until_empty(3).await?;
         assert!(!reader.is_empty_at(1));
-        // It goes on, and what it takes now is its own again.
+        // It continues, and the next position belongs to it.
         case.insert(&mut open, &[Event::new("later", "")]).await?;
         case.committed("kept").await?;
         reader.stays_a_hole(5).await?;
@@ -129,8 +129,8 @@ case! {
 }
 
 case! {
-    /// It waits for something before it takes its position. That it has begun no other statement since, and rests now, does
-    /// not mean that it did nothing in between.
+    /// It waits for a lock before it takes its position. Although it has begun no other statement since and is idle
+    /// now, it was not idle in between.
     async fn a_statement_that_runs_while_it_is_listed_is_not_idle(case) {
         let mut gate = case.another().await?;
         case.on(&mut gate, "DO GET_LOCK('{schema}', 0)").await?;
@@ -148,7 +148,7 @@ case! {
         reader.stays_a_hole(1).await?;
         case.on(&mut gate, "DO RELEASE_LOCK('{schema}')").await?;
         let mut late = running.await.map_err(failed)??;
-        // An INSERT ... SELECT takes its first position alone.
+        // An INSERT ... SELECT first takes one position.
         assert_eq!(case.committed("fast").await?, 4);
         reader.stays_a_hole(3).await?;
         case.on(&mut late, "COMMIT").await?;
@@ -158,7 +158,7 @@ case! {
 }
 
 case! {
-    /// What counts its statements begins again at every reset, as a pool of connections does it.
+    /// The counter of its statements restarts at every reset of the connection, which connection pools do.
     async fn a_connection_that_was_reset_and_repeated_its_statements_is_not_idle(case) {
         let mut busy = case.another().await?;
         let mut reader = Reader::on(&case).await?;
@@ -183,7 +183,7 @@ case! {
     }
 }
 
-/// Prepared and left behind, and prepared and held on to.
+/// Prepared, with and without its connection.
 async fn prepared_transactions_keep_only_their_own_holes_open<W: Which>(case: &Case<W>) -> Result<()> {
     let (mut left, mut held) = (case.begin_global("left").await?, case.begin_global("held").await?);
     for (writer, name) in [(&mut left, "left"), (&mut held, "held")] {
@@ -208,14 +208,14 @@ async fn prepared_transactions_keep_only_their_own_holes_open<W: Which>(case: &C
 }
 
 case! {
-    /// Its next transactions are not the one that took the position.
+    /// Its next transactions did not take the position.
     async fn a_connection_that_keeps_writing_does_not_keep_its_old_holes_open(case) {
         let mut busy = case.writing("gone").await?;
         case.committed("kept").await?;
         let mut reader = Reader::on(&case).await?;
         reader.stays_a_hole(1).await?;
         case.on(&mut busy, "ROLLBACK").await?;
-        // At every poll it has the outbox open.
+        // It has the outbox open at every poll.
         for _ in 0..3 {
             case.on(&mut busy, "COMMIT; START TRANSACTION").await?;
             case.insert(&mut busy, &[Event::new("open", "")]).await?;
@@ -264,7 +264,7 @@ async fn an_uncommitted_event_keeps_its_position_open_whichever_session_wrote_it
     case.run(&instrument("YES")).await?;
     assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));
     case.committed("fast").await?;
-    // One lists the writers at every poll, the other polls more often than it lists.
+    // One lists the writers at every poll, the other one polls more often than it lists them.
     let config = case.config.clone().check_rollbacks_after(Duration::from_millis(100));
     let mut readers = [Reader::on(&case).await?, Reader::of(&MySqlStore::connect(&config).await?)];
     for reader in &mut readers {
@@ -328,12 +328,12 @@ case! {
 }
 
 case! {
-    /// Under `LOCK TABLES` an INSERT uses a lock that is not the usual one.
+    /// Under `LOCK TABLES`, an INSERT uses another lock than usual.
     async fn a_session_that_locked_the_table_counts_as_a_writer(case) {
         let mut locker = case.another().await?;
         case.on(&mut locker, "SET autocommit = 0; LOCK TABLES {schema}.events WRITE").await?;
         case.insert(&mut locker, &[Event::new("late", "")]).await?;
-        // No session can read now. A writer's lock is listed from its first moment to its last.
+        // No session can read now. The lock of a writer is listed from its beginning to its end.
         assert_eq!(MySqlStore::writers(&case.config).await?, Some(1));
         case.on(&mut locker, "COMMIT; UNLOCK TABLES").await?;
         assert_eq!(MySqlStore::writers(&case.config).await?, Some(0));
@@ -341,7 +341,7 @@ case! {
 }
 
 case! {
-    /// The server does not know the number of rows beforehand: it reserves more positions than the statement uses.
+    /// The server does not know the number of rows in advance: it reserves more positions than the statement uses.
     async fn a_large_late_transaction_is_read_in_order_page_by_page(case) {
         let mut reader = holes::a_large_late_transaction_is_read_in_order_page_by_page(&case).await?;
         reader.until_empty(2701).await?;

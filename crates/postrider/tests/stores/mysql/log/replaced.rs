@@ -1,4 +1,4 @@
-//! Another server, or another life of the same, in place of the one that was known.
+//! Another server, or the same server after a restart, instead of the known one.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn settlement(loaded: &Loaded, progress: Progress) -> Settlement {
     }
 }
 
-/// An outbox with three events of which all are read and settled.
+/// An outbox with three events, which are all read and settled.
 async fn settled(server: &Server) -> Result<(Case<MySql>, MySqlStore, Loaded)> {
     let case = Case::<MySql>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
@@ -73,7 +73,7 @@ async fn after_a_restart_old_leases_and_claimers_are_refused_and_new_ones_work()
         assert!(claimer.claim(PLENTY).await.is_err());
         assert!(claimer.claim(PLENTY).await.is_err(), "what it knows may belong to another history");
         let old = settlement(&loaded, Progress::default());
-        // The first may still believe in the connection; none is ever recorded.
+        // The first call may still use the old connection; nothing is recorded.
         for _ in 0..2 {
             let refused = store.settle(old.clone()).await.unwrap_err();
             assert!(matches!(refused.code(), Code::StoreFailed | Code::OutcomeUnknown), "{refused}");
@@ -94,7 +94,7 @@ async fn a_subscription_halts_at_another_server_unless_checking_is_configured() 
         let Some(server) = own(Options::of(kind).setting("server_id=1")) else { continue };
         let (case, store, _) = settled(&server).await?;
         store.close().await;
-        // As a replica that was promoted: the same data, another server.
+        // As after the promotion of a replica: the same data, another server.
         match kind {
             Kind::MySql => {
                 done(server.stop())?;
@@ -112,7 +112,7 @@ async fn a_subscription_halts_at_another_server_unless_checking_is_configured() 
         let mut client = case.another().await?;
         case.on(&mut client, "UPDATE {schema}.subscriptions SET history = 'elsewhere'").await?;
         assert!(matches!(halts.acquire(lease()).await?, Acquired::Halted(_)));
-        // Where the last event seen is not what it was, checking does not help.
+        // If the last event seen has changed, `check` does not continue either.
         case.on(&mut client, "UPDATE {schema}.subscriptions SET halted = NULL").await?;
         case.on(&mut client, "UPDATE {schema}.events SET id = UNHEX(REPEAT('00', 16)) WHERE position = 3")
             .await?;
@@ -138,7 +138,7 @@ async fn an_older_copy_of_the_database_is_detected_by_a_relay_that_knew_the_newe
         done(server.restore(&copy))?;
         let halted = loop {
             match store.acquire(lease()).await {
-                // The connection of before.
+                // The previous connection.
                 Err(error) => assert_eq!(error.code(), Code::StoreFailed, "{error}"),
                 Ok(answer) => break answer,
             }

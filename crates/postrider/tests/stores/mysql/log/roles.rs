@@ -1,4 +1,4 @@
-//! Users with no more rights than they need.
+//! Users with the minimum of privileges.
 
 use mysql_async::prelude::Queryable;
 use postrider::inbox::{Inbox, Received};
@@ -113,7 +113,7 @@ case! {
 }
 
 case! {
-    /// It shows the texts of all statements on the server.
+    /// Such a privilege shows the texts of all statements on the server.
     async fn only_the_relay_role_on_mariadb_has_the_right_to_see_all_processes(case) {
         case.run(&MySqlStore::roles(&case.schema)?).await?;
         let mariadb = is_mariadb(&mut case.another().await?).await?;

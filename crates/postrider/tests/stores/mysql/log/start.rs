@@ -1,4 +1,4 @@
-//! Servers and databases that a store refuses, and how it sets up its sessions on those it takes.
+//! Servers and databases that a store refuses, and the settings of its sessions on the others.
 
 use mysql_async::prelude::Queryable;
 use postrider::store::Store;
@@ -24,7 +24,7 @@ async fn servers_whose_settings_break_the_order_of_positions_are_refused() -> Re
         let of = || Options::of(kind);
         assert_eq!(refused(of().setting("auto_increment_increment=2")).await?, Some(Code::ServerUnfit));
         assert_eq!(refused(of().setting("binlog_format=STATEMENT")).await?, Some(Code::ServerUnfit));
-        // Without a binary log its format is of no matter.
+        // Without a binary log, its format does not matter.
         assert_ne!(
             refused(of().setting("binlog_format=STATEMENT").without_binlog()).await?,
             Some(Code::ServerUnfit)
@@ -63,7 +63,7 @@ case! {
         let mut from = [one?.from, two?.from];
         from.sort_unstable();
         assert_eq!(from, [0, 3]);
-        // As it would be where the first time broke off before its last line.
+        // As after a migration that was interrupted before its last statement.
         case.run("DELETE FROM {schema}.migrations").await?;
         assert_eq!(MySqlStore::migrate(&case.config).await?.from, 0);
         case.store().await?;
@@ -71,7 +71,7 @@ case! {
 }
 
 case! {
-    /// Whatever the server's defaults are: this one's zone is +05:30.
+    /// Independent of the server's defaults: the time zone of this one is +05:30.
     async fn sessions_are_strict_in_utc_and_see_what_is_committed(case) {
         let mut client = case.another().await?;
         let isolation = if crate::mysql::log::case::is_mariadb(&mut client).await? { "tx_isolation" } else { "transaction_isolation" };
@@ -81,7 +81,7 @@ case! {
     }
 }
 
-/// Defaults that would cut lists off, end statements, chain transactions or give quotes another meaning.
+/// Defaults that would truncate lists, end statements, chain transactions or change the meaning of quotes.
 #[tokio::test]
 async fn sessions_work_with_any_server_defaults() -> Result<()> {
     for kind in Kind::ALL {
@@ -128,7 +128,7 @@ async fn sessions_work_with_any_server_defaults() -> Result<()> {
 }
 
 case! {
-    /// Only type and payload are given, in a session of the server's own zone.
+    /// Only type and payload are given, in a session with the server's time zone.
     async fn a_manual_insert_gets_the_time_in_utc_and_an_id_of_version_7(case) {
         let mut hand = crate::mysql::log::case::plain(&case).await?;
         case.on(&mut hand, "INSERT INTO {schema}.events (type, payload) VALUES ('by hand', '{}')").await?;

@@ -1,4 +1,4 @@
-//! A settle of which a part is refused.
+//! A settle that is partly refused.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ async fn granted(store: &dyn Store) -> Result<Loaded> {
 }
 
 case! {
-    /// The next transaction on the connection would commit the rest of it, and the event would be done and not parked.
+    /// Otherwise the next transaction on the connection would commit the rest of it, and the event would be done and
+    /// not parked.
     async fn a_settle_that_the_server_refuses_in_part_is_rolled_back(case) {
         case.committed("a").await?;
         let store = case.store().await?;

@@ -95,7 +95,7 @@ impl<W: Which> RowCase<W> {
         Ok((0..row.len()).map(text).collect::<Vec<_>>().join(" "))
     }
 
-    /// The INSERT of one row, as a program that does not know Postrider would write it.
+    /// The INSERT of one row, as a program without Postrider would write it.
     pub(crate) fn insert(&self, key: &str, number: usize) -> String {
         let payload = format!("{{\"n\": {number}}}");
         match self.layout {

@@ -122,7 +122,7 @@ async fn a_missing_or_mistyped_column_is_named_and_nothing_is_created() -> Resul
     refused::<MariaDb>().await
 }
 
-/// Ids that are numbers have another order than the texts in Postrider's tables.
+/// Numeric ids have another order than the texts in Postrider's tables.
 async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());
@@ -135,7 +135,7 @@ async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
         (MappedField::CreatedAt, "made"),
     ])?;
     case.table = RowTable::custom(Ident::new("shop_events")?, map)?.in_schema(Ident::new(&case.schema)?);
-    // Created long after their notes, which still belong to them.
+    // Created long after their notes, which still refer to them.
     case.run(
         "CREATE TABLE shop_events (id BIGINT PRIMARY KEY, kind VARCHAR(20) NOT NULL, body TEXT,
                                    made DATETIME(6) NOT NULL DEFAULT '2999-01-01')",

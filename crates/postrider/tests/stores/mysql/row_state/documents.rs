@@ -1,4 +1,4 @@
-//! The tables against the documents they come from, where those are beside the checkout.
+//! Compares the tables with the documents that define them, if these are beside the checkout.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::mysql::log::case::{MariaDb, MySql, Which};
 
 const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
 
-/// Everything the dictionary says about the tables of a database: columns, defaults, constraints, indexes.
+/// Everything in the data dictionary about the tables of a database: columns, defaults, constraints, indexes.
 async fn catalog<W: Which>(case: &RowCase<W>) -> Result<Vec<String>> {
     case.all(
         "SELECT fact FROM (
@@ -50,7 +50,7 @@ async fn as_in_the_document<W: Which>(test: &str) -> Result<()> {
     let ours = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
 
-    // The index it leaves to the reader.
+    // The index that the document does not define.
     let optional =
         sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
     theirs.run(&format!("CREATE INDEX{optional}")).await?;
@@ -72,8 +72,8 @@ async fn the_table_of_seed_004_equals_its_document_on_mariadb() -> Result<()> {
     as_in_the_document::<MariaDb>("the_table_of_seed_004_equals_its_document_on_mariadb").await
 }
 
-/// Seed 002 is a list of facts; these are typed from it. MariaDB prints JSON as the text it is, numbers with a width and
-/// a default in small letters.
+/// Seed 002 is a list of facts, which were copied here. MariaDB prints JSON as text, numbers with a width, and a
+/// default in lower case.
 async fn every_fact<W: Which>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());

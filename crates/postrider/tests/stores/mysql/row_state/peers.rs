@@ -1,4 +1,4 @@
-//! Tables as other outbox libraries make them, worked by a map. Each shape is written by hand after the library's own.
+//! Tables of other outbox libraries, with a column map. Each definition was written after that of the library.
 
 use postrider::layout::{ColumnMap, MappedField, RowLayout, RowTable};
 use postrider::store::RowExtras;
@@ -69,7 +69,7 @@ mod on {
         Ok(())
     }
 
-    /// Beside a time at which a row was given up.
+    /// With a column for the time at which a row was given up.
     pub(super) async fn a_cap_table_has_several_pending_states_and_its_blobs_arrive_unchanged<W: Which>()
     -> Result<()> {
         let table =

@@ -1,4 +1,4 @@
-//! A whole relay on both layouts and both servers.
+//! A relay on both layouts and both servers.
 
 use mysql_async::prelude::Queryable;
 use postrider::Result;

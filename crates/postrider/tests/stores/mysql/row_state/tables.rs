@@ -1,4 +1,4 @@
-//! Making tables, and what becomes of those that were there.
+//! Creating tables, and tables that already exist.
 
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
@@ -213,7 +213,7 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: Which>() -> Re
     )
     .await?;
     assert_eq!(case.one::<String>(hours).await?, "10 2 1, 11 1 2, 12 0 2");
-    // A table of that name without a time of receipt is no inbox.
+    // A table of that name without a time of receipt is not an inbox.
     case.run("DROP VIEW vw_event_throughput_hourly").await?;
     case.run("DROP TABLE event_inbox").await?;
     case.run("CREATE TABLE event_inbox (id BIGINT)").await?;

@@ -28,7 +28,7 @@ async fn written_arrives<W: Which>() -> Result<()> {
 
         let url = W::KIND.url().unwrap_or_default().replace("mariadb://", "mysql://");
         let mut connection = sqlx::MySqlConnection::connect(&url).await.map_err(failed)?;
-        // Whatever the zone of the writer.
+        // In every time zone of the writer.
         sqlx::raw_sql("SET time_zone = '+05:30'").execute(&mut connection).await.map_err(failed)?;
         let mut tx = connection.begin().await.map_err(failed)?;
         written.push(outbox.write(&mut tx, order(6)).await?);

@@ -1,4 +1,4 @@
-//! An outbox that is altered under a running relay.
+//! An outbox that is altered while a relay runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,8 @@ async fn relay(case: &Case, sink: &EventTypesSink) -> Result<Relay> {
     Relay::builder().outbox(Arc::new(case.store().await?), [mail]).spawn().await
 }
 
-/// Everything a promise rests on: what is done to it, what the relay says, how it is undone.
+/// Every property that a promise depends on: the statement that changes it, the error of the relay, and the statement
+/// that restores it.
 const CHANGES: [[&str; 3]; 5] = [
     [
         "ALTER SEQUENCE {schema}.events_position_seq CACHE 20",
@@ -80,7 +81,7 @@ async fn claimer(case: &Case) -> Result<Box<dyn Claimer>> {
 }
 
 case! {
-    /// A session that was given twenty positions at once uses the second long after others have used theirs.
+    /// A session that reserved twenty positions uses the second one long after other sessions have used theirs.
     async fn no_position_is_declared_empty_once_the_sequence_caches_positions(case) {
         let mut claimer = claimer(&case).await?;
         let budget = Budget::new(10, 1 << 20);
@@ -90,7 +91,7 @@ case! {
         let ahead = case.another_writer().await?;
         case.outbox().write(&ahead, postrider::Event::new("ahead.1", "")).await?;
         case.committed("other").await?;
-        // The positions in between are seen as holes; in an unaltered outbox no writer could still fill them.
+        // The positions in between are holes; in an unaltered outbox no writer could still fill them.
         assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.empty_positions.is_empty()));
         for _ in 0..3 {
             let refused = claimer.claim(budget).await.err().map(|error| error.code());

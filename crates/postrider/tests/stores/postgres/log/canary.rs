@@ -1,11 +1,11 @@
-//! No password gets out of an address, however it is written and whatever goes wrong.
+//! No error or log contains the password of a URL, in any form of the URL and for any failure.
 
 use postrider::Result;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 
 use super::case::{Case, case};
 
-/// What may not be seen anywhere, alone or as a part.
+/// The secret, which must not appear anywhere, as a whole or in part.
 const CANARY: &str = "canary";
 
 /// The complete error for the address.
@@ -24,7 +24,7 @@ case! {
         let address = server.rsplit_once('@').and_then(|(_, rest)| rest.split_once('/')).map_or("", |(at, _)| at);
         let closed = "127.0.0.1:1";
         for url in [
-            // No server there, in every form of the address.
+            // No server at this address, in every form of the URL.
             format!("postgres://u:canary@{closed}/db"),
             format!("postgres://u:a%20canary@{closed}/db"),
             format!("postgres://u:a:canary@{closed}/db"),
@@ -38,13 +38,13 @@ case! {
             "host=127.0.0.1 port=1 user=u password='a canary'".to_owned(),
             "host=127.0.0.1 port=1 user=u password=a canary=b".to_owned(),
             "host=127.0.0.1 port=1 user=u password='canary".to_owned(),
-            // A server that does not let us in, or cannot encrypt, or that we cannot know.
+            // A server that refuses the login, cannot encrypt, or has an unknown certificate.
             format!("postgres://stranger:canary@{address}/postgres"),
             format!("postgres://postgres:canary@{address}/nowhere"),
             format!("postgres://postgres:canary@{address}/postgres?sslmode=require"),
             format!("postgres://postgres:canary@{address}/postgres?sslmode=require&sslrootcert=nowhere.pem"),
             format!("postgres://postgres:canary@{address}/postgres?options=-c%20work_mem%3Dmuch"),
-            // A server without our tables.
+            // A server without Postrider's tables.
             format!("postgres://postgres:canary@{address}/template1"),
         ] {
             let text = reported(PostgresConfig::new(&url)).await;

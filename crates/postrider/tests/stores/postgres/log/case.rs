@@ -1,4 +1,4 @@
-//! A new schema for every case, on the one server of the test process.
+//! A new schema for every case, on one server per test process.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,20 +10,20 @@ use postrider_testkit::servers::postgres;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls};
 
-/// Who relays connect as: a login with the role that the library's own script makes for relays, and the one that
-/// its comment tells of.
+/// The login of relays, with the role that the library's script creates for relays, and the role that a comment of the
+/// script recommends.
 pub(crate) const RELAY: &str = "case_relay";
 
-/// Who writers connect as.
+/// The login of writers.
 const WRITER: &str = "case_writer";
 
 pub(crate) struct Case {
-    /// For a relay.
+    /// The configuration of a relay.
     pub(crate) config: PostgresConfig,
-    /// For who makes the tables.
+    /// The configuration of the owner of the tables.
     pub(crate) owner: PostgresConfig,
     pub(crate) schema: Ident,
-    /// A connection of the superuser, for what no application does.
+    /// A connection of the superuser, for operations that no application has.
     pub(crate) client: Client,
     /// A connection of the application.
     pub(crate) writer: Client,
@@ -34,8 +34,8 @@ impl Case {
         postgres::url().is_some()
     }
 
-    /// An empty outbox. Cases run side by side on one server, and an open transaction of one delays the cheap
-    /// proof of all; so the writers are listed at once.
+    /// An empty outbox. Cases run in parallel on one server, and an open transaction of one case delays the horizon
+    /// proof of all others; therefore the writers are listed immediately.
     pub(crate) async fn new() -> Result<Self> {
         let case = Self::without_tables().await?;
         PostgresStore::migrate(&case.owner).await?;
@@ -49,7 +49,7 @@ impl Case {
         let schema = Ident::new(&format!("case_{}_{number}", std::process::id()))?;
         let client = connect(url()?).await?;
         for (login, and) in [(RELAY, "IN ROLE pg_read_all_stats"), (WRITER, "")] {
-            // Others may do the same at this moment.
+            // Other tests may do the same at this moment.
             let sql = format!(
                 "DO $$ BEGIN CREATE ROLE {login} LOGIN {and};
                        EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$"
@@ -62,7 +62,7 @@ impl Case {
         Ok(case)
     }
 
-    /// The roles of the library's own script, for who connects as [`RELAY`] and [`WRITER`].
+    /// The roles of the library's script, for [`RELAY`] and [`WRITER`].
     pub(crate) async fn make_roles(&self) -> Result<()> {
         self.run(&PostgresStore::roles(&self.schema)?).await?;
         self.run(&format!("GRANT {{schema}}_relay TO {RELAY}; GRANT {{schema}}_writer TO {WRITER}")).await
@@ -82,7 +82,7 @@ impl Case {
         PostgresStore::connect(&self.config).await
     }
 
-    /// One more connection of the application, with a transaction in which an event was written.
+    /// Another connection of the application, with a transaction in which an event was written.
     pub(crate) async fn writing(&self, event: &str) -> Result<Client> {
         let client = self.another_writer().await?;
         client.batch_execute("BEGIN").await.map_err(failed)?;
@@ -102,12 +102,12 @@ impl Case {
         self.one::<i64>(sql).await.map(|_| ())
     }
 
-    /// One more connection of the superuser.
+    /// Another connection of the superuser.
     pub(crate) async fn another(&self) -> Result<Client> {
         connect(url()?).await
     }
 
-    /// One more connection of the application.
+    /// Another connection of the application.
     pub(crate) async fn another_writer(&self) -> Result<Client> {
         connect(&url_of(WRITER)?).await
     }
@@ -116,7 +116,7 @@ impl Case {
         Outbox::anonymous().schema(self.schema.clone())
     }
 
-    /// Puts the name of the schema in.
+    /// Inserts the name of the schema.
     pub(crate) fn sql(&self, text: &str) -> String {
         text.replace("{schema}", self.schema.as_str())
     }
@@ -141,7 +141,7 @@ fn at(url: &str, schema: &Ident) -> Result<PostgresConfig> {
     Ok(PostgresConfig::new(&url)?.schema(schema.clone()).check_rollbacks_after(Duration::ZERO))
 }
 
-/// The address of the server for a user.
+/// The URL of the server for a user.
 pub(crate) fn url_of(user: &str) -> Result<String> {
     Ok(url()?.replace("postgres@", &format!("{user}@")))
 }
@@ -152,7 +152,7 @@ pub(crate) async fn connect(url: &str) -> Result<Client> {
     Ok(client)
 }
 
-/// A test that needs the server, and passes without it.
+/// A test that needs the server. Without it, the test passes.
 macro_rules! case {
     ($(#[$note:meta])* async fn $name:ident($case:pat) $body:block) => {
         $(#[$note])*

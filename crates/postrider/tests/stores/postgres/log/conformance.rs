@@ -13,7 +13,7 @@ use super::case::{Case, failed};
 postrider_testkit::store_conformance!(Case);
 
 impl StoreUnderTest for Case {
-    /// The last position at that time.
+    /// The last position at the time of the backup.
     type Backup = i64;
 
     const DATABASE: Option<&'static str> = Some("PostgreSQL");
@@ -80,11 +80,7 @@ impl StoreUnderTest for Case {
     }
 
     async fn revise_parked(&self, name: &str, position: Position, state: Option<&str>) -> Result<()> {
-        let what = match state {
-            Some(state) => format!("UPDATE {{schema}}.parked SET state = '{state}', attempts = 0"),
-            None => "DELETE FROM {schema}.parked".to_owned(),
-        };
-        self.run(&format!("{what} WHERE subscription = '{name}' AND position = {position}")).await
+        self.run(&crate::revise_parked(name, position, state)).await
     }
 
     async fn expire_lease(&self, subscription: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Connections that are lost, and servers that are not what they were.
+//! Lost connections, and servers that were replaced.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,7 +56,8 @@ case! {
         let before = granted(&store).await?;
         assert_eq!(store.settle(settlement(before.epoch)).await?, Settled::Done);
         case.cut().await?;
-        // The first to notice, and those after it: the epoch is still the row's, the connection is another.
+        // The first call that notices it, and later ones: the epoch is still that of the row, but the connection is a
+        // new one.
         for _ in 0..3 {
             let error = store.settle(settlement(before.epoch)).await.unwrap_err();
             assert_eq!(error.code().recovery(), Recovery::Reload, "{error}");
@@ -140,7 +141,7 @@ case! {
             owner = granted(&store).await?;
             let unchanged = Renewed::Held { paused: None, parked_changed: false };
             assert_eq!(store.renew(lease(), owner.epoch).await?, unchanged);
-            // Written again, it is what it was.
+            // After it is written again, it has its previous value.
             let park: Vec<_> = owner.parked.iter().cloned().map(|row| ParkedRow { attempts: 7, ..row }).collect();
             assert_eq!(store.settle(Settlement { park, ..settlement(owner.epoch) }).await?, Settled::Done);
             assert_eq!(store.renew(lease(), owner.epoch).await?, unchanged);

@@ -1,4 +1,4 @@
-//! Databases whose texts are not UTF-8.
+//! Databases with an encoding other than UTF-8.
 
 use postrider::Code;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};

@@ -1,4 +1,4 @@
-//! Another timeline of the same cluster, as a promoted standby has it.
+//! Another timeline of the same cluster, as after the promotion of a standby.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn acquired(case: &Case, choice: AfterFailover) -> Result<Acquired> {
         .await
 }
 
-/// Three events are delivered and settled; then the progress is made one of an earlier timeline.
+/// Three events are delivered and settled; then the progress is changed to an earlier timeline.
 async fn failed_over(case: &Case) -> Result<String> {
     for _ in 0..3 {
         case.committed("done").await?;
@@ -30,7 +30,7 @@ async fn failed_over(case: &Case) -> Result<String> {
     store.subscribe("mail", Start::Beginning).await?;
     let Acquired::Granted(loaded) = acquired(case, AfterFailover::Halt).await? else { panic!("it is free") };
     let id: Uuid = case.one("SELECT id FROM {schema}.events WHERE position = 3").await?;
-    // Over another connection, as the store refuses a lease that it did not take.
+    // On another connection, because the store refuses a lease that it did not take.
     let settlement = Settlement {
         subscription: "mail".to_owned(),
         epoch: loaded.epoch,
@@ -66,7 +66,7 @@ case! {
             panic!("it must halt")
         };
         assert!(reason.contains(&known), "{reason}");
-        // Nor does a later choice undo a halt.
+        // A later choice does not undo a halt either.
         assert_eq!(acquired(&case, AfterFailover::Check).await?, Acquired::Halted(reason));
         assert_eq!(history(&case).await?, known);
     }
@@ -80,7 +80,7 @@ case! {
         };
         assert_eq!(loaded.progress.done.to_string(), "3");
         assert_ne!(history(&case).await?, known);
-        // Written down: those who halt find nothing to halt for.
+        // The new history is recorded: a relay that halts after a failover now finds no change.
         assert!(matches!(acquired(&case, AfterFailover::Halt).await?, Acquired::Granted(_)));
     }
 }

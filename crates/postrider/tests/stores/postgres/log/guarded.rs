@@ -22,7 +22,7 @@ fn lease(name: &str) -> LeaseRequest {
     LeaseRequest { subscription: name.to_owned(), holder: "a".to_owned(), duration: Duration::from_secs(60) }
 }
 
-/// Every verb of the store and everything else that asks the database, as this user.
+/// Runs every operation of the store, and every other query, as this user.
 async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     PostgresStore::schema(config).await?;
     let store = PostgresStore::connect(config).await?;
@@ -83,7 +83,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     Ok(())
 }
 
-/// A relay that is woken delivers, as this user.
+/// A relay of this user that is woken delivers.
 async fn whole_relay(case: &Case, config: &PostgresConfig, event: &str) -> Result<()> {
     let sink = EventTypesSink::new();
     let store = Arc::new(PostgresStore::connect(&config.clone().listen(true)).await?);
@@ -124,7 +124,7 @@ async fn functions_operators_and_tables_planted_on_the_search_path_are_never_use
         "GRANT {schema}_relay, pg_read_all_stats TO {schema}_hand; GRANT {schema}_writer TO {schema}_clerk",
     )
     .await?;
-    // A writer of the application, on whose session we have no say.
+    // A writer of the application, whose session Postrider does not control.
     let clerk = as_role("clerk")?.client().await?;
     case.outbox().write(&clerk, Event::new("one", "")).await?;
     case.outbox().write_all(&clerk, vec![Event::new("two", ""), Event::new("three", "")]).await?;
@@ -134,7 +134,7 @@ async fn functions_operators_and_tables_planted_on_the_search_path_are_never_use
         .map_err(failed)?;
     case.writing("gone").await?.batch_execute("ROLLBACK").await.map_err(failed)?;
     case.committed("last").await?;
-    // What they are made of was looked up when they were made.
+    // Names in the views were resolved when the views were created.
     for view in [
         "events_json",
         "vw_outbox",
@@ -196,7 +196,7 @@ case! {
 }
 
 case! {
-    /// Limits that an administrator gives all roles for the sake of applications.
+    /// Limits that an administrator sets for all roles, because of applications.
     async fn time_limits_of_the_role_do_not_cut_the_connections_of_a_relay(case) {
         case.run(
             "CREATE ROLE {schema}_hurried LOGIN IN ROLE {schema}_relay;

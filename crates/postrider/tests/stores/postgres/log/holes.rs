@@ -1,4 +1,4 @@
-//! Positions that are taken and not committed: no event is skipped, and none waits longer than it must.
+//! Positions that are taken and not committed: no event is skipped, and none is delayed longer than necessary.
 
 use std::time::Duration;
 
@@ -156,11 +156,11 @@ case! {
         reader.stays_a_hole(3).await?;
         gone.batch_execute("ROLLBACK").await.map_err(failed)?;
         reader.until_empty(3).await?;
-        // It wakes up, writes once more and falls silent again: that position is its own.
+        // The writer continues, writes one event and is idle again: the new position belongs to it.
         case.outbox().write(&long, Event::new("long", "")).await?;
         case.committed("kept").await?;
         reader.stays_a_hole(5).await?;
-        // As a prepared transaction it is just as silent.
+        // As a prepared transaction it is idle as well.
         long.batch_execute(&case.sql("PREPARE TRANSACTION '{schema} long'")).await.map_err(failed)?;
         reader.stays_a_hole(5).await?;
         case.writing("gone").await?.batch_execute("ROLLBACK").await.map_err(failed)?;
@@ -251,7 +251,7 @@ case! {
 
 case! {
     async fn a_transaction_with_a_position_has_a_transaction_id(case) {
-        // A writer may not read what it wrote.
+        // A writer has no right to read the events.
         let writer = case.another().await?;
         writer.batch_execute("BEGIN").await.map_err(failed)?;
         case.outbox().write(&writer, Event::new("open", "")).await?;

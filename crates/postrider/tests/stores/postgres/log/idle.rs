@@ -1,4 +1,4 @@
-//! What an idle relay costs. The figures are in docs/src/postgres.md, "Waking up".
+//! The cost of an idle relay. The figures are in docs/src/postgres.md, "Waking up".
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use postrider_testkit::servers::postgres;
 
 use super::case::{Case, case};
 
-/// Looks and renewals of an idle subscription in ten minutes of simulated time.
+/// The number of polls and renewals of an idle subscription in ten minutes of simulated time.
 fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
     let setup =
         Setup { subscription: "mail".to_owned(), policy, prefix_safe: false, in_flight_max: None, seed: 1 };
@@ -69,7 +69,7 @@ fn an_idle_subscription_polls_twice_a_second_and_renews_every_five_seconds() {
     assert_eq!(idle_ten_minutes(rarely), (120, 120));
 }
 
-/// Transactions of a private database, after every other session has left it.
+/// The number of transactions in a private database, after all other sessions have left it.
 async fn transactions(case: &Case, database: &str, at_least: i64) -> Result<i64> {
     let others = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
     let sql =
@@ -90,7 +90,7 @@ case! {
         let config = PostgresConfig::new(&format!("{url}/{database}"))?;
         PostgresStore::migrate(&config).await?;
         let budget = Budget::new(100, 1 << 20);
-        // The same twice, with a hundred more polls the second time.
+        // Twice, with a hundred more polls the second time.
         let (mut before, mut costs) = (transactions(&case, &database, 0).await?, Vec::new());
         for looks in [1, 101] {
             let store = PostgresStore::connect(&config).await?;

@@ -1,18 +1,17 @@
 //! Outboxes in a real PostgreSQL server: one server for all tests, a schema for each.
 
+mod altered;
 mod canary;
 pub(crate) mod case;
 mod conformance;
 mod connection;
 mod encoding;
-mod altered;
+mod event_types_sink;
 mod failover;
 mod guarded;
 mod holes;
 mod idle;
-mod event_types_sink;
 mod outbox;
-mod server_faults;
 mod pooled;
 mod replaced;
 mod retention;
@@ -20,6 +19,7 @@ mod rewritten;
 mod roles;
 mod schema;
 mod sequence;
+mod server_faults;
 mod slow;
 mod start;
 mod wake;

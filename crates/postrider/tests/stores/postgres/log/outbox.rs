@@ -1,4 +1,4 @@
-//! The writer that a store makes.
+//! The writer that a store creates.
 
 use postrider::Event;
 

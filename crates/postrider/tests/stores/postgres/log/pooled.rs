@@ -1,4 +1,4 @@
-//! Behind a PgBouncer that lends server processes per transaction.
+//! Behind a PgBouncer with transaction pooling.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::event_types_sink::EventTypesSink;
 
 postrider_testkit::store_conformance!(Pooled);
 
-/// An outbox whose store is reached through the pooler; the application is not.
+/// An outbox whose store connects through the pooler; the application does not.
 struct Pooled(Case);
 
-/// For a relay behind the pooler; `None` if there is no pooler.
+/// The configuration of a relay behind the pooler; `None` if there is no pooler.
 async fn through_pooler(case: &Case) -> Result<Option<PostgresConfig>> {
     case.run("ALTER ROLE {schema}_relay LOGIN; GRANT pg_read_all_stats TO {schema}_relay").await?;
     relay_url(case).map(|url| case.config_at(&url)).transpose()
@@ -119,7 +119,7 @@ case! {
         let relay = relay(&config, &EventTypesSink::new()).await?;
         case.committed("a").await?;
         relay.shutdown().await?;
-        // Every process of the pool, one after the other: each is held while the next is queried.
+        // Queries every process of the pool: each one is held while the next is queried.
         let mut held = Vec::new();
         for _ in 0..3 {
             let url = relay_url(&case).unwrap();
@@ -156,7 +156,7 @@ case! {
         case.committed("before").await?;
         sink.wait_for("before").await;
         let (leader, standby) = if first.status()[0].state.leading.is_some() { (first, second) } else { (second, first) };
-        // Like a crash: the lease has to run out.
+        // As in a crash, the lease has to expire.
         drop(leader);
         for number in 0..20 {
             case.committed(&format!("after.{number}")).await?;

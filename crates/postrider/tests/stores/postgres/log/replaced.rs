@@ -1,7 +1,7 @@
-//! A server that is replaced under a connection that lives on, as a pooler makes it possible.
+//! A server that is replaced while the connection stays open, which is possible behind a pooler.
 //!
-//! The database has its own function in place of `pg_postmaster_start_time()`; changing its result is
-//! another server as far as a client can see.
+//! The database has its own function instead of `pg_postmaster_start_time()`. If its result changes, the client sees
+//! another server.
 
 use std::time::Duration;
 
@@ -76,8 +76,8 @@ fn settlement(epoch: Epoch, up_to: i64) -> Settlement {
     }
 }
 
-/// A settle, a renewal and a release with a lease of the server that was: none changes anything, and each says
-/// that everything has to be loaded again.
+/// A settle, a renewal and a release with a lease of the previous server. None changes anything, and each reports that
+/// the state must be loaded again.
 async fn a_lease_is_refused_on_another_server(stage: &Stage, url: &str, pooled: bool) -> Result<()> {
     let config = PostgresConfig::new(&address(url, &stage.name))?;
     PostgresStore::migrate(&config).await?;
@@ -117,7 +117,7 @@ case! {
         store.subscribe("mail", Start::Beginning).await?;
         let Acquired::Granted(before) = store.acquire(lease()).await? else { panic!("the lease is free") };
         stage.replace_server().await?;
-        // This call notices it, and from here on the store connects to the other server.
+        // This call notices it, and from now on the store connects to the other server.
         store.renew(lease(), before.epoch).await.unwrap_err();
         store.is_pooled().await?;
         let budget = Budget::new(1, 1);

@@ -11,7 +11,7 @@ use postrider_testkit::eventually;
 
 use super::case::{Case, case, failed};
 
-/// Acknowledges everything but what is called bad.
+/// Acknowledges every event except those named bad.
 struct Particular;
 
 impl Sink for Particular {
@@ -67,11 +67,11 @@ case! {
         store.subscribe("slow", Start::Position(Position::new(101))).await?;
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
         let relay = Relay::builder().outbox_with_retention(store.clone(), [subscription], soon()).spawn().await?;
-        // 1 to 100 but the dead one, and the mark of the slow one.
+        // 1 to 100 except the dead one, and the mark of the slow one.
         wait_until(&case, COUNT, 402).await?;
         let held = store.overview(0).await?.held_back(Duration::from_secs(60));
         assert_eq!(held.map(|held| (held.subscription, held.floor.get())), Some(("slow".to_owned(), 100)));
-        // Not from now on: until it is served, what was deleted would count as still to come.
+        // Not `Start::Now`: until the subscription is served, the deleted events would count as not delivered.
         store.accept_history("slow", Start::Position(Position::new(501))).await?;
         wait_until(&case, COUNT, 2).await?;
         assert_eq!(store.overview(0).await?.held_back(Duration::from_secs(60)), None);
@@ -93,7 +93,7 @@ case! {
                        WHERE application_name = '{schema}' AND wait_event_type = 'Lock' AND query LIKE 'DELETE%'";
         wait_until(&case, waiting, 1).await?;
         case.cut().await?;
-        // Half a batch is none.
+        // Nothing of an interrupted batch is deleted.
         assert_eq!(case.one::<i64>(COUNT).await?, 500);
         holding.batch_execute("ROLLBACK").await.map_err(failed)?;
         wait_until(&case, COUNT, 2).await?;

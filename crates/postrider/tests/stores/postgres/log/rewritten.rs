@@ -1,5 +1,5 @@
-//! A table that is rewritten while a relay runs: a session that waited for its lock sees none of its rows with an older
-//! snapshot.
+//! A table that is rewritten while a relay runs: a session that waited for its lock, and has an older snapshot, sees
+//! none of its rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,13 +55,13 @@ async fn a_session_waits(case: &Case) {
 }
 
 case! {
-    /// The worst moment: the claim and the fetch are under way and wait when the table is rewritten.
+    /// The worst moment: the claim and the fetch have started, and wait while the table is rewritten.
     async fn a_reader_that_waited_for_the_rewrite_sees_every_event(case) {
         let store = Arc::new(case.store().await?);
         let position = postrider::Position::new(case.committed("one").await?);
         let mut claimer = store.claimer(&Default::default());
         let budget = Budget::new(10, 1 << 20);
-        // Known from here on: that it is gone would be another history.
+        // The event is known from here on: if it were missing, the history would have changed.
         assert!(matches!(claimer.claim(budget).await?, Claimed::Page(page) if page.events.len() == 1));
         assert_eq!(store.fetch(vec![position], 1 << 20).await?.events.len(), 1);
         for number in 0..2 {

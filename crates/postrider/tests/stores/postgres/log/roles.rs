@@ -13,7 +13,7 @@ use super::case::{case, failed};
 
 case! {
     async fn a_writer_writes_with_both_drivers_and_a_relay_keeps_the_ledger(case) {
-        // Once more: it may be run as often as one likes.
+        // Again: the script may be run any number of times.
         case.run(&PostgresStore::roles(&case.schema)?).await?;
         let name = case.schema.as_str();
         for role in ["writer", "relay"] {

@@ -1,4 +1,4 @@
-//! The tables: created once, by the first process, and refused if they are not as they should be.
+//! The tables: created once, by the first process, and refused if they differ from the schema.
 
 use postrider::store::postgres::PostgresStore;
 use postrider::store::{Migrated, Schema, Start, Store};
@@ -68,7 +68,7 @@ case! {
         ] {
             case.run(&format!("ALTER TABLE {{schema}}.events {altered}")).await?;
             assert_eq!(case.store().await.unwrap_err().code(), Code::SchemaAltered, "{altered}");
-            // Whole again, for the next to be the only one.
+            // Restored, so that the next change is the only one.
             case.run("ALTER TABLE {schema}.events ALTER COLUMN tx SET DEFAULT pg_current_xact_id()").await?;
             if !altered.starts_with("DROP") {
                 case.store().await?;

@@ -1,4 +1,4 @@
-//! Positions that are given a second time, and progress that goes back.
+//! Positions that are assigned a second time, and progress that is set back.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn halted(store: &PostgresStore, holder: &str) -> Result<String> {
     }
 }
 
-/// Progress alone.
+/// Only the progress.
 fn settlement(loaded: &Loaded, done: Intervals) -> Settlement {
     Settlement {
         subscription: "mail".to_owned(),
@@ -46,7 +46,7 @@ fn settlement(loaded: &Loaded, done: Intervals) -> Settlement {
     }
 }
 
-/// A relay that led, settled everything up to a position and left, with the last event it saw.
+/// A relay that led, settled everything up to a position and stopped, and the last event that it saw.
 async fn settled(case: &Case, store: &PostgresStore, up_to: i64) -> Result<()> {
     store.subscribe("mail", Start::Beginning).await?;
     let loaded = granted(store).await?;
@@ -87,7 +87,7 @@ case! {
         let reason = halted(&store, "a").await?;
         assert!(reason.contains("set back") && reason.contains("9 later events are at 1 to 9"), "{reason}");
         assert!(reason.contains("--from position:1"), "{reason}");
-        // Nor does another process, later.
+        // Another process does not either, later.
         assert_eq!(halted(&case.store().await?, "b").await?, reason);
         store.accept_history("mail", Start::Position(Position::new(1))).await?;
         assert_eq!(read(&store).await?, (1..=11).collect::<Vec<_>>());
@@ -95,7 +95,7 @@ case! {
 }
 
 case! {
-    /// What was rolled back leaves positions without a row above the last event seen.
+    /// Rolled-back transactions leave positions without a row above the last event seen.
     async fn empty_positions_that_are_reused_halt_the_subscription(case) {
         for _ in 0..3 {
             case.committed("old").await?;
@@ -151,7 +151,7 @@ case! {
         let seen = "UPDATE {schema}.subscriptions SET seen_tx = (SELECT tx FROM {schema}.events WHERE position = 1)";
         case.run(seen).await?;
         assert_eq!(read(&case.store().await?).await?, [1]);
-        // What was done above the gap is still watched.
+        // Positions above the gap that are done are still checked.
         let reused = "UPDATE {schema}.events SET tx = pg_current_xact_id() WHERE position = 2";
         case.run(reused).await?;
         assert!(halted(&case.store().await?, "a").await?.contains("1 later events are at 2 to 2"));
@@ -159,7 +159,7 @@ case! {
 }
 
 case! {
-    /// A dump keeps the ids of the server it was taken from, and the server it is put into may have given few.
+    /// A dump contains transaction ids of its server, and the server that it is restored to may have assigned fewer.
     async fn events_with_transaction_ids_of_another_server_do_not_halt_a_subscription_permanently(case) {
         for _ in 0..3 {
             case.committed("restored").await?;
@@ -174,7 +174,7 @@ case! {
         for _ in 0..2 {
             granted(&store).await?;
         }
-        // The server comes to the ids of the other while nothing is settled.
+        // The server reaches the transaction ids of the other one while nothing is settled.
         for _ in 0..300 {
             case.run("SELECT pg_current_xact_id()").await?;
         }
@@ -183,7 +183,7 @@ case! {
 }
 
 case! {
-    /// It never had the lease, so it cannot detect it by its own work.
+    /// The relay never had the lease, so it cannot detect the change by its own progress.
     async fn a_standby_relay_that_never_led_detects_a_restored_database(case) {
         for _ in 0..5 {
             case.committed("old").await?;
@@ -206,7 +206,7 @@ case! {
 }
 
 case! {
-    /// A failover that took back what this process had settled: it is not said first that all is well.
+    /// A failover that lost what this process had settled: the relay must not log first that it continues.
     async fn a_failover_that_lost_progress_halts_without_accepting_the_new_history(case) {
         for _ in 0..5 {
             case.committed("old").await?;

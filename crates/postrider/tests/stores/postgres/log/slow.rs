@@ -14,7 +14,7 @@ use super::case::{RELAY, case, failed};
 use super::event_types_sink::EventTypesSink;
 
 case! {
-    /// The whole of it takes several times as long as nothing may come.
+    /// Reading all of it takes several times as long as the limit without an answer.
     async fn a_slow_transfer_completes_while_bytes_keep_arriving(case) {
         let proxy = Proxy::to(postgres::port().unwrap()).await.unwrap();
         let port = format!(":{}/", postgres::port().unwrap());
@@ -22,7 +22,7 @@ case! {
         let url = url.replace(&port, &format!(":{}/", proxy.port()));
         let config = case.config_at(&url)?.answer_within(Duration::from_secs(1));
         proxy.set(Fault::Slow { bytes_per_second: 3_000_000 });
-        // Larger than the library writes, as any SQL may.
+        // Larger than the library allows; plain SQL can write it.
         let sql = case.sql("INSERT INTO {schema}.events (type, payload) VALUES ('large', $1)");
         case.client.execute(&sql, &[&noise(9_000_000)]).await.map_err(failed)?;
         case.committed("small").await?;
@@ -36,7 +36,7 @@ case! {
     }
 }
 
-/// Bytes that cannot be made smaller.
+/// Bytes that cannot be compressed.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let next = || {
@@ -90,7 +90,7 @@ async fn an_event_that_the_server_cannot_read_is_parked_with_the_reason_and_all_
         parked.iter().all(|row| row.2.contains("missing chunk") || row.2.contains("could not")),
         "{parked:?}"
     );
-    // Nor does it keep those that are parked with it from being fetched.
+    // It does not prevent fetching the events that are parked with it either.
     let positions: Vec<_> = (1..=5).map(Position::new).collect();
     let fetched = PostgresStore::connect(&config).await?.fetch(positions, 1 << 20).await?;
     assert_eq!(fetched.events.iter().map(|event| event.position.get()).collect::<Vec<_>>(), [1, 3, 5]);

@@ -7,7 +7,7 @@ use postrider::{Result, Timestamp};
 
 use super::case::{Case, case, failed};
 
-/// The events a new owner reads.
+/// The events that a new owner reads.
 async fn unread(case: &Case, name: &str) -> Result<Vec<i64>> {
     let store = case.store().await?;
     let lease = LeaseRequest {
@@ -83,7 +83,7 @@ case! {
 }
 
 case! {
-    /// Prepared, a writer has no connection any more and another name.
+    /// A prepared transaction has no connection any more, and another name.
     async fn a_subscription_that_starts_now_waits_for_a_prepared_writer(case) {
         let late = case.writing("late").await?;
         let name = case.sql("start of {schema}");
@@ -96,7 +96,7 @@ case! {
 }
 
 case! {
-    /// Whether dead letters stay must not depend on who happens to be writing.
+    /// Whether dead letters are kept must not depend on concurrent writers.
     async fn accepting_a_history_now_keeps_parked_events_while_a_writer_is_open(case) {
         let store = case.store().await?;
         store.subscribe("mail", Start::Beginning).await?;

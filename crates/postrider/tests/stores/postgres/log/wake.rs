@@ -36,7 +36,7 @@ case! {
         let (_client, mut hears) = listener(&case).await?;
         let notifier = PostgresNotifier::new(&case.config);
         for _ in 0..5 {
-            // Nothing is waited for in between, and the test has one thread: the calls are one burst.
+            // There is no await in between and the test has one thread: the calls are one burst.
             for _ in 0..10_000 {
                 notifier.notify();
             }
@@ -80,7 +80,7 @@ async fn sleeper(case: &Case, sink: &EventTypesSink) -> Result<Relay> {
     Relay::builder().outbox(store, [subscription]).spawn().await
 }
 
-/// The process that listens, once there is one other than `before`.
+/// The process that listens, once it is another one than `before`.
 async fn listening(case: &Case, before: i32) -> Result<i32> {
     let sql = format!(
         "SELECT coalesce(max(pid), 0) FROM pg_stat_activity

@@ -1,4 +1,4 @@
-//! Writing to a PostgreSQL outbox: in whose transaction, and what an error leaves behind.
+//! Writing to a PostgreSQL outbox: the transaction of the caller, and the state after an error.
 
 use postrider::ledger::Progress;
 use postrider::store::{Budget, Claimed, Store};
@@ -136,7 +136,7 @@ case! {
 }
 
 case! {
-    /// As in a table that was made before it refused them.
+    /// As in a table that was created before it refused such events.
     async fn a_row_that_no_consumer_could_receive_is_damaged_with_the_reason_and_stops_no_other(case) {
         case.run(
             r#"ALTER TABLE {schema}.events DROP CONSTRAINT events_time_check, DROP CONSTRAINT events_expires_at_check,

@@ -61,7 +61,7 @@ impl Case {
         Ok(case)
     }
 
-    /// The same table beside other publishers, or alone.
+    /// The same table, shared with other publishers or not.
     pub(crate) fn shared(self, is_shared: bool) -> Self {
         Self { table: self.table.shared(is_shared), is_shared, ..self }
     }
@@ -70,7 +70,7 @@ impl Case {
         Ok(Arc::new(PostgresRowStore::connect(&self.config, &self.table).await?))
     }
 
-    /// One more connection of the application.
+    /// Another connection of the application.
     pub(crate) async fn another(&self) -> Result<Client> {
         let client = connect().await?;
         client.batch_execute(&self.sql("SET search_path = {schema}")).await.map_err(failed)?;
@@ -98,7 +98,7 @@ impl Case {
         rows.iter().map(|row| row.try_get(0).map_err(failed)).collect()
     }
 
-    /// The INSERT of one row, as a program that does not know Postrider would write it.
+    /// The INSERT of one row, as a program without Postrider would write it.
     pub(crate) fn insert(&self, key: &str, number: usize) -> String {
         let payload = format!("{{\"n\": {number}}}");
         match self.layout {
@@ -112,10 +112,11 @@ impl Case {
                  VALUES ('Order', gen_random_uuid(), 'order.placed', 'orders', '{key}', '{payload}', {ATTEMPTS_MAX})
                  RETURNING id::text"
             ),
-            _ => format!(
+            RowLayout::OutboxEvents => format!(
                 "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
                  VALUES ('Order', '{key}', 'order.placed', '{payload}') RETURNING id::text"
             ),
+            other => panic!("no rows of {other:?} here"),
         }
     }
 }
@@ -207,7 +208,7 @@ impl RowDatabase for Case {
     }
 
     async fn make_older(&self, table: &str, times: &[&str]) -> Result<()> {
-        // No lock is held that long: the server ends sessions that are idle in a transaction for a minute.
+        // No lock is held for this long: the server ends sessions that are idle in a transaction for a minute.
         let end = "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity
                    WHERE application_name = '{schema}' AND state = 'idle in transaction'";
         self.one::<i64>(end).await?;

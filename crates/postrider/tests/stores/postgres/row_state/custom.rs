@@ -2,7 +2,7 @@
 
 mod case;
 mod conformance;
+mod event_counts;
 mod live;
 mod peers;
 mod refused;
-mod event_counts;

@@ -1,4 +1,4 @@
-//! The tables against the documents they come from, where those are beside the checkout.
+//! Compares the tables with the documents that define them, if these are beside the checkout.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::case::Case;
 
 const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
 
-/// The text of a document, or a line that says why there is none.
+/// The text of a document. Prints why there is none.
 fn document(test: &str, number: &str) -> Option<String> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
     let text = text_in(&folder, number);
@@ -28,7 +28,7 @@ fn text_in(folder: &Path, number: &str) -> Option<String> {
     std::fs::read_to_string(entry.path()).ok()
 }
 
-/// Everything the catalog says about the tables of a schema: columns, defaults, constraints, indexes.
+/// Everything in the catalog about the tables of a schema: columns, defaults, constraints, indexes.
 async fn catalog(case: &Case) -> Result<Vec<String>> {
     case.all(
         "SELECT replace(fact, '{schema}.', '') FROM (
@@ -52,13 +52,13 @@ async fn catalog(case: &Case) -> Result<Vec<String>> {
     .await
 }
 
-/// The SQL of seed 003, whose lines were joined: comments end where the next word of SQL begins.
+/// The SQL of seed 003, whose lines were joined: a comment ends where the next SQL word begins.
 fn separated(text: &str) -> String {
     let text = text.replace(" CREATE ", "\nCREATE ").replace(" -- ", "\n-- ");
     let mut sql = String::new();
     for line in text.lines() {
         match line.strip_prefix("--") {
-            // A comment that follows a column is before the next column, or before the end of the list.
+            // A comment after a column is before the next column, or before the end of the list.
             Some(comment) => sql.push_str(&after_comment(comment)),
             None => sql.push_str(line),
         }
@@ -67,7 +67,7 @@ fn separated(text: &str) -> String {
     sql
 }
 
-/// What is SQL behind a comment of one line: from the first word that is a column of the tables on.
+/// The SQL after a one-line comment: from the first word that is a column of the tables.
 fn after_comment(comment: &str) -> String {
     const COLUMNS: [&str; 8] = [
         " aggregate_id UUID",
@@ -119,7 +119,7 @@ async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
     let ours = Case::new(RowLayout::OutboxEvents).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
 
-    // The index it leaves to the reader.
+    // The index that the document does not define.
     let optional =
         sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
     theirs.run(&format!("CREATE INDEX{optional}")).await?;
@@ -131,7 +131,7 @@ async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
     Ok(())
 }
 
-/// Seed 002 is a list of facts; these are typed from it.
+/// Seed 002 is a list of facts, which were copied here.
 #[tokio::test]
 async fn the_table_of_seed_002_has_every_fact_of_its_document() -> Result<()> {
     if !Case::is_available() {

@@ -1,4 +1,4 @@
-//! Another publisher beside a relay, with the queries of seed 004.
+//! Another publisher and a relay on one table, with the queries of seed 004.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{relay, write};
 use crate::seed_004::{Publisher, neither_publishes_rows_of_the_other};
 
-/// The queries of seed 004, as its document has them.
+/// The queries of the document of seed 004.
 const GET_EVENTS_TO_PROCESS: &str = "
     SELECT *
     FROM outbox_events

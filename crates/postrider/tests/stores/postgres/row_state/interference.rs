@@ -1,4 +1,4 @@
-//! A relay while the database and its users do what they do.
+//! A relay while other sessions use and change the database.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use super::case::{failed, on_every_layout, url};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{Table as _, relay, write};
 
-/// Every key from its first row on, each delivery at most one ahead of those before it: a replay, or the next.
+/// Asserts that every key starts with its first row, and that each delivery is at most one ahead of those before it: a
+/// replay, or the next row.
 fn assert_ordered(sink: &RecordingSink, key: &str, rows: u64, layout: RowLayout) {
     let mut next = 0;
     for number in sink.of_key(key) {
@@ -114,7 +115,8 @@ async fn times_are_the_same_in_every_session_time_zone() -> Result<()> {
         let (time, given_up) = match layout {
             RowLayout::EventOutbox => ("processed_at", "next_attempt_at = '9999-12-31 00:00:00+00'"),
             RowLayout::Outbox => ("published_at", "retry_count = max_retries"),
-            _ => ("last_attempt_at", "attempt_count = 3"),
+            RowLayout::OutboxEvents => ("last_attempt_at", "attempt_count = 3"),
+            other => panic!("no rows of {other:?} here"),
         };
         let right = format!(
             "SELECT count(*) FROM {{t}} WHERE lower(status::text) IN ('sent', 'published')

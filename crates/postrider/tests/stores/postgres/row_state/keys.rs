@@ -1,4 +1,4 @@
-//! What orders rows, and which key goes with their messages.
+//! The order of rows, and the key of their messages.
 
 use std::collections::HashMap;
 
@@ -27,10 +27,11 @@ async fn two_aggregate_types_with_one_id_are_ordered_separately_and_send_the_sam
                     "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, topic, payload)
                      VALUES ('{kind}', '{id}', 'changed', 'orders', '{{\"n\": 1}}')"
                 ),
-                _ => format!(
+                RowLayout::OutboxEvents => format!(
                     "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
                      VALUES ('{kind}', '{id}', 'changed', '{{\"n\": 1}}')"
                 ),
+                other => panic!("no rows of {other:?} here"),
             })
             .await?;
         }

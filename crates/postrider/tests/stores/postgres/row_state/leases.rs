@@ -1,4 +1,4 @@
-//! Leases, pauses and halts are those of every store, and pass the cases of every store.
+//! Leases, pauses and halts work as in every store, and pass the same cases.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use postrider_testkit::conformance::store::{Databases, OpenTransaction, StoreUnd
 use super::case::Case;
 use crate::row_database::STATE_PER_ROW;
 
-/// The case of the layout at a place in the list of all. The cases used here write no event.
+/// The case of the layout at an index in the list of all layouts. The cases used here write no event.
 struct Of<const LAYOUT: usize>(Case);
 
-/// Makes the tests of one layout.
+/// Generates the tests of one layout.
 macro_rules! cases {
     ($layout:ident = $place:literal; $($file:ident::$case:ident)+) => {
         mod $layout {

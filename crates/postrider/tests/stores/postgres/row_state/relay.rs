@@ -1,4 +1,4 @@
-//! A whole relay on every layout: order, poison, outage, death.
+//! A relay on every layout: order, poisoned rows, outages, crashes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,8 +27,8 @@ relay_tests! {
     outbox_events: table(RowLayout::OutboxEvents, false);
 }
 
-/// On a table that is shared. A row of `outbox_events` is marked there before it is published: one that cannot be updated is
-/// parked, and never sent.
+/// On a shared table. A row of `outbox_events` is marked before it is published there: a row that cannot be updated is
+/// parked and never sent.
 mod shared {
     use super::*;
 

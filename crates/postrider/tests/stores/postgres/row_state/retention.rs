@@ -1,4 +1,4 @@
-//! What retention deletes on PostgreSQL, and what it leaves alone.
+//! Which rows retention deletes on PostgreSQL, and which it keeps.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use postrider_testkit::eventually;
 use super::case::{Case, on_every_layout};
 use crate::recording_sink::RecordingSink;
 
-/// Looks all the time.
+/// Runs continuously.
 fn soon(retention: Retention) -> Retention {
     retention.interval(Duration::from_millis(5))
 }
@@ -42,7 +42,8 @@ async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_de
             RowLayout::Outbox => {
                 "UPDATE {t} SET status = 'published', published_at = now() - interval '1 year', expires_at = '2020-01-01'"
             }
-            _ => "UPDATE {t} SET status = 'PUBLISHED'",
+            RowLayout::OutboxEvents => "UPDATE {t} SET status = 'PUBLISHED'",
+            other => panic!("no rows of {other:?} here"),
         })
         .await?;
         case.run("UPDATE {t} SET created_at = now() - interval '1 year'").await?;
@@ -74,7 +75,7 @@ async fn published_rows_are_deleted_at_their_own_expiry() -> Result<()> {
     left(&case, Retention::EXPIRES_AT, 4).await?;
     let expired = "SELECT count(*) FROM outbox WHERE expires_at < now() OR status <> 'published'";
     assert_eq!(case.one::<i64>(expired).await?, 0, "what is not expired stays");
-    // A row that another program deleted leaves no note behind.
+    // There is no note about a row that another program deleted.
     case.run("DELETE FROM outbox WHERE payload->>'n' = '5'").await?;
     let store = case.store().await?;
     store.purge(Purge { at_expiry: true, ..Purge::new(Duration::ZERO, 10) }).await?;
@@ -141,7 +142,7 @@ async fn an_inbox_with_another_key_or_none_blocks_neither_delivery_nor_retention
     left(&case, Retention::EXPIRES_AT, 0).await
 }
 
-/// Rows of several partitions have the same place, each in its own partition.
+/// Rows of several partitions have the same `ctid`, each in its own partition.
 #[tokio::test]
 async fn of_a_partitioned_inbox_only_expired_rows_are_deleted_and_no_more_than_the_batch() -> Result<()> {
     if !Case::is_available() {

@@ -1,4 +1,4 @@
-//! Pollers that ask `FOR UPDATE SKIP LOCKED` beside ours, on the layouts that have no word for a row at work.
+//! Other pollers with `FOR UPDATE SKIP LOCKED`, on the layouts without a state for rows that are being published.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::relay_cases::{Table as _, relay, relay_to, write};
 
 const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::Outbox];
 
-/// What such a poller asks for.
+/// The query of such a poller.
 fn due(layout: RowLayout) -> &'static str {
     match layout {
         RowLayout::EventOutbox => {
@@ -30,7 +30,7 @@ fn due(layout: RowLayout) -> &'static str {
     }
 }
 
-/// What it does with a row it has published.
+/// The UPDATE of a row that it has published.
 fn mark(layout: RowLayout) -> &'static str {
     match layout {
         RowLayout::EventOutbox => {
@@ -40,7 +40,7 @@ fn mark(layout: RowLayout) -> &'static str {
     }
 }
 
-/// And with one that it could not publish.
+/// The UPDATE of a row that it could not publish.
 fn fail(layout: RowLayout) -> &'static str {
     match layout {
         RowLayout::EventOutbox => {
@@ -56,7 +56,7 @@ async fn poll(poller: &Transaction<'_>, layout: RowLayout, rows: i64) -> Result<
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Publishes until everything is delivered; every third row fails once. Answers what it published.
+/// Publishes until all rows are delivered; every third row fails once. Returns the rows that it published.
 async fn publish(mut client: Client, layout: RowLayout) -> Result<Vec<String>> {
     let (mut published, mut failed_once) = (Vec::new(), HashSet::new());
     loop {
@@ -101,7 +101,7 @@ async fn a_skip_locked_poller_runs_beside_a_relay_and_neither_publishes_rows_of_
     Ok(())
 }
 
-/// A destination that answers when the test lets it.
+/// A destination that answers when the test allows it.
 #[derive(Clone)]
 struct Gate {
     waiting: watch::Sender<usize>,

@@ -1,4 +1,4 @@
-//! Making tables, and tables that are there already.
+//! Creating tables, and tables that already exist.
 
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
@@ -238,7 +238,7 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
     let hours = "SELECT string_agg(concat_ws(' ', extract(hour FROM hour_ts AT TIME ZONE 'UTC')::int, outbox_cnt, inbox_cnt), ', '
                                    ORDER BY hour_ts)
                  FROM vw_event_throughput_hourly";
-    // Hours begin at full hours of UTC, wherever the session is.
+    // Hours begin at full hours of UTC, in every time zone of the session.
     for zone in ["UTC", "Asia/Kolkata"] {
         case.run(&format!("SET TimeZone = '{zone}'")).await?;
         assert_eq!(case.one::<String>(hours).await?, "10 2 1, 11 1 0, 12 0 2", "{zone}");
@@ -250,7 +250,7 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
     )
     .await?;
     assert_eq!(case.one::<String>(hours).await?, "10 2 1, 11 1 2, 12 0 2");
-    // A table of that name without a time of receipt is no inbox.
+    // A table of that name without a time of receipt is not an inbox.
     case.run(
         "DROP VIEW vw_event_throughput_hourly; DROP TABLE event_inbox; CREATE TABLE event_inbox (id bigint)",
     )

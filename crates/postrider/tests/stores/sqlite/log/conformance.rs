@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 postrider_testkit::store_conformance!(SqliteFile);
 
-/// A file that is gone with the test.
+/// A file that is removed with the test.
 struct SqliteFile {
     _folder: TempDir,
     path: PathBuf,
@@ -26,7 +26,7 @@ impl SqliteFile {
 }
 
 impl StoreUnderTest for SqliteFile {
-    /// The last position at that time.
+    /// The last position at the time of the backup.
     type Backup = i64;
 
     const DATABASE: Option<&'static str> = Some("SQLite");

@@ -1,4 +1,4 @@
-//! What is particular about the SQLite store: its file, its schema, and who else uses them.
+//! Properties of the SQLite store: its file, its schema, and other programs that use them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -111,7 +111,7 @@ fn a_file_that_is_not_a_database_is_an_error_that_names_it() {
     assert!(error.report().contains("not a database"), "{error}");
 }
 
-/// What a client of another language writes: text and bytes, no id, an id in capitals, an id as bytes.
+/// The rows of clients in other languages: text and bytes, no id, an id in capitals, an id as bytes.
 const PYTHON: &str = r#"
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
@@ -239,7 +239,7 @@ async fn concurrent_writers_lose_nothing_and_leave_no_hole() {
                 let immediate = rusqlite::TransactionBehavior::Immediate;
                 let tx = connection.transaction_with_behavior(immediate).unwrap();
                 Outbox::new().write(&tx, Event::new("busy", "{}")).unwrap();
-                // Every third writes and takes it back.
+                // Every third one writes and rolls back.
                 if n % 3 == 0 { tx.rollback().unwrap() } else { tx.commit().unwrap() }
             }
         }

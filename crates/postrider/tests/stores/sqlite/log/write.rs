@@ -1,4 +1,4 @@
-//! Writing to a SQLite outbox: in whose transaction, and what an error leaves behind.
+//! Writing to a SQLite outbox: the transaction of the caller, and the state after an error.
 
 use postrider::store::sqlite::SqliteStore;
 use postrider::{Code, Event, Limits, Outbox};
@@ -142,7 +142,7 @@ async fn a_sqlx_write_that_is_dropped_halfway_leaves_none_of_its_events() {
     let shop = Shop::new();
     let mut connection = shop.sqlx().await;
     let outbox = Outbox::new();
-    // Before the savepoint stands, in the middle, and wherever else the polls happen to end.
+    // Before the savepoint, in the middle, and at every other point at which a poll ends.
     for polls in 1..50 {
         let mut tx = connection.begin().await.unwrap();
         let mut dropped = outbox.write_all(&mut tx, (0..1000).map(|_| event("dropped")));

@@ -61,7 +61,7 @@ impl Case {
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
     }
 
-    /// The INSERT of one row, as a program that does not know Postrider would write it.
+    /// The INSERT of one row, as a program without Postrider would write it.
     pub(crate) fn insert(key: &str, number: usize) -> String {
         format!(
             "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)

@@ -1,4 +1,4 @@
-//! Another publisher beside a relay, with the queries of seed 004.
+//! Another publisher and a relay on one table, with the queries of seed 004.
 
 use postrider::Result;
 use postrider::layout::RowLayout;

@@ -1,4 +1,4 @@
-//! Tables with a type in a header, several words for rows that wait, payloads of bytes, and a time of giving up.
+//! Tables with a type in a header, several states for waiting rows, binary payloads, and a time of giving up.
 
 use postrider::layout::{ColumnMap, MappedField, RowTable};
 use postrider::store::RowExtras;

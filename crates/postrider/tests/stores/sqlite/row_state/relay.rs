@@ -1,4 +1,4 @@
-//! A whole relay on the table.
+//! A relay on the table.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What retention deletes in a file, and what it leaves alone.
+//! Which rows retention deletes in a file, and which it keeps.
 
 use std::time::Duration;
 

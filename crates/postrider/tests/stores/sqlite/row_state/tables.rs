@@ -1,4 +1,4 @@
-//! Making the table, what becomes of one that was there, and the document it comes from.
+//! Creating the table, an existing table, and the document that defines it.
 
 use std::path::PathBuf;
 
@@ -103,7 +103,7 @@ async fn a_file_can_contain_one_table_with_a_state_per_row_and_the_default_layou
     Ok(())
 }
 
-/// What a file says of its table, its columns and its indexes, in one format.
+/// The table of a file with its columns and indexes, in one format.
 fn catalog(case: &Case) -> Result<Vec<String>> {
     let connection = case.connect()?;
     let mut facts = Vec::new();

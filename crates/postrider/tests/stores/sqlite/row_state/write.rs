@@ -1,4 +1,4 @@
-//! Writing to the table in the caller's transaction, and other publishers that work on it.
+//! Writing to the table in the caller's transaction, and other publishers on it.
 
 use std::time::Duration;
 

@@ -6,6 +6,7 @@
 
 mod custom;
 mod event_outbox;
+mod eventlog;
 mod outbox_events;
 
 use crate::layout::{RowLayout, RowTable};
@@ -41,8 +42,23 @@ impl Ids {
     }
 }
 
+/// The statement for the notifications of one handler of layout `eventlog`: those with its names, of types that it
+/// knows.
+pub(super) fn of_handler(statement: &str, table: &RowTable) -> String {
+    let listed = |texts: &[String]| Ids::Texts.listed(texts.iter().map(String::as_str));
+    let types = table.handler_types().map_or("TRUE".to_owned(), |types| {
+        format!("CONVERT(t.event_type USING utf8mb4) COLLATE utf8mb4_bin IN ({})", listed(&types))
+    });
+    statement.replace("{names}", &listed(&table.handler_names())).replace("{types}", &types)
+}
+
+/// The statement for one subscription.
+pub(super) fn of_subscription(statement: &str, subscription: &str) -> String {
+    statement.replace("{subscription}", &literal(subscription))
+}
+
 /// A text literal that needs no quoting.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     let hex: String = text.bytes().map(|byte| format!("{byte:02X}")).collect();
     format!("_utf8mb4 X'{hex}'")
 }
@@ -140,7 +156,8 @@ impl Sql {
     pub(super) const fn of(layout: RowLayout) -> Option<Self> {
         match layout {
             RowLayout::EventOutbox => Some(event_outbox::SQL),
-            RowLayout::Outbox | RowLayout::Eventlog => None,
+            RowLayout::Eventlog => Some(eventlog::SQL),
+            RowLayout::Outbox => None,
             RowLayout::OutboxEvents => Some(outbox_events::SQL),
             RowLayout::Custom => Some(custom::SQL),
         }

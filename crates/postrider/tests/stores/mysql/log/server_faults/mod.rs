@@ -35,10 +35,10 @@ mod mariadb {
     crate::server_faults::server_fault_tests!(MySqlServer<MariaDb>);
 }
 
-/// A server with an outbox, and what writes to it.
+/// A server with an outbox, and its users.
 struct MySqlServer<W> {
     server: Arc<Server>,
-    /// Of the administrator, so that it is there when all others are taken.
+    /// A connection of the administrator, which exists even if all others are taken.
     administrator: Mutex<Conn>,
     _which: PhantomData<W>,
 }
@@ -141,7 +141,7 @@ impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
                 let sql = "SELECT id FROM information_schema.processlist WHERE user = 'faults_relay'";
                 let connections: Vec<u64> = client.query(sql).await.map_err(failed)?;
                 for id in connections {
-                    // It may be gone by now.
+                    // It may have ended by now.
                     _ = client.query_drop(format!("KILL {id}")).await;
                 }
                 return Ok(());

@@ -32,7 +32,7 @@ impl<W: Which> Replicated for MySqlServer<W> {
 
     async fn promote(&self, route: &Proxy) -> Result<()> {
         // A relay that connects before the promotion finds a server that accepts no writes yet.
-        route.lead_to(self.server.port());
+        route.redirect_to(self.server.port());
         self.run(Server::PROMOTE).await
     }
 

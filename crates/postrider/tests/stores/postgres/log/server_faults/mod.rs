@@ -20,13 +20,13 @@ use crate::server_faults::{Change, LONG, POLL_EVERY, RELAY, Recorder, Setup, Tar
 
 crate::server_faults::server_fault_tests!(PostgresServer);
 
-/// A server with an outbox, and what writes to it.
+/// A server with an outbox, and its users.
 struct PostgresServer {
     server: Arc<Server>,
 }
 
 impl PostgresServer {
-    /// A connection of the superuser, for what no application does.
+    /// A connection of the superuser, for operations that no application has.
     async fn client(&self) -> Result<Client> {
         connect(self.server.url()).await
     }
@@ -69,7 +69,7 @@ impl crate::server_faults::TestServer for PostgresServer {
         let test_server = Self { server: Arc::new(server) };
         PostgresStore::migrate(&PostgresConfig::new(test_server.server.url())?).await?;
         test_server.run(&PostgresStore::roles(&Ident::default())?).await?;
-        // Relays also have the role that the comment of that script tells of.
+        // Relays also have the role that a comment of the script recommends.
         test_server
             .run(
                 "CREATE ROLE faults_relay LOGIN PASSWORD 'secret' IN ROLE postrider_relay, pg_read_all_stats;
@@ -132,7 +132,7 @@ impl crate::server_faults::TestServer for PostgresServer {
 
     async fn commit_as_administrator(&self, events: Vec<Event>) -> Result<()> {
         let client = self.client().await?;
-        // Whatever the server was told last, and whether it has heard it yet.
+        // Independent of the last command for the server, and of whether it was executed yet.
         client.batch_execute("SET default_transaction_read_only = off").await.map_err(failed)?;
         commit(&client, events).await
     }

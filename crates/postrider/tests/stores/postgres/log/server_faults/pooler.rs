@@ -1,4 +1,4 @@
-//! A pooler whose server goes away.
+//! A pooler whose server is stopped.
 
 use postrider::store::{Acquired, LeaseRequest};
 use postrider::{Code, Recovery};

@@ -1,4 +1,4 @@
-//! A standby is promoted in place of a primary that died.
+//! A standby is promoted after its primary died.
 
 use postrider::store::AfterFailover;
 use postrider_testkit::servers::pgbouncer::PgBouncer;
@@ -59,7 +59,7 @@ async fn a_failover_behind_a_pooler_halts_and_continues_once_accepted() -> Resul
     let relay = relay_at(Arc::new(PostgresStore::unconnected(&config)), &sink).await?;
     pair.deliver(20, &sink).await?;
     pair.fail_over_without(5, &sink).await?;
-    pooler.lead_to(pair.follower.server.url()).unwrap();
+    pooler.redirect_to(pair.follower.server.url()).unwrap();
     let reason = halted(&pair.follower).await;
     assert!(reason.contains("timeline"), "{reason}");
     continues_once_accepted(&pair.follower, &sink, relay).await

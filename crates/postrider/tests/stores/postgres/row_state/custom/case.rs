@@ -1,4 +1,4 @@
-//! User-defined tables, each with its map.
+//! User-defined tables, each with its column map.
 
 use postrider::Ident;
 use postrider::Result;

@@ -1,5 +1,5 @@
-//! Each kind of table passes the suite of tables with a state per row. A table whose delivered rows are deleted has nothing
-//! that the suite could read; it has its own tests.
+//! Each kind of table passes the suite of tables with a state per row. A table whose delivered rows are deleted has
+//! nothing that the suite could read; it has separate tests.
 
 use crate::mapped::MappedTable;
 use crate::postgres::row_state::case::Case;

@@ -1,4 +1,4 @@
-//! Rows of mapped tables, counted.
+//! Counting the rows of mapped tables.
 
 use postrider::Result;
 use postrider::sink::{Failure, Outcome};

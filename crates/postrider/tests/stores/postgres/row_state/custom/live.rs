@@ -1,4 +1,4 @@
-//! A whole relay on each kind of table: order, poison, outage, and what an event is made of.
+//! A relay on each kind of table: order, poisoned rows, outages, and the fields of an event.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn mapped_rows_are_listed_with_their_outcome() -> Result<()> {
     Ok(())
 }
 
-/// Keeps what it is given.
+/// Records its messages.
 struct Keeper(Arc<Mutex<Vec<Event>>>);
 
 impl Sink for Keeper {
@@ -52,7 +52,7 @@ impl Sink for Keeper {
     }
 }
 
-/// The first event of a table, delivered twice: by one relay, and by another after it was put back.
+/// The first event of a table, delivered twice: by one relay, and by another one after the row was reset.
 async fn delivered(case: &Case, put_back: &str) -> Result<[Event; 2]> {
     let kept = Arc::new(Mutex::new(Vec::new()));
     for round in 1..=2 {

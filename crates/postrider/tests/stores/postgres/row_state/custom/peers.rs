@@ -1,4 +1,4 @@
-//! Tables as other outbox libraries make them, worked by a map. Each shape is written by hand after the library's own.
+//! Tables of other outbox libraries, with a column map. Each definition was written after that of the library.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn case(ddl: &str, table: &str, map: ColumnMap) -> Result<Case> {
     Ok(case)
 }
 
-/// What arrives until the table says that nothing is left.
+/// The events that arrive until no row is left to deliver.
 async fn arrivals(case: &Case, left: &str) -> Result<Vec<[String; 4]>> {
     PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     let arrivals = Arrivals::default();
@@ -88,7 +88,7 @@ async fn a_type_header_is_read_only_from_json() -> Result<()> {
     Ok(())
 }
 
-/// The states are numbers: 1 failed, 2 scheduled, 3 succeeded. The destination is the topic, and the type.
+/// The states are numbers: 1 failed, 2 scheduled, 3 succeeded. The destination is the topic and the type.
 #[tokio::test]
 async fn a_django_outbox_pattern_table_takes_the_type_from_the_topic() -> Result<()> {
     if !Case::is_available() {
@@ -123,7 +123,7 @@ async fn a_django_outbox_pattern_table_takes_the_type_from_the_topic() -> Result
     Ok(())
 }
 
-/// `abandoned_at` says that a row was given up.
+/// `abandoned_at` is set if a row was given up.
 #[tokio::test]
 async fn a_pg_transactional_outbox_table_records_when_a_row_was_given_up() -> Result<()> {
     if !Case::is_available() {
@@ -158,14 +158,14 @@ async fn a_pg_transactional_outbox_table_records_when_a_row_was_given_up() -> Re
     let given_up = "SELECT count(*) FROM outbox
                     WHERE abandoned_at IS NOT NULL AND processed_at IS NULL AND finished_attempts = 2";
     assert_eq!(case.one::<i64>(given_up).await?, 1);
-    // An operator takes it back: it is due again, and not before.
+    // An operator resets the row: it is due again, and not before.
     case.run("UPDATE outbox SET abandoned_at = NULL, message_type = 'placed' WHERE abandoned_at IS NOT NULL")
         .await?;
     assert_eq!(arrivals(&case, left).await?.len(), 1);
     Ok(())
 }
 
-/// A row waits as `Scheduled` or as `Delayed`, and keeps its word until it is settled.
+/// A row waits as `Scheduled` or as `Delayed`, and keeps this state until it is settled.
 #[tokio::test]
 async fn a_cap_table_has_several_pending_states() -> Result<()> {
     if !Case::is_available() {
@@ -224,7 +224,7 @@ async fn a_payload_of_bytes_arrives_byte_for_byte() -> Result<()> {
     Ok(())
 }
 
-/// As watermill has it on PostgreSQL: the transaction and the number in it.
+/// watermill's table on PostgreSQL: the transaction, and a number within it.
 #[tokio::test]
 async fn a_key_of_two_columns_identifies_rows() -> Result<()> {
     if !Case::is_available() {
@@ -253,7 +253,7 @@ async fn a_key_of_two_columns_identifies_rows() -> Result<()> {
     assert_eq!(numbers, [large.as_str(), "0", "1", "2", "3", "5", "6", "7", "8"], "each once");
     let dead = "SELECT row_id FROM {ledger}.row_notes WHERE state = 'dead'";
     eventually("one is given up", async || Ok(case.all::<String>(dead).await? == ["[\"1\", \"1\"]"])).await?;
-    // Nothing is sent again, and what is delivered and old goes.
+    // Nothing is sent again, and old delivered rows are deleted.
     assert_eq!(arrivals(&case, left).await?.len(), 0);
     let store = case.store().await?;
     case.run("UPDATE {ledger}.row_done SET done_at = done_at - interval '2 days'").await?;

@@ -1,4 +1,4 @@
-//! Tables that a map does not fit, each refused with the name of the column.
+//! Tables that do not match their column map. The error names the column.
 
 use postrider::layout::{ColumnMap, MappedField, RowTable};
 use postrider::store::RowExtras;

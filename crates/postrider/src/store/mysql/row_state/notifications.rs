@@ -1,0 +1,337 @@
+//! Layout `eventlog`: the registry of handlers, the fan-out, and deleting finished events. The fan-out runs in a
+//! transaction that holds its lock.
+
+use mysql_async::Row;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::super::row::{get, micros};
+use super::super::session::{Params, Tx, params};
+use super::sql::literal;
+use crate::store::row_state::columns::ResultRow;
+use crate::store::row_state::notifications::{RegisteredType, Target, Which};
+use crate::{Code, Error, Result, Timestamp};
+
+const LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE";
+const TRY_LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE SKIP LOCKED";
+
+const REGISTERED: &str = concat!(
+    "SELECT handler, event_type, ",
+    micros!("since"),
+    ", ",
+    micros!("registered_at"),
+    ", ",
+    micros!("searched_at"),
+    " FROM {schema}.handler_types ORDER BY handler, event_type"
+);
+
+/// Index: the primary key (handler, event_type).
+const REGISTER_TYPE: &str = "
+    INSERT INTO {schema}.handler_types (handler, event_type, since)
+    VALUES (?, ?, TIMESTAMPADD(MICROSECOND, ?, '1970-01-01'))
+    ON DUPLICATE KEY UPDATE handler = handler";
+
+/// Index: the primary key (alias).
+const REGISTER_ALIAS: &str = "
+    INSERT INTO {schema}.handler_aliases (alias, handler) VALUES (?, ?) ON DUPLICATE KEY UPDATE handler = VALUES(handler)";
+
+/// Index: the primary key (handler, event_type).
+const END_ALIAS: &str = "DELETE FROM {schema}.handler_types WHERE handler = ?";
+
+const RECORD_SEARCH: &str = "
+    UPDATE {schema}.handler_types
+    SET searched_at = TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
+    WHERE registered_at <= TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')";
+
+/// Index: events_undelivered (delivered, event_type, event_date), one step per type.
+const TYPES: &str = "SELECT event_type FROM {table} WHERE delivered = {delivered} AND event_type IS NOT NULL GROUP BY event_type";
+
+/// The oldest events of one type that are not fanned out. Index: events_undelivered (delivered, event_type, event_date),
+/// one range, in its order.
+const OLDEST: &str = concat!(
+    "(SELECT e.id, e.event_type, ",
+    micros!("e.event_date"),
+    " AS at, e.event_date
+      FROM {table} AS e
+      WHERE e.delivered = FALSE AND e.event_type = {type}
+        AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{excluded}
+      ORDER BY e.event_date, e.id
+      LIMIT {events_max})"
+);
+
+/// The event with this id, if it is not fanned out. Index: the primary key (id).
+const ONE: &str = concat!(
+    "SELECT e.id, e.event_type, ",
+    micros!("e.event_date"),
+    " AS at, e.event_date
+      FROM {table} AS e
+      WHERE e.id = {id} AND e.delivered = FALSE"
+);
+
+/// Events of one type that are marked but have no notification for one handler. Indexes: events_undelivered (delivered,
+/// event_type, event_date), one range, and the key (event_id, handler_name).
+const MISSED: &str = "
+    (SELECT e.id
+     FROM {table} AS e
+     WHERE e.delivered = TRUE AND e.event_type = {type}
+       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}
+       AND NOT EXISTS (SELECT 1 FROM {notifications} AS n
+                       WHERE n.event_id = e.id
+                         AND (CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin = {handler}
+                              OR CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin
+                                 IN (SELECT a.alias FROM {schema}.handler_aliases AS a WHERE a.handler = {handler})))
+     LIMIT {events_max})";
+
+/// Inserts notifications: their ids, events and handlers are the parameter. A notification is due at once; its
+/// next_retry_at is the date of the event, so that the index over it has the order of events. A notification that another
+/// program has inserted stays as it is. Indexes: the primary key (id), and the key (event_id, handler_name).
+const INSERT: &str = "
+    INSERT INTO {notifications} (
+        id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date, completion_date,
+        model_id, model_type, event_type, payload, event_date, state, attempts, next_retry_at, created_date, updated_date)
+    SELECT d.n, e.id, d.h, e.namespace, e.action_id, e.action_name, e.action_params, e.started_date,
+           e.completion_date, e.model_id, e.model_type, e.event_type, e.payload, e.event_date, 'PENDING', 0,
+           LEAST(e.event_date, UTC_TIMESTAMP(6)), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)
+    FROM JSON_TABLE(?, '$[*]' COLUMNS (n CHAR(36) CHARACTER SET ascii PATH '$.n',
+                                       e CHAR(36) CHARACTER SET ascii PATH '$.e',
+                                       h VARCHAR(255) CHARACTER SET utf8mb4 PATH '$.h')) AS d
+    STRAIGHT_JOIN {table} AS e ON e.id = /*!80000 d.e */ /*M! CAST(d.e AS UUID) */
+    WHERE NOT EXISTS (SELECT 1 FROM {notifications} AS known
+                      WHERE known.event_id = e.id AND known.handler_name = d.h)
+    ON DUPLICATE KEY UPDATE handler_name = {notifications}.handler_name";
+
+/// Index: the primary key (id).
+const MARK: &str = "UPDATE {table} SET delivered = TRUE WHERE id IN ({ids}) AND delivered = FALSE";
+
+/// Old events whose notifications are all finished, and old rows without an event. An event that a registered handler has
+/// no notification for stays: the search for missed events will find it. No index: the layout has none for the date of
+/// events.
+const FINISHED: &str = "
+    SELECT e.id
+    FROM {table} AS e
+    WHERE e.event_date < TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
+      AND (e.event_type IS NULL
+           OR e.delivered = TRUE
+              AND NOT EXISTS (SELECT 1 FROM {notifications} AS n
+                              WHERE n.event_id = e.id AND n.state NOT IN ('SUCCEEDED', 'EXPIRED'))
+              AND NOT EXISTS (
+                  SELECT 1 FROM {schema}.handler_types AS h
+                  WHERE CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin
+                        LIKE REPLACE(REPLACE(REPLACE(h.event_type, '%', '\\\\%'), '_', '\\\\_'), '*', '%')
+                    AND e.event_date >= h.registered_at AND (h.since IS NULL OR e.event_date >= h.since)
+                    AND NOT EXISTS (
+                        SELECT 1 FROM {notifications} AS n
+                        WHERE n.event_id = e.id
+                          AND (CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin = h.handler
+                               OR CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin
+                                  IN (SELECT a.alias FROM {schema}.handler_aliases AS a WHERE a.handler = h.handler)))))
+    LIMIT {rows_max}
+    FOR UPDATE SKIP LOCKED";
+
+/// One notification to insert.
+#[derive(Serialize)]
+struct Delivery<'a> {
+    n: Uuid,
+    e: &'a str,
+    h: &'a str,
+}
+
+/// Locks the fan-out; `false` if another process has it and the caller does not wait.
+pub(super) async fn lock(tx: &mut Tx<'_>, wait: bool) -> Result<bool> {
+    let locked = tx.query_opt(if wait { LOCK } else { TRY_LOCK }, Params::new()).await?;
+    Ok(locked.is_some())
+}
+
+pub(super) async fn registered(tx: &mut Tx<'_>) -> Result<Vec<RegisteredType>> {
+    let read = |row: &Row| {
+        Ok(RegisteredType {
+            handler: get(row, 0)?,
+            pattern: get(row, 1)?,
+            since: row.time(2)?,
+            registered_at: row.time(3)?.unwrap_or_default(),
+            searched_at: row.time(4)?,
+        })
+    };
+    tx.query(REGISTERED, Params::new()).await?.iter().map(read).collect()
+}
+
+pub(super) async fn register_type(
+    tx: &mut Tx<'_>,
+    handler: &str,
+    pattern: &str,
+    since: Option<Timestamp>,
+) -> Result<()> {
+    let since = since.map(Timestamp::as_micros);
+    tx.execute(REGISTER_TYPE, params![handler, pattern, since]).await.map(drop)
+}
+
+pub(super) async fn register_alias(tx: &mut Tx<'_>, handler: &str, alias: &str) -> Result<()> {
+    tx.execute(REGISTER_ALIAS, params![alias, handler]).await?;
+    tx.execute(END_ALIAS, params![alias]).await.map(drop)
+}
+
+pub(super) async fn types(tx: &mut Tx<'_>, delivered: bool) -> Result<Vec<String>> {
+    let statement = TYPES.replace("{delivered}", if delivered { "TRUE" } else { "FALSE" });
+    tx.query(&statement, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
+}
+
+pub(super) async fn record_search(tx: &mut Tx<'_>, begun: Timestamp) -> Result<()> {
+    tx.execute(RECORD_SEARCH, params![begun.as_micros(), begun.as_micros()]).await.map(drop)
+}
+
+/// The condition that an event is not older than this.
+fn since(time: Option<Timestamp>) -> String {
+    time.map_or_else(String::new, |time| {
+        format!(" AND e.event_date >= TIMESTAMPADD(MICROSECOND, {}, '1970-01-01')", time.as_micros())
+    })
+}
+
+fn listed(ids: &[String]) -> String {
+    ids.iter().map(|id| literal(id)).collect::<Vec<_>>().join(",")
+}
+
+/// Several SELECTs as one.
+fn union(selects: Vec<String>, end: &str) -> String {
+    format!("{}{end}", selects.join("\nUNION ALL\n"))
+}
+
+/// An event to fan out.
+struct Picked {
+    id: String,
+    event_type: String,
+    at: Timestamp,
+}
+
+impl Picked {
+    fn read(row: &Row) -> Result<Self> {
+        Ok(Self {
+            id: get(row, 0)?,
+            event_type: get(row, 1)?,
+            at: Timestamp::from_micros(get::<i64>(row, 2)?),
+        })
+    }
+}
+
+/// The oldest events that are not fanned out, of the types of these targets.
+async fn oldest(
+    tx: &mut Tx<'_>,
+    targets: &[Target],
+    events_max: usize,
+    excluded: &[String],
+) -> Result<Vec<Picked>> {
+    let mut types: Vec<(&str, Option<Timestamp>)> = Vec::new();
+    for target in targets {
+        match types.iter_mut().find(|(name, _)| *name == target.event_type) {
+            // A type is read from the earliest start of its handlers; `None` is the beginning.
+            Some((_, from)) => *from = (*from).min(target.since),
+            None => types.push((&target.event_type, target.since)),
+        }
+    }
+    let excluded = match excluded {
+        [] => String::new(),
+        ids => format!(" AND e.id NOT IN ({})", listed(ids)),
+    };
+    let selects = types.iter().map(|(name, from)| {
+        OLDEST
+            .replace("{type}", &literal(name))
+            .replace("{since}", &since(*from))
+            .replace("{excluded}", &excluded)
+            .replace("{events_max}", &events_max.to_string())
+    });
+    let statement = union(selects.collect(), &format!("\nORDER BY event_date, id LIMIT {events_max}"));
+    tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect()
+}
+
+pub(super) async fn list_undelivered(
+    tx: &mut Tx<'_>,
+    targets: &[Target],
+    events_max: usize,
+    excluded: &[String],
+) -> Result<Vec<String>> {
+    Ok(oldest(tx, targets, events_max, excluded).await?.into_iter().map(|event| event.id).collect())
+}
+
+pub(super) async fn fan_out(tx: &mut Tx<'_>, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
+    let picked = match which {
+        Which::Missed { events_max } => return missed(tx, targets, events_max).await,
+        Which::Oldest { events_max, excluded } => oldest(tx, targets, events_max, excluded).await?,
+        Which::One(id) => {
+            let statement = ONE.replace("{id}", &literal(id));
+            tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect::<Result<_>>()?
+        }
+    };
+    let mut deliveries = Vec::new();
+    for event in &picked {
+        let of_type = targets.iter().filter(|target| target.event_type == event.event_type);
+        let wanted = of_type.filter(|target| target.since.is_none_or(|since| event.at >= since));
+        deliveries.extend(wanted.map(|target| (event.id.as_str(), target.handler.as_str())));
+    }
+    let inserted = insert(tx, &deliveries).await?;
+    if !picked.is_empty() {
+        let ids: Vec<String> = picked.iter().map(|event| event.id.clone()).collect();
+        tx.execute(&MARK.replace("{ids}", &listed(&ids)), Params::new()).await?;
+    }
+    Ok((picked.len() as u64, inserted))
+}
+
+/// Inserts the notifications of these events and handlers. Returns how many.
+async fn insert(tx: &mut Tx<'_>, deliveries: &[(&str, &str)]) -> Result<u64> {
+    if deliveries.is_empty() {
+        return Ok(0);
+    }
+    let rows: Vec<Delivery<'_>> = deliveries
+        .iter()
+        .map(|(event, handler)| Delivery { n: Uuid::now_v7(), e: event, h: handler })
+        .collect();
+    let rows = serde_json::to_string(&rows).map_err(|cause| {
+        Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause)
+    })?;
+    tx.execute(INSERT, params![rows]).await
+}
+
+/// Events that are marked but have no notification for a handler.
+async fn missed(tx: &mut Tx<'_>, targets: &[Target], events_max: usize) -> Result<(u64, u64)> {
+    let (mut found, mut left) = (Vec::new(), events_max);
+    for target in targets {
+        if left == 0 {
+            break;
+        }
+        let statement = MISSED
+            .replace("{type}", &literal(&target.event_type))
+            .replace("{handler}", &literal(&target.handler))
+            .replace("{since}", &since(target.since))
+            .replace("{events_max}", &left.to_string());
+        for row in tx.query(&statement, Params::new()).await? {
+            found.push((get::<String>(&row, 0)?, target.handler.as_str()));
+            left -= 1;
+        }
+    }
+    let deliveries: Vec<(&str, &str)> = found.iter().map(|(id, handler)| (id.as_str(), *handler)).collect();
+    let inserted = insert(tx, &deliveries).await?;
+    let mut events: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
+    events.sort_unstable();
+    events.dedup();
+    Ok((events.len() as u64, inserted))
+}
+
+/// Deletes finished events that are older than `cutoff`, in microseconds since 1970, and their notifications. Returns how
+/// many events.
+pub(super) async fn delete_finished(tx: &mut Tx<'_>, cutoff: i64, rows_max: usize) -> Result<u64> {
+    let statement = FINISHED.replace("{rows_max}", &rows_max.to_string());
+    let found = tx.query(&statement, params![cutoff]).await?;
+    let ids: Vec<String> = found.iter().map(|row| get(row, 0)).collect::<Result<_>>()?;
+    if ids.is_empty() {
+        return Ok(0);
+    }
+    // Indexes: the key (event_id, handler_name), and the primary keys.
+    let listed = listed(&ids);
+    for statement in [
+        "DELETE n FROM {schema}.row_notes AS n
+         JOIN {notifications} AS t ON CONVERT(CAST(t.id AS CHAR(36)) USING utf8mb4) COLLATE utf8mb4_bin = n.row_id
+         WHERE t.event_id IN ({ids})",
+        "DELETE FROM {notifications} WHERE event_id IN ({ids})",
+    ] {
+        tx.execute(&statement.replace("{ids}", &listed), Params::new()).await?;
+    }
+    tx.execute(&format!("DELETE FROM {{table}} WHERE id IN ({listed})"), Params::new()).await
+}

@@ -1,0 +1,3 @@
+CREATE USER debezium IDENTIFIED BY 'change-me';
+GRANT RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO debezium;
+GRANT SELECT ON eventlog.events TO debezium;
