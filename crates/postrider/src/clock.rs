@@ -20,7 +20,7 @@ impl Timestamp {
     }
 
     /// This time minus a duration; saturates at the minimum.
-    #[cfg(feature = "relay")]
+    #[cfg(feature = "_store")]
     pub(crate) fn before(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "relay")]
 use crate::{Code, Error, Result};
 
 /// A handler of layout `eventlog`: each event of its types becomes one notification under its name.
@@ -26,16 +27,19 @@ impl Handler {
     }
 
     /// The types it takes, as patterns.
+    #[cfg(feature = "_store")]
     pub(crate) fn patterns(&self) -> Vec<String> {
         self.types.clone().unwrap_or_else(|| vec!["*".to_owned()])
     }
 
     /// The types it takes; `None` if it takes all or one of them is a pattern.
+    #[cfg(feature = "postgres")]
     pub(crate) fn exact_types(&self) -> Option<Vec<String>> {
         self.types.clone().filter(|types| types.iter().all(|name| !name.contains('*')))
     }
 
     /// Its name and its aliases.
+    #[cfg(feature = "postgres")]
     pub(crate) fn names(&self) -> Vec<String> {
         [&self.name].into_iter().chain(&self.aliases).cloned().collect()
     }
@@ -109,6 +113,7 @@ impl FanOut {
     ///
     /// # Errors
     /// [`Code::PolicyInvalid`] with the first setting that is 0.
+    #[cfg(feature = "relay")]
     pub(crate) fn check(&self) -> Result<()> {
         let zero = |name: &str| {
             Err(Error::new(Code::PolicyInvalid, format!("{name} of the fan-out is 0"))

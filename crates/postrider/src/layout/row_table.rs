@@ -156,16 +156,19 @@ impl RowTable {
     }
 
     /// The same table for one handler.
+    #[cfg(feature = "_store")]
     pub(crate) fn for_handler(&self, handler: Handler) -> Self {
         Self { handler: Some(Arc::new(handler)), ..self.clone() }
     }
 
     /// The names whose notifications a store handles: the handler's name and its aliases. Empty if it serves none.
+    #[cfg(feature = "postgres")]
     pub(crate) fn handler_names(&self) -> Vec<String> {
         self.handler.as_ref().map_or_else(Vec::new, |handler| handler.names())
     }
 
     /// The event types that the handler knows; `None` if it takes all.
+    #[cfg(feature = "postgres")]
     pub(crate) fn handler_types(&self) -> Option<Vec<String>> {
         self.handler.as_ref().and_then(|handler| handler.exact_types())
     }

@@ -48,6 +48,7 @@ mod failover;
 mod history;
 #[cfg(feature = "_server")]
 mod holes;
+mod lease;
 #[cfg(feature = "_store")]
 mod lease_tx;
 mod list;
@@ -55,6 +56,7 @@ mod list;
 mod log_tx;
 mod notifications;
 mod overview;
+mod page;
 #[cfg(feature = "_store")]
 mod page_builder;
 pub(crate) mod relays;
@@ -88,9 +90,14 @@ pub use crate::ledger::{Mark, ParkedState};
 pub use async_store::{AsyncClaimer, AsyncStore};
 pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
 pub use failover::AfterFailover;
+pub use lease::Epoch;
+#[doc(hidden)]
+pub use lease::{Acquired, LeaseRequest, Loaded, Origin, Renewed};
 pub use list::{EventFilter, ListedEvent};
 pub use notifications::{FannedOut, Notifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
+#[doc(hidden)]
+pub use page::{Budget, Claimed, Claimer, Fetched, Page};
 pub use relays::{DestinationDown, RelayOverview};
 #[doc(hidden)]
 pub use relays::{RelayReport, RelayRole};
@@ -103,11 +110,10 @@ pub use row_state::{RowExtras, RowStateStore, RowsMigrated};
 pub use schema::{Migrated, Migration, Schema};
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, ParkedRow, Progress, Trial};
-use crate::{BoxFuture, Position, Result, StoredEvent, Timestamp};
+use crate::{BoxFuture, Position, Result, Timestamp};
 
 /// One outbox in one database: the type `Arc<dyn Store>` stands for a store of any database. Several relays in one
 /// process may share it.
@@ -277,88 +283,12 @@ impl IntoStore for Arc<dyn Store> {
     }
 }
 
-/// Reads committed events in position order, each once per claimer. Tracks holes: positions without an event that may
-/// still get one. All of that is in memory; after a crash the next owner starts from the recorded progress.
-#[doc(hidden)]
-pub trait Claimer: Send {
-    /// Reads the next page: holes and tail from one snapshot, with a check that the history did not change before it.
-    /// If the future is dropped, no event is lost: a later claim, or the next claimer, reads it.
-    fn claim(&mut self, budget: Budget) -> BoxFuture<'_, Result<Claimed>>;
-}
-
 /// Wake-ups from a database; see [`Store::wakes`].
 #[doc(hidden)]
 pub trait Wakes: Send {
     /// Waits until there may be new events: a wake-up arrived, or may have been missed. Several wake-ups may be
     /// combined into one. If the future is dropped, no wake-up is lost.
     fn next(&mut self) -> BoxFuture<'_, ()>;
-}
-
-/// How much one claim may read. At least one event is read, of any size.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Budget {
-    /// Maximum number of events.
-    pub events_max: usize,
-    /// Maximum number of bytes. All columns count; see [`Event::size_bytes`](crate::Event::size_bytes).
-    pub bytes_max: usize,
-}
-
-impl Budget {
-    /// A budget of this many events and bytes.
-    pub const fn new(events_max: usize, bytes_max: usize) -> Self {
-        Self { events_max, bytes_max }
-    }
-}
-
-/// The result of [`Claimer::claim`].
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claimed {
-    /// Events that were not handed out before.
-    Page(Page),
-    /// The history of the database changed, for this reason. No event was skipped.
-    HistoryChanged(String),
-}
-
-/// The events of one claim, and what the same scan found out.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Page {
-    /// The events, by ascending position.
-    pub events: Vec<StoredEvent>,
-    /// Empty positions: no event will ever have one of them. Ranges, both ends included. They may overlap positions that
-    /// are done.
-    pub empty_positions: Vec<(Position, Position)>,
-    /// Rows that cannot be read as events, and why. Each is returned once, like an event.
-    pub damaged: Vec<(Position, String)>,
-    /// There are more events: claim again immediately.
-    pub more_at_once: bool,
-    /// Not all visible events have been read, or that is unknown. Also set while `holes_full` stops reading; then an
-    /// immediate claim does not help.
-    pub has_unread: bool,
-    /// The number of holes: ranges of positions without an event that may still get one. Every claim reads them again.
-    pub holes: usize,
-    /// The limit of holes is reached: nothing new is read until some holes are filled or proven empty.
-    pub holes_full: bool,
-    /// Only for tables with a state per row: rows that another process changed after they were listed and before they
-    /// were read.
-    pub taken: usize,
-}
-
-/// The result of [`Store::fetch`]. A position that is in none of the lists did not fit.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Fetched {
-    /// The events found.
-    pub events: Vec<StoredEvent>,
-    /// Positions whose event no longer exists or cannot be read.
-    pub gone: Vec<Position>,
-    /// Positions whose row another publisher of a shared table has taken. This relay does not deliver them.
-    pub taken: Vec<Position>,
 }
 
 /// Where a new subscription begins.
@@ -386,97 +316,6 @@ impl std::fmt::Display for Start {
             Self::Time(time) => write!(f, "time:{time}"),
         }
     }
-}
-
-/// Increases with every new owner of a subscription. A settle with an older epoch is refused, so that a relay that lost
-/// its lease cannot overwrite the progress of its successor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Epoch(pub i64);
-
-/// A request for a lease. Its time runs on the database's clock.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseRequest {
-    /// The subscription.
-    pub subscription: String,
-    /// The name of the relay, unique among running relays.
-    pub holder: String,
-    /// How long the lease lasts unless it is renewed.
-    pub duration: Duration,
-}
-
-/// The result of [`Store::acquire`].
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Acquired {
-    /// The caller now holds the lease.
-    Granted(Box<Loaded>),
-    /// Another process holds it.
-    Held {
-        /// Its name.
-        holder: String,
-        /// When the lease expires unless it is renewed.
-        remaining: Duration,
-    },
-    /// The subscription waits for an operator; see [`Store::halt`].
-    Halted(String),
-}
-
-/// The state of a subscription when its lease was taken.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loaded {
-    /// The new epoch.
-    pub epoch: Epoch,
-    /// The recorded progress.
-    pub progress: Progress,
-    /// The parked rows whose state is not final.
-    pub parked: Vec<ParkedRow>,
-    /// The dead rows: they block their keys if the policy is configured so.
-    pub dead: Vec<ParkedRow>,
-    /// The number of parked rows, including final ones.
-    pub parked_count: u64,
-    /// The last owner released the lease with everything settled. If not, it may have died.
-    pub clean: bool,
-    /// The reason of the operator's pause, if there is one.
-    pub paused: Option<String>,
-    /// The server that the state was read from, if another server could replace it.
-    pub origin: Option<Origin>,
-}
-
-impl Loaded {
-    /// The state of a subscription that was released cleanly and has no parked rows.
-    pub fn new(epoch: Epoch, progress: Progress) -> Self {
-        let (parked, dead) = (Vec::new(), Vec::new());
-        Self { epoch, progress, parked, dead, parked_count: 0, clean: true, paused: None, origin: None }
-    }
-}
-
-/// One run of one server, from its start to its end.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
-    /// Its cluster and timeline.
-    pub history: String,
-    /// When it started.
-    pub started: String,
-}
-
-/// The result of [`Store::renew`].
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Renewed {
-    /// Renewed.
-    Held {
-        /// The reason of the operator's pause, if there is one.
-        paused: Option<String>,
-        /// Another process has changed, added or removed parked rows since this owner loaded or settled them. Settles
-        /// of this owner do not overwrite these rows. It must acquire the lease again to load them.
-        parked_changed: bool,
-    },
-    /// Another relay has the lease, or it was removed.
-    Lost,
 }
 
 /// Progress to record. It replaces the recorded progress as a whole; parked rows are changed one by one.
