@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "relay")]
 use crate::{Code, Error, Result};
 
 /// A handler of layout `eventlog`: each event of its types becomes one notification under its name.
@@ -112,6 +113,7 @@ impl FanOut {
     ///
     /// # Errors
     /// [`Code::PolicyInvalid`] with the first setting that is 0.
+    #[cfg(feature = "relay")]
     pub(crate) fn check(&self) -> Result<()> {
         let zero = |name: &str| {
             Err(Error::new(Code::PolicyInvalid, format!("{name} of the fan-out is 0"))

@@ -43,6 +43,7 @@ pub(crate) struct Target {
 
 /// Which events a statement fans out.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only PostgreSQL has layout eventlog"))]
 pub(crate) enum Which<'a> {
     /// The oldest ones that are not fanned out, except these ids.
     Oldest { events_max: usize, excluded: &'a [String] },

@@ -1,6 +1,6 @@
 //! Creating and comparing tables: the part that does not depend on the database.
 
-use crate::layout::{Ability, Dialect, Difference, RowLayout, RowTable, Shape};
+use crate::layout::{Ability, Difference, RowLayout, RowTable, Shape};
 use crate::store::Migrated;
 use crate::{Code, Error, Ident, Result};
 
@@ -29,7 +29,8 @@ pub struct RowsMigrated {
 
 impl RowExtras {
     /// The tables to create, the outbox first: notifications only on request.
-    pub(crate) fn shapes(self, layout: RowLayout, dialect: Dialect) -> &'static [Shape] {
+    #[cfg(feature = "postgres")]
+    pub(crate) fn shapes(self, layout: RowLayout, dialect: crate::layout::Dialect) -> &'static [Shape] {
         let all = layout.shapes_on(dialect);
         let is_base = layout.has(Ability::Notifications) && !self.handlers;
         if is_base { &all[..all.len().min(1)] } else { all }
