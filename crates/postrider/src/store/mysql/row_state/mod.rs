@@ -11,6 +11,7 @@ mod migrate;
 mod notifications;
 mod read;
 mod retention;
+mod roles;
 mod settle;
 mod sql;
 mod tx;
@@ -131,6 +132,15 @@ impl RowStateStore<MySqlRows> {
             sql.event_states,
         )
         .await
+    }
+
+    /// The SQL that creates roles with only the rights that each needs, for layout `eventlog`.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if a role's name would be too long.
+    #[doc(hidden)]
+    pub fn roles(schema: &Ident, table: &RowTable) -> Result<String> {
+        roles::roles(schema, table)
     }
 
     /// Connects to a database that was migrated.

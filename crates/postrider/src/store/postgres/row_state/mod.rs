@@ -10,6 +10,7 @@ mod migrate;
 mod notifications;
 mod read;
 mod retention;
+mod roles;
 mod row_locks;
 mod settle;
 mod sql;
@@ -155,6 +156,15 @@ impl RowStateStore<PostgresRows> {
     /// Every migration, oldest first, for use with another tool.
     pub fn migrations(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
         migrate::all(schema, table, extras)
+    }
+
+    /// The SQL that creates roles with only the rights that each needs, for layout `eventlog`.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if a role's name would be too long.
+    #[doc(hidden)]
+    pub fn roles(schema: &Ident, table: &RowTable) -> Result<String> {
+        roles::roles(schema, table)
     }
 
     /// Connects to a database that was migrated.

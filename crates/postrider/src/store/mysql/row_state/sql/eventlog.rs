@@ -127,10 +127,10 @@ macro_rules! waiting_events {
 
 /// Index: idx_events_action_id for an action, otherwise none: the layout has no index for other searches.
 const SEARCH: &str = concat!(
-    "SELECT t.id, t.id, t.event_type, t.model_type, t.model_id, ",
+    "SELECT t.id, t.id, COALESCE(t.event_type, ''), t.model_type, t.model_id, ",
     micros!("t.created_at"),
-    ", t.status, 0, t.payload, t.created_at
-     FROM (SELECT e.id, e.event_type, e.model_type, e.model_id, e.payload, e.event_date AS created_at,
+    ", t.status, NULL, t.payload, t.created_at
+     FROM (SELECT e.id, e.action_id, e.event_type, e.model_type, e.model_id, e.payload, e.event_date AS created_at,
                   CASE WHEN e.event_type IS NULL THEN 'no event' WHEN e.delivered THEN 'fanned out'
                        ELSE 'waiting' END AS status
            FROM {table} AS e) AS t
@@ -233,6 +233,7 @@ pub(super) const SQL: Sql = Sql {
     search: Some(Search {
         statement: SEARCH,
         aggregate: ["t.model_type = ?", "t.model_id = ?"],
+        action: "t.action_id = ?",
         by_state: None,
     }),
     // One row per notification, and one per event that is not fanned out. Rows without an event are no backlog.
