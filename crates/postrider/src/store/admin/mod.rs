@@ -27,7 +27,8 @@ use std::sync::Arc;
 use crate::adopt::AdoptSource;
 use crate::layout::{Difference, RowLayout, RowTable};
 use crate::store::{
-    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+    CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, Overview, RowExtras, Schema,
+    Store,
 };
 use crate::{BoxFuture, Code, Error, Outbox, Result};
 
@@ -130,6 +131,15 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// # Errors
     /// The database's error.
     fn differences(&self) -> BoxFuture<'_, Result<Vec<Difference>>>;
+
+    /// What handlers of layout `eventlog` need, and which notifications are open. Empty for other layouts.
+    ///
+    /// # Errors
+    /// The database's error.
+    #[doc(hidden)]
+    fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
+        Box::pin(std::future::ready(Ok(HandlerCheck::default())))
+    }
 
     /// Rows that another publisher has marked as being published; 0 where the layout has no such mark.
     ///

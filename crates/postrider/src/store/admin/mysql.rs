@@ -13,7 +13,8 @@ use crate::adopt::AdoptSource;
 use crate::layout::{Ability, Dialect, Difference, RowLayout, RowTable};
 use crate::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
 use crate::store::{
-    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+    CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, Overview, RowExtras, Schema,
+    Store,
 };
 use crate::{BoxFuture, Code, Error, Event, Ident, Outbox, Result, Written};
 
@@ -96,6 +97,15 @@ impl Admin for MySqlAdmin {
             None => MySqlStore::migrations(schema).collect(),
         };
         Ok(script(steps, str::to_owned))
+    }
+
+    fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
+        Box::pin(self.named(async move {
+            match &self.table {
+                Some(table) => MySqlRowStore::handler_check(&self.config, table).await,
+                None => Ok(HandlerCheck::default()),
+            }
+        }))
     }
 
     fn roles_sql(&self) -> Result<String> {

@@ -15,7 +15,8 @@ use crate::store::postgres::{
     BEGIN_GUARDED, GUARD, PostgresConfig, PostgresRowStore, PostgresStore, commit_failed, statement_failed,
 };
 use crate::store::{
-    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+    CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, Overview, RowExtras, Schema,
+    Store,
 };
 use crate::{BoxFuture, Event, Outbox, Result, Written};
 
@@ -78,6 +79,15 @@ impl Admin for PostgresAdmin {
         };
         let steps = script(steps, |sql| format!("{BEGIN_GUARDED};\n\n{sql}\nCOMMIT;\n"));
         Ok(format!("{schemas}\n{steps}"))
+    }
+
+    fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
+        Box::pin(self.named(async move {
+            match &self.table {
+                Some(table) => PostgresRowStore::handler_check(&self.config, table).await,
+                None => Ok(HandlerCheck::default()),
+            }
+        }))
     }
 
     fn roles_sql(&self) -> Result<String> {

@@ -200,7 +200,7 @@ async fn apply(
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
 }
 
-async fn has_index(session: &mut Session, table: &RowTable, index: &str) -> Result<bool> {
+pub(super) async fn has_index(session: &mut Session, table: &RowTable, index: &str) -> Result<bool> {
     let index = table.put_into_mysql(index);
     let condition = "statistics WHERE table_schema = ? AND table_name = ? AND index_name = ?";
     holds(session, condition, params![table.schema.as_str(), table.name.as_str(), index]).await

@@ -6,6 +6,7 @@
 
 mod connection;
 mod custom;
+mod handler_check;
 mod list;
 mod migrate;
 mod notifications;
@@ -31,7 +32,7 @@ use crate::layout::{Difference, RowTable};
 use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
 use crate::store::{
-    CountBy, EventCounts, EventFilter, ListedEvent, Migration, RowExtras, RowsMigrated, Schema,
+    CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, RowExtras, RowsMigrated, Schema,
 };
 use crate::{Ident, Result};
 
@@ -96,6 +97,15 @@ impl RowStateStore<MySqlRows> {
         filter: &EventFilter,
     ) -> Result<Vec<String>> {
         list::plan(&mut config.client().await?, table, filter).await
+    }
+
+    /// What handlers of layout `eventlog` need, and which notifications are open. Changes nothing.
+    ///
+    /// # Errors
+    /// Errors of the database.
+    #[doc(hidden)]
+    pub async fn handler_check(config: &MySqlConfig, table: &RowTable) -> Result<HandlerCheck> {
+        handler_check::check(&mut config.connect_unchecked().await?, table).await
     }
 
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.

@@ -5,6 +5,7 @@
 
 mod connection;
 mod custom;
+mod handler_check;
 mod list;
 mod migrate;
 mod notifications;
@@ -31,7 +32,7 @@ use crate::layout::{Difference, RowTable};
 use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
 use crate::store::row_state::{RowExtras, RowsMigrated};
-use crate::store::{CountBy, EventCounts, EventFilter, ListedEvent, Migration, Schema};
+use crate::store::{CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, Schema};
 use crate::{Ident, Result};
 
 /// An outbox in a table with a state per row, in PostgreSQL. Clones share its connections.
@@ -142,6 +143,16 @@ impl RowStateStore<PostgresRows> {
     ) -> Result<Option<Vec<String>>> {
         let (client, _) = config.guarded_client().await?;
         read_transaction(&client, list::keys_of_one_group(&client, table)).await
+    }
+
+    /// What handlers of layout `eventlog` need, and which notifications are open. Changes nothing.
+    ///
+    /// # Errors
+    /// Errors of the database.
+    #[doc(hidden)]
+    pub async fn handler_check(config: &PostgresConfig, table: &RowTable) -> Result<HandlerCheck> {
+        let (client, _) = config.guarded_client().await?;
+        read_transaction(&client, handler_check::check(&client, config.schema_name(), table)).await
     }
 
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.

@@ -220,8 +220,8 @@ pub(super) const SQL: Sql = Sql {
         waiting_events!(),
         ") AS open)"
     ),
-    // No index of the layout has the order of all events.
-    newest: "SELECT NULL",
+    // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
+    newest: concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")),
     counts: concat!(
         "SELECT COALESCE(SUM(t.delivered = FALSE AND t.event_type IS NOT NULL), 0), 0, 0, 0, COALESCE(SUM(t.delivered), 0), 0, ",
         micros!("MIN(CASE WHEN t.delivered = FALSE AND t.event_type IS NOT NULL THEN t.event_date END)"),

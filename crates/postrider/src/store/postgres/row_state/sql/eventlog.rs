@@ -241,8 +241,8 @@ pub(super) const SQL: Sql = Sql {
          )
          SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)"
     ),
-    // No index of the layout has the order of all events.
-    newest: "SELECT NULL::timestamptz",
+    // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
+    newest: "SELECT statement_timestamp()",
     counts: "SELECT count(*) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL), 0::bigint, 0::bigint, 0::bigint,
                     count(*) FILTER (WHERE t.delivered), 0::bigint,
                     min(t.event_date) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL) AT TIME ZONE 'UTC',
