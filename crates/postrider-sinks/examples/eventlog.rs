@@ -35,8 +35,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     PostgresRowStore::migrate(&config, &table, RowExtras { handlers: true, ..RowExtras::default() }).await?;
     let store = PostgresRowStore::connect(&config, &table).await?;
     let outbox = store.outbox().namespace("shop");
-    let handlers =
-        [Subscription::handler("mail", send_mail), Subscription::handler("stock", reserve_stock)];
+    let handlers = [Subscription::handler("mail", send_mail), Subscription::handler("stock", reserve_stock)];
     let relay = Relay::builder().outbox(store, handlers).spawn().await?;
 
     let (mut db, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;

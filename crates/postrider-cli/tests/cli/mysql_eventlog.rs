@@ -48,3 +48,58 @@ fn an_event_that_does_not_fit_is_refused() {
 fn the_printed_scripts_run() {
     with_places(eventlog::the_printed_scripts_run);
 }
+
+#[test]
+fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
+    for shop in Shop::all() {
+        let (schema, url) = (&shop.schema, &shop.url);
+        let outbox = |url: &str| {
+            format!("url = '{url}'\nlayout = 'eventlog'\nschema = '{schema}'\ntable_schema = '{schema}_log'")
+        };
+        let place = |url: &str| Place {
+            outbox: outbox(url),
+            events: format!("{schema}_log.events"),
+            notifications: format!("{schema}_log.event_notifications"),
+            index: "",
+            sql: &|_| {},
+            number: &|_| 0,
+        };
+        let owner = place(url).program();
+        let made = owner.run(&["migrate", "up", "--with", "handlers"]);
+        assert_eq!(made.exit, Some(0), "{made:?}");
+        shop.sql(&owner.run(&["migrate", "roles"]).stdout);
+        let keyword = if url.starts_with("mariadb") { "FOR" } else { "TO" };
+        let [writer, relay, viewer, migrator] = ["writer", "relay", "viewer", "migrator"].map(|role| {
+            let name = format!("{schema}_{}", &role[..1]);
+            for sql in [
+                format!("CREATE USER '{name}'@'127.0.0.1'"),
+                format!("GRANT '{schema}_{role}' TO '{name}'@'127.0.0.1'"),
+                format!("SET DEFAULT ROLE '{schema}_{role}' {keyword} '{name}'@'127.0.0.1'"),
+            ] {
+                shop.sql(&sql);
+            }
+            place(&url.replace("root@", &format!("{name}@")).replace("/test", "")).program()
+        });
+        let write =
+            ["write", "--type", "A", "--aggregate", "Order:1", "--namespace", "shop", "--action", "Act"];
+        let drain = ["relay", "--drain", "--fail-fast"];
+        for (who, args) in [
+            (&writer, &write[..]),
+            (&relay, &drain),
+            (&relay, &["relay", "--drain", "--set", "outbox.shop.retention=1ms"]),
+            (&viewer, &["status"]),
+            (&viewer, &["status", "--by", "type"]),
+            (&viewer, &["events", "list"]),
+            (&migrator, &["migrate", "up"]),
+        ] {
+            let ran = who.run(args);
+            assert_eq!(ran.exit, Some(0), "{args:?} {ran:?}");
+        }
+        for (who, args) in
+            [(&writer, &drain[..]), (&relay, &write), (&viewer, &write), (&viewer, &["pause", "mail"])]
+        {
+            let ran = who.run(args);
+            assert!(ran.exit == Some(3) && ran.stderr.contains("denied"), "{args:?} {ran:?}");
+        }
+    }
+}

@@ -17,8 +17,9 @@ GRANT INSERT ON {table} TO '{writer}';
 -- which deletes events, it does not need DELETE.
 GRANT SELECT, UPDATE (delivered), DELETE ON {table} TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {notifications} TO '{relay}';
-GRANT SELECT, UPDATE (applied_at) ON {schema}.row_migrations TO '{relay}';
-GRANT SELECT ON {schema}.row_table TO '{relay}';
+GRANT SELECT ON {schema}.row_migrations TO '{relay}';
+-- UPDATE is for its lock, which a new subscription takes.
+GRANT SELECT, UPDATE (only_one) ON {schema}.row_table TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.relays TO '{relay}';
@@ -30,6 +31,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.handler_types TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.handler_aliases TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.fan_out TO '{relay}';
 GRANT SELECT, DELETE ON {schema}.inbox TO '{relay}';
+-- To see whether the server reports its locks, which a relay checks on every outbox.
+GRANT SELECT ON performance_schema.* TO '{relay}';
 
 -- Inbox: the consumer. It inserts the rows of its events, and deletes what has expired. It cannot change a row. If it also
 -- writes events, grant it '{writer}' as well.
@@ -39,7 +42,9 @@ GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO '{inbox}';
 GRANT SELECT ON {table} TO '{viewer}';
 GRANT SELECT ON {notifications} TO '{viewer}';
 GRANT SELECT ON {database}.* TO '{viewer}';
+GRANT SELECT ON performance_schema.* TO '{viewer}';
 
 -- Migrator: `migrate up`.
 GRANT ALL PRIVILEGES ON {database}.* TO '{migrator}';
 GRANT ALL PRIVILEGES ON {table_database}.* TO '{migrator}';
+GRANT SELECT ON performance_schema.* TO '{migrator}';
