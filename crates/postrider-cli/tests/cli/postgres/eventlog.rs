@@ -170,6 +170,11 @@ fn events_move_from_postrider_to_eventlog_and_not_back() {
         back.exit != Some(0) && back.stderr.contains("out of layout eventlog is not supported"),
         "{back:?}"
     );
+    let refused = program.run(&["migrate", "up", "--outbox", "old", "--with", "handlers"]);
+    assert!(
+        refused.stderr.contains("the layout `postrider` has no optional tables for handlers"),
+        "{refused:?}"
+    );
     let by_action = program.run(&[
         "events",
         "list",

@@ -222,6 +222,8 @@ pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTab
     let own_limit = "columns WHERE table_schema = ? AND table_name = ? AND column_name = 'max_attempts'";
     let own_limit = holds(session, own_limit, params![table.schema.as_str(), table.name.as_str()]).await?;
     let has_own_limit = own_limit && table.layout.has(Ability::RowLimitColumn);
+    // MySQL refuses an UPDATE of several tables without a default database, even if all names have one.
+    session.several(Access::Reads, "USE {schema}").await?;
     let table = custom::inspect(session, table).await?;
     session.set_rows(Names { table, has_own_limit });
     Ok(())
