@@ -28,11 +28,15 @@ impl Calls {
         let subscription = Subscription::handler(name, move |event: Arc<Event>, cx: Context| {
             let (calls, answer) = (calls.clone(), answer.clone());
             async move {
-                calls.0.lock().unwrap().push(described(name, &event));
+                calls.record(name, &event);
                 answer(&event, &cx)
             }
         });
         subscription.router(Router::to(name).only(types.iter().copied()))
+    }
+
+    pub(crate) fn record(&self, name: &str, event: &Event) {
+        self.0.lock().unwrap().push(described(name, event));
     }
 
     pub(crate) fn all(&self) -> Vec<String> {

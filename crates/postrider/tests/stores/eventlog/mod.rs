@@ -6,6 +6,7 @@ mod calls;
 mod expiry;
 mod fan_out;
 mod handling;
+mod kill_points;
 
 use std::sync::Arc;
 use std::time::Duration;
