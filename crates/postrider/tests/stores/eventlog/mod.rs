@@ -6,6 +6,7 @@ mod calls;
 mod expiry;
 mod fan_out;
 mod handling;
+mod isolation;
 mod kill_points;
 
 use std::sync::Arc;
@@ -143,7 +144,8 @@ impl<D: RowDatabase> Log<D> {
     /// Waits until a query returns this as its first value.
     pub(crate) async fn wait_for(&self, sql: &str, expected: &str) -> Result<()> {
         let mut found = String::new();
-        for _ in 0..1_500 {
+        let patience = if std::env::var_os("HANDLER_EVENTS").is_some() { 60_000 } else { 1_500 };
+        for _ in 0..patience {
             found = self.one(sql).await?;
             if found == expected {
                 return Ok(());
