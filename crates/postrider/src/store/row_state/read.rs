@@ -127,7 +127,7 @@ impl EventColumns {
 }
 
 /// A UUID from the text of a column.
-#[cfg(feature = "postgres")]
+#[cfg(feature = "_server")]
 pub(crate) fn uuid(text: &str) -> Result<Uuid> {
     Uuid::parse_str(text)
         .map_err(|e| Error::new(Code::RowDamaged, "its action id is not a UUID").with_source(e))

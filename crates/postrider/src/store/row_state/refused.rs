@@ -262,6 +262,7 @@ impl SettlePlan {
         let positions: HashSet<Position> = first.leaving().into_iter().collect();
         first.notes = self.notes.extract_if(.., |note| ids.contains(&note.id)).collect();
         first.obsolete_notes = self.obsolete_notes.extract_if(.., |id| ids.contains(id)).collect();
+        first.expired = self.expired.extract_if(.., |position| positions.contains(position)).collect();
         first.unrouted = self.unrouted.extract_if(.., |position| positions.contains(position)).collect();
         first
     }

@@ -56,6 +56,8 @@ async fn a_notification_past_its_time_expires_without_a_call<D: RowDatabase>(log
         log.rows("SELECT state, attempts FROM event_notifications ORDER BY event_date").await?,
         ["EXPIRED 1", "SUCCEEDED 0"]
     );
+    // The row itself says that it expired.
+    assert_eq!(log.one("SELECT count(*) FROM {ledger}.row_notes").await?, "0");
     Ok(())
 }
 

@@ -13,6 +13,7 @@ cases! {
     a_new_handler_gets_what_is_not_fanned_out,
     a_handler_that_starts_now_gets_later_events_only,
     a_row_that_the_database_refuses_fails_alone,
+    more_refused_rows_than_a_batch_do_not_stop_the_others,
     several_relays_fan_out_each_event_once,
     a_handler_for_all_types_gets_all,
 }
@@ -129,6 +130,21 @@ async fn a_row_that_the_database_refuses_fails_alone<D: RowDatabase>(log: Log<D>
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "20").await?;
     relay.shutdown().await?;
     assert_eq!(log.rows("SELECT model_id FROM events WHERE NOT delivered").await?, ["7"]);
+    Ok(())
+}
+
+async fn more_refused_rows_than_a_batch_do_not_stop_the_others<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    let log = Log(log.0.with_fan_out(super::quick().events_max(3)));
+    log.run("ALTER TABLE event_notifications ADD CONSTRAINT no_sevens CHECK (model_id <> '7')").await?;
+    for number in 0..10 {
+        log.write("OrderPlaced", "7", number).await?;
+    }
+    log.write("OrderPlaced", "8", 10).await?;
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all(), ["mail OrderPlaced 8 10"]);
     Ok(())
 }
 

@@ -14,7 +14,10 @@ cases! {
     a_failed_event_delays_only_its_model_and_its_handler,
     an_answer_decides_what_happens_to_a_notification,
     a_type_that_this_version_does_not_know_waits_for_the_other_version,
+    a_pattern_of_this_version_does_not_take_other_types,
     notifications_under_an_earlier_name_are_handled,
+    a_process_that_still_uses_an_earlier_name_gets_no_new_events,
+    a_name_that_cannot_be_distinguished_is_refused,
 }
 
 async fn a_failure_is_retried_after_thirty_seconds_doubled_up_to_five_minutes<D: RowDatabase>(
@@ -145,6 +148,49 @@ async fn a_type_that_this_version_does_not_know_waits_for_the_other_version<D: R
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
     relay.shutdown().await?;
     assert_eq!(new.all(), ["mail OrderShipped 1 1"]);
+    Ok(())
+}
+
+async fn a_pattern_of_this_version_does_not_take_other_types<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let (old, new) = (Calls::default(), Calls::default());
+    let relay = log.relay([new.handler("mail", &["Order*", "Stock_Moved"])]).await?;
+    relay.shutdown().await?;
+    let relay = log.relay([old.handler("mail", &["Order*"])]).await?;
+    log.write("Stock_Moved", "1", 1).await?;
+    log.write("OrderPlaced", "1", 2).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(old.all(), ["mail OrderPlaced 1 2"]);
+    assert_eq!(
+        log.rows("SELECT event_type FROM event_notifications WHERE state = 'PENDING'").await?,
+        ["Stock_Moved"]
+    );
+    Ok(())
+}
+
+async fn a_process_that_still_uses_an_earlier_name_gets_no_new_events<D: RowDatabase>(
+    log: Log<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    let new = log.relay([calls.handler("letters", &["OrderPlaced"]).alias("mail")]).await?;
+    let old = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.write("OrderPlaced", "1", 1).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    new.shutdown().await?;
+    old.shutdown().await?;
+    assert_eq!(calls.all(), ["letters OrderPlaced 1 1"]);
+    Ok(())
+}
+
+async fn a_name_that_cannot_be_distinguished_is_refused<D: RowDatabase>(log: Log<D>) -> Result<()> {
+    let calls = Calls::default();
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    relay.shutdown().await?;
+    let refused = log.relay([calls.handler("Mail", &["OrderPlaced"])]).await.unwrap_err();
+    assert_eq!(refused.code(), postrider::Code::HandlerInvalid);
+    let refused = log.relay([calls.handler("post", &["OrderPlaced"]).alias("post")]).await.unwrap_err();
+    assert_eq!(refused.code(), postrider::Code::HandlerInvalid);
+    assert_eq!(log.rows("SELECT handler FROM {ledger}.handler_types").await?, ["mail"]);
     Ok(())
 }
 
