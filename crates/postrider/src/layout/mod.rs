@@ -84,7 +84,7 @@ impl RowLayout {
 
     /// The default name of its table.
     pub const fn table_name(self) -> &'static str {
-        match self.spec().place {
+        match self.spec().default_table {
             Some((_, table)) => table,
             None => self.name(),
         }

@@ -29,14 +29,14 @@ pub struct RowTable {
 }
 
 impl RowTable {
-    /// The table of a layout, with the name of the layout, in the schema `public`; `eventlog.events` for layout
-    /// `eventlog`. On MySQL and MariaDB, set its
-    /// database with [`in_schema`](Self::in_schema). SQLite has no schemas.
+    /// The table of a layout. Its name is that of the layout, in the schema `public`; for layout `eventlog`, it is
+    /// `eventlog.events`. On MySQL and MariaDB, set the database with [`in_schema`](Self::in_schema). SQLite has no
+    /// schemas.
     ///
     /// # Errors
     /// None: the name of every layout is a valid table name.
     pub fn new(layout: RowLayout) -> Result<Self> {
-        let schema = layout.spec().place.map(|(schema, _)| schema);
+        let schema = layout.spec().default_table.map(|(schema, _)| schema);
         Ok(Self {
             layout,
             schema: Ident::new(schema.unwrap_or("public"))?,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::load::{LockedSubscription, NotedRow, ScheduledRow};
 use super::notifications::NotificationTx;
 use super::plan::SettlePlan;
-use super::read::{Read, Which};
+use super::read::{Read, ReadScope};
 use super::refused::{MarkedRows, Refused, mark_in_pieces};
 use super::term_rows::{Claims, RowClaim, RowId};
 use crate::adopt::AdoptionBatch;
@@ -195,7 +195,7 @@ pub(crate) trait RowConnection: Send {
         &mut self,
         ids: &[RowId],
         budget: Budget,
-        which: Which,
+        which: ReadScope,
     ) -> impl Future<Output = Result<Read>> + Send;
 
     /// Marks rows as being published, if their count of attempts is still the one given: otherwise another publisher

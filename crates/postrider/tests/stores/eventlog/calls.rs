@@ -14,11 +14,11 @@ pub(crate) struct Calls(Arc<Mutex<Vec<String>>>);
 impl Calls {
     /// A handler for all events of these types.
     pub(crate) fn handler(&self, name: &'static str, types: &[&str]) -> Subscription {
-        self.failing(name, types, |_, _| Ok(()))
+        self.answering(name, types, |_, _| Ok(()))
     }
 
     /// The same with an answer of its own.
-    pub(crate) fn failing(
+    pub(crate) fn answering(
         &self,
         name: &'static str,
         types: &[&str],

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::calls::fails;
-use super::{Log, cases, hasty, utc};
+use super::{EventlogDatabase, cases, fast_policy, utc};
 use crate::row_database::RowDatabase;
 
 cases! {
@@ -28,7 +28,9 @@ const WRITTEN_AT_ONCE: usize = 500;
 /// The numbers that one handler was called with, by model.
 type CallsByModel = Arc<Mutex<HashMap<usize, Vec<usize>>>>;
 
-async fn a_slow_handler_and_a_failing_one_delay_no_other<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_slow_handler_and_a_failing_one_delay_no_other<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let events: usize = std::env::var("HANDLER_EVENTS").map_or(400, |text| text.parse().unwrap());
     write(&log, events).await?;
     let begun = std::time::Instant::now();
@@ -98,7 +100,7 @@ where
     R: Future<Output = postrider::handler::Result> + Send + 'static,
 {
     let handlers = Handlers::new().on(function).concurrency(64);
-    Subscription::handlers(name, handlers).router(Router::to(name).only(["Placed"])).policy(hasty())
+    Subscription::handlers(name, handlers).router(Router::to(name).only(["Placed"])).policy(fast_policy())
 }
 
 fn number(event: &Event) -> usize {
@@ -112,7 +114,7 @@ fn record(calls: &CallsByModel, event: &Event) {
 }
 
 /// Writes events as a program that does not know Postrider would, many at a time.
-async fn write<D: RowDatabase>(log: &Log<D>, events: usize) -> Result<()> {
+async fn write<D: RowDatabase>(log: &EventlogDatabase<D>, events: usize) -> Result<()> {
     let now = utc::<D>();
     for from in (0..events).step_by(WRITTEN_AT_ONCE) {
         let rows = (from..events.min(from + WRITTEN_AT_ONCE)).map(|number| {

@@ -13,7 +13,7 @@ use postrider::relay::Relay;
 use tokio::sync::Semaphore;
 
 use super::calls::Calls;
-use super::{Log, cases, hasty};
+use super::{EventlogDatabase, cases, fast_policy};
 use crate::row_database::RowDatabase;
 
 cases! {
@@ -43,7 +43,9 @@ const TORN: &str = "SELECT count(*) FROM events AS e
       AND (SELECT count(*) FROM event_notifications AS n WHERE n.event_id = e.id)
           <> CASE WHEN e.delivered THEN 2 ELSE 0 END";
 
-async fn a_fan_out_that_dies_at_any_point_loses_nothing<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_fan_out_that_dies_at_any_point_loses_nothing<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let calls = Calls::default();
     let relay = log.relay([calls.handler("mail", &["Placed"]), calls.handler("stock", &["Placed"])]).await?;
     relay.shutdown().await?;
@@ -78,7 +80,7 @@ async fn a_fan_out_that_dies_at_any_point_loses_nothing<D: RowDatabase>(log: Log
 }
 
 async fn a_registration_that_dies_at_any_point_happens_as_a_whole_or_not_at_all<D: RowDatabase>(
-    log: Log<D>,
+    log: EventlogDatabase<D>,
 ) -> Result<()> {
     let mut died = 0;
     for waits in 0.. {
@@ -105,7 +107,7 @@ async fn a_registration_that_dies_at_any_point_happens_as_a_whole_or_not_at_all<
 
 /// The relay is dropped, as in a crash, before a call has an effect, after it, and when the call has ended.
 async fn a_relay_that_dies_around_a_call_repeats_it_and_loses_nothing<D: RowDatabase>(
-    log: Log<D>,
+    log: EventlogDatabase<D>,
 ) -> Result<()> {
     for number in 0..6 {
         log.write("Placed", "1", number).await?;
@@ -131,7 +133,7 @@ async fn a_relay_that_dies_around_a_call_repeats_it_and_loses_nothing<D: RowData
                 }
             });
         // The result of a call is settled late.
-        let policy = hasty().flush_interval(Duration::from_secs(600));
+        let policy = fast_policy().flush_interval(Duration::from_secs(600));
         let router = postrider::route::Router::to("mail").only(["Placed"]);
         let relay: Relay = log.relay([handler.router(router).policy(policy)]).await?;
         started.acquire().await.unwrap().forget();
