@@ -78,7 +78,8 @@ impl Emitted {
     ///     Ok(())
     /// }
     ///
-    /// let mut database = TestOutbox::new().connect();
+    /// let outbox = TestOutbox::new();
+    /// let mut database = outbox.connect();
     /// let tx = database.transaction().unwrap();
     /// place_order(&tx, 42).unwrap();
     /// Emitted::in_sqlite(&tx).assert(&[Expected::new("order.placed")
