@@ -4,6 +4,7 @@
 mod crash;
 mod emitted;
 mod handler_test;
+mod page;
 mod relay;
 
 use postrider::Event;
