@@ -51,6 +51,11 @@ const SOAKS: &[Soak] = &[
         environment: &[("INBOX_IDS", "10000")],
     },
     Soak {
+        name: "handlers",
+        cargo: "test -q --workspace --all-features --test stores -- a_slow_handler_and_a_failing_one --nocapture --test-threads 1",
+        environment: &[("HANDLER_EVENTS", "100000")],
+    },
+    Soak {
         name: "drain-sqlite",
         cargo: "run --release -q -p postrider-cli --features bench -- bench drain --events 1000000",
         environment: &[],

@@ -158,6 +158,7 @@ impl Driver {
             policy: policy.clone(),
             prefix_safe: capabilities.prefix_safe,
             in_flight_max: capabilities.in_flight_max.map(NonZeroUsize::get),
+            counts_expired: store.notifications().is_none(),
             seed: Uuid::now_v7().as_u64_pair().1,
         };
         let health = HealthLog::new(&name);
