@@ -22,7 +22,10 @@ pub struct Context {
 
 /// What a crash test calls at each point of a handler; nothing outside of tests.
 #[derive(Clone, Default)]
-pub(super) struct CrashHook(pub(super) Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub(super) struct CrashHook(pub(super) Option<Arc<Reached>>);
+
+/// Gets the name of a point.
+type Reached = dyn Fn(&str) + Send + Sync;
 
 impl CrashHook {
     pub(super) fn reach(&self, point: &str) {
