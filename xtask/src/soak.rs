@@ -15,7 +15,7 @@ struct Soak {
 const SOAKS: &[Soak] = &[
     Soak {
         name: "sim",
-        cargo: "run --release -q -p postrider-testkit --bin sim -- --seeds 0..100000",
+        cargo: "run --release -q -p postrider-testkit --features sim --bin sim -- --seeds 0..100000",
         environment: &[],
     },
     Soak {

@@ -91,7 +91,7 @@ impl FanOutTask {
             };
             let Some(wait) = wait else { continue };
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                () = self.clock.sleep_until(self.clock.now().elapsed + wait) => {}
                 () = self.wake.notified() => {}
             }
         }
