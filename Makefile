@@ -20,7 +20,7 @@ test: ## Run every test; the last line counts them (REQUIRE_ALL=1: skipping is f
 	$(CARGO) run -q -p xtask -- test
 
 sim: ## Run the simulator (SEEDS=0..10000, or SEED=42 to replay one history)
-	$(CARGO) run -q --profile sim -p postrider-testkit --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),0..10000))
+	$(CARGO) run -q --profile sim -p postrider-testkit --features sim --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),0..10000))
 
 soak: ## Run the long programs and keep their figures in docs/figures
 	$(CARGO) run --release -q -p xtask -- soak

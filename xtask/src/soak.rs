@@ -15,7 +15,7 @@ struct Soak {
 const SOAKS: &[Soak] = &[
     Soak {
         name: "sim",
-        cargo: "run --release -q -p postrider-testkit --bin sim -- --seeds 0..100000",
+        cargo: "run --release -q -p postrider-testkit --features sim --bin sim -- --seeds 0..100000",
         environment: &[],
     },
     Soak {
@@ -49,6 +49,11 @@ const SOAKS: &[Soak] = &[
         name: "inbox",
         cargo: "test -q --workspace --all-features --test stores -- an_effect_happens_once --nocapture --test-threads 1",
         environment: &[("INBOX_IDS", "10000")],
+    },
+    Soak {
+        name: "handlers",
+        cargo: "test -q --workspace --all-features --test stores -- a_slow_handler_and_a_failing_one --nocapture --test-threads 1",
+        environment: &[("HANDLER_EVENTS", "100000")],
     },
     Soak {
         name: "drain-sqlite",

@@ -11,12 +11,12 @@ use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::{RowExtras, Start};
 
 use super::{LayoutBench, Layouts, PAGE_ROWS};
-use crate::carry::carry_from;
+use crate::carry::{carry_from, handle};
 use crate::machine::Meter;
 use crate::{Error, Report, Usage};
 
 /// The layouts of these servers.
-const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::OutboxEvents];
+const LAYOUTS: [RowLayout; 3] = [RowLayout::EventOutbox, RowLayout::OutboxEvents, RowLayout::Eventlog];
 
 /// Measures all layouts in new databases of a server. `server` is its name; `progress` is called with each next step.
 ///
@@ -69,7 +69,8 @@ impl Bench {
             .await?;
         let config = MySqlConfig::new(url)?.schema(ledger.clone());
         let table = RowTable::new(layout)?.in_schema(schema.clone());
-        MySqlRowStore::migrate(&config, &table, RowExtras::default()).await?;
+        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        MySqlRowStore::migrate(&config, &table, extras).await?;
         Ok(Self { config, table, schema, ledger, client })
     }
 }
@@ -78,11 +79,18 @@ impl LayoutBench for Bench {
     type Cost = Usage;
 
     async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error> {
-        let name = self.table.layout().name();
+        let name = self.table.layout().table_name();
         let columns = match self.table.layout() {
             RowLayout::EventOutbox => {
                 "(payload, event_type, event_key, entity_table, entity_pk)
                  SELECT payload, 'order.placed', UUID(), 'orders', n"
+            }
+            RowLayout::Eventlog => {
+                self.client.query_drop("TRUNCATE event_notifications").await?;
+                "(id, namespace, action_id, action_name, action_params, started_date, completion_date, model_id,
+                  model_type, event_type, payload, event_date, delivered)
+                 SELECT UUID(), 'shop', UUID(), 'PlaceOrder', '{}', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), n, 'Order',
+                        'order.placed', payload, UTC_TIMESTAMP(6) - INTERVAL 1 HOUR + INTERVAL n * 10 MICROSECOND, FALSE"
             }
             _ => {
                 "(payload, event_type, aggregate_type, aggregate_id)
@@ -114,19 +122,25 @@ impl LayoutBench for Bench {
         let (due, claim, mark) = protocol(self.table.layout());
         let due = self.client.prep(due.replace("{page}", &PAGE_ROWS.to_string())).await?;
         let mark = self.client.prep(mark).await?;
-        let claim = match claim {
-            Some(claim) => Some(self.client.prep(claim).await?),
-            None => None,
-        };
+        let mut claims = Vec::new();
+        for claim in claim {
+            claims.push(self.client.prep(*claim).await?);
+        }
         let meter = Meter::start();
         let mut published = 0;
         while published < rows {
-            let page: Vec<(i64, String)> = self.client.exec(&due, ()).await?;
+            let page: Vec<(String, String)> = self.client.exec(&due, ()).await?;
             for (id, _) in page {
-                if let Some(claim) = &claim {
-                    self.client.exec_drop(claim, (id,)).await?;
+                for claim in &claims {
+                    let values = vec![&id; claim.num_params().into()];
+                    self.client
+                        .exec_drop(
+                            claim,
+                            mysql_async::Params::Positional(values.into_iter().map(Into::into).collect()),
+                        )
+                        .await?;
                 }
-                self.client.exec_drop(&mark, (id,)).await?;
+                self.client.exec_drop(&mark, (&id,)).await?;
                 published += 1;
             }
         }
@@ -136,7 +150,10 @@ impl LayoutBench for Bench {
     async fn relay(&mut self, rows: u64) -> Result<Usage, Error> {
         let store = Arc::new(MySqlRowStore::connect(&self.config, &self.table).await?);
         let meter = Meter::start();
-        carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?;
+        match self.table.layout() {
+            RowLayout::Eventlog => handle(store, "bench", rows).await?,
+            _ => carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?,
+        }
         Ok(meter.stop())
     }
 
@@ -148,25 +165,43 @@ impl LayoutBench for Bench {
 }
 
 /// The statements of a row-by-row publisher: select, claim before publishing, and mark after it.
-fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static str) {
+fn protocol(layout: RowLayout) -> (&'static str, &'static [&'static str], &'static str) {
     match layout {
         RowLayout::EventOutbox => (
-            "SELECT id, CAST(payload AS CHAR) FROM event_outbox
+            "SELECT CAST(id AS CHAR), CAST(payload AS CHAR) FROM event_outbox
              WHERE status IN ('pending', 'failed')
                AND (next_attempt_at IS NULL OR next_attempt_at <= UTC_TIMESTAMP(6))
              ORDER BY created_at LIMIT {page}",
-            None,
+            &[],
             "UPDATE event_outbox SET status = 'sent', processed_at = UTC_TIMESTAMP(6) WHERE id = ?",
         ),
+        // The claim is the fan-out of one event to one handler: a transaction of two statements.
+        RowLayout::Eventlog => (
+            "SELECT CAST(id AS CHAR(36)), CAST(payload AS CHAR) FROM events
+             WHERE delivered = FALSE AND event_type = 'order.placed' ORDER BY event_date LIMIT {page}",
+            &[
+                "START TRANSACTION",
+                "INSERT INTO event_notifications (
+                     id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date,
+                     completion_date, model_id, model_type, event_type, payload, event_date, state, attempts,
+                     next_retry_at, created_date, updated_date)
+                 SELECT UUID(), id, 'bench', namespace, action_id, action_name, action_params, started_date,
+                        completion_date, model_id, model_type, event_type, payload, event_date, 'PENDING', 0,
+                        UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)
+                 FROM events WHERE id = ?",
+                "UPDATE events SET delivered = TRUE WHERE id = ?",
+                "COMMIT",
+            ],
+            "UPDATE event_notifications SET state = 'SUCCEEDED', updated_date = UTC_TIMESTAMP(6)
+             WHERE event_id = ? AND handler_name = 'bench'",
+        ),
         _ => (
-            "SELECT id, CAST(payload AS CHAR) FROM outbox_events
+            "SELECT CAST(id AS CHAR), CAST(payload AS CHAR) FROM outbox_events
              WHERE status = 'PENDING' OR (status = 'FAILED' AND attempt_count < 10)
              ORDER BY created_at LIMIT {page}",
-            Some(
-                "UPDATE outbox_events
-                 SET status = 'PUBLISHING', attempt_count = attempt_count + 1, last_attempt_at = CURRENT_TIMESTAMP
-                 WHERE id = ? AND status IN ('PENDING', 'FAILED')",
-            ),
+            &["UPDATE outbox_events
+               SET status = 'PUBLISHING', attempt_count = attempt_count + 1, last_attempt_at = CURRENT_TIMESTAMP
+               WHERE id = ? AND status IN ('PENDING', 'FAILED')"],
             "UPDATE outbox_events SET status = 'PUBLISHED' WHERE id = ?",
         ),
     }

@@ -10,13 +10,14 @@ use postrider::store::{RowExtras, Start};
 use tokio_postgres::{Client, NoTls};
 
 use super::{LayoutBench, Layouts, PAGE_ROWS, RunCost};
-use crate::carry::carry_from;
+use crate::carry::{carry_from, handle};
 use crate::drain::rates;
 use crate::postgres::{Cost, Gauge, report, row};
 use crate::{Error, Ratio, Report, Row};
 
 /// The layouts that are measured.
-const LAYOUTS: [RowLayout; 3] = [RowLayout::EventOutbox, RowLayout::Outbox, RowLayout::OutboxEvents];
+const LAYOUTS: [RowLayout; 4] =
+    [RowLayout::EventOutbox, RowLayout::Outbox, RowLayout::OutboxEvents, RowLayout::Eventlog];
 
 /// Measures all layouts in new schemas of a server. `progress` is called with each next step.
 ///
@@ -87,7 +88,8 @@ impl Bench {
             .await?;
         let config = PostgresConfig::new(url)?.schema(ledger.clone());
         let table = RowTable::new(layout)?.in_schema(schema.clone());
-        PostgresRowStore::migrate(&config, &table, RowExtras::default()).await?;
+        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        PostgresRowStore::migrate(&config, &table, extras).await?;
         Ok(Self { config, table, schema, ledger, client })
     }
 }
@@ -97,7 +99,7 @@ impl LayoutBench for Bench {
 
     /// Each row also has its own time. All contenders start with clean pages.
     async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error> {
-        let name = self.table.layout().name();
+        let name = self.table.layout().table_name();
         let columns = match self.table.layout() {
             RowLayout::EventOutbox => {
                 "(created_at, payload, event_type, event_key, entity_table, entity_pk)
@@ -106,6 +108,13 @@ impl LayoutBench for Bench {
             RowLayout::Outbox => {
                 "(created_at, payload, event_type, topic, aggregate_type, aggregate_id)
                  SELECT time, payload, 'order.placed', 'orders', 'Order', gen_random_uuid()"
+            }
+            RowLayout::Eventlog => {
+                self.client.batch_execute("TRUNCATE event_notifications").await?;
+                "(id, namespace, action_id, action_name, action_params, started_date, completion_date, model_id,
+                  model_type, event_type, payload, event_date, delivered)
+                 SELECT gen_random_uuid(), 'shop', gen_random_uuid(), 'PlaceOrder', '{}', at, at, n, 'Order',
+                        'order.placed', payload, at, FALSE"
             }
             _ => {
                 "(created_at, payload, event_type, aggregate_type, aggregate_id)
@@ -116,6 +125,7 @@ impl LayoutBench for Bench {
             "TRUNCATE {name};
              INSERT INTO {name} {columns}
              FROM (SELECT n, now() - interval '1 hour' + n * interval '10 microseconds' AS time,
+                          (now() - interval '1 hour' + n * interval '10 microseconds') AT TIME ZONE 'UTC' AS at,
                           jsonb_build_object('n', n, 'text', repeat('x', {payload_bytes} - 20)) AS payload
                    FROM generate_series(1, {rows}) AS n) AS made;
              "
@@ -152,7 +162,10 @@ impl LayoutBench for Bench {
     async fn relay(&mut self, rows: u64) -> Result<Cost, Error> {
         let store = Arc::new(PostgresRowStore::connect(&self.config, &self.table).await?);
         let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
-        carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?;
+        match self.table.layout() {
+            RowLayout::Eventlog => handle(store, "bench", rows).await?,
+            _ => carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?,
+        }
         gauge.stop().await
     }
 
@@ -178,6 +191,25 @@ fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static 
             "SELECT id::text, payload FROM outbox WHERE status = 'pending' ORDER BY created_at LIMIT $1",
             None,
             "UPDATE outbox SET status = 'published', published_at = now() WHERE id = $1::text::uuid",
+        ),
+        // The claim is the fan-out of one event to one handler.
+        RowLayout::Eventlog => (
+            "SELECT id::text, payload FROM events
+             WHERE delivered = FALSE AND event_type = 'order.placed' ORDER BY event_date LIMIT $1",
+            Some(
+                "WITH notified AS (
+                     INSERT INTO event_notifications (
+                         id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date,
+                         completion_date, model_id, model_type, event_type, payload, event_date, state, attempts,
+                         next_retry_at, created_date, updated_date)
+                     SELECT gen_random_uuid(), id, 'bench', namespace, action_id, action_name, action_params,
+                            started_date, completion_date, model_id, model_type, event_type, payload, event_date,
+                            'PENDING', 0, now() AT TIME ZONE 'UTC', now() AT TIME ZONE 'UTC', now() AT TIME ZONE 'UTC'
+                     FROM events WHERE id = $1::text::uuid)
+                 UPDATE events SET delivered = TRUE WHERE id = $1::text::uuid",
+            ),
+            "UPDATE event_notifications SET state = 'SUCCEEDED', updated_date = now() AT TIME ZONE 'UTC'
+             WHERE event_id = $1::text::uuid AND handler_name = 'bench'",
         ),
         _ => (
             "SELECT id::text, payload FROM outbox_events

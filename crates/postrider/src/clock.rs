@@ -83,6 +83,14 @@ pub struct Now {
 pub trait Clock: Send + Sync + 'static {
     /// Reads both clocks.
     fn now(&self) -> Now;
+
+    /// Waits until [`Now::elapsed`] has reached this value. The relay waits with it for polls, retries, renewals and
+    /// cleanups, so a clock that a test moves also moves these. Timeouts of calls to databases and sinks, and of handlers,
+    /// are real time.
+    #[cfg(feature = "relay")]
+    fn sleep_until(&self, elapsed: Duration) -> crate::BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(elapsed.saturating_sub(self.now().elapsed)))
+    }
 }
 
 /// The clocks of the operating system.

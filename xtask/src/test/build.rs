@@ -98,7 +98,16 @@ impl Choice {
     /// are the only tests that are limited by computation.
     pub(super) fn simulator() -> std::process::Command {
         let mut command = process::cargo();
-        command.args(["test", "--profile", "sim", "-p", "postrider-testkit", "--lib", "--", "--show-output"]);
+        command.args([
+            "test",
+            "--profile",
+            "sim",
+            "-p",
+            "postrider-testkit",
+            "--features",
+            "sim,proxy,conformance",
+        ]);
+        command.args(["--lib", "--", "--show-output"]);
         command
     }
 

@@ -15,6 +15,7 @@ pub use address::{Address, PoolerChoice, Refused};
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use postrider::store::Store;
 use postrider::store::admin::{Admin, EventWriter};
@@ -107,6 +108,23 @@ impl Database {
             Connection::Postgres(..) => true,
             #[cfg(feature = "mysql")]
             Connection::MySql(..) => true,
+        }
+    }
+
+    /// How many rows of the inbox, of an outbox of the default layout, a relay that keeps them for this time would have
+    /// deleted a day ago.
+    pub(crate) async fn expired_inbox_rows(&self, kept: Duration) -> Result<i64, String> {
+        match &self.connection {
+            #[cfg(feature = "sqlite")]
+            Connection::Sqlite(path) => doctor::sqlite::expired_inbox_rows(path, kept),
+            #[cfg(feature = "postgres")]
+            Connection::Postgres(config, schema) => {
+                doctor::postgres::expired_inbox_rows(config, schema, kept).await
+            }
+            #[cfg(feature = "mysql")]
+            Connection::MySql(config, schema) => {
+                doctor::mysql::expired_inbox_rows(config, schema, kept).await
+            }
         }
     }
 

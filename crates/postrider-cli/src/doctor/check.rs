@@ -127,6 +127,8 @@ checks! {
     MySqlTriggers = 162, "drop the trigger, or verify what it does";
     /// There is no trigger on the tables of the outbox: it would run inside the relay's transactions and could break a guarantee.
     SqliteTriggers = 163, "drop the trigger, or verify what it does";
+    /// Expired rows of the inbox are deleted. A relay does it every minute; where none runs, the table grows.
+    InboxCleaned = 164, "start a relay on this database, or run `postrider inbox clean` daily; see `inbox_retention` for how long rows are kept";
 
     /// The clock is not behind the events: event times in the future make ages and expiry wrong.
     ClockEvents = 201, "synchronise the clocks of this machine and of the writers, preferably with NTP";

@@ -34,6 +34,12 @@ use crate::config::settings::OutboxSettings;
 /// Undelivered events are counted up to this number.
 const BACKLOG_MAX: u64 = 100_000;
 
+/// Rows of the inbox that wait to be deleted are counted up to this number.
+const INBOX_ROWS_MAX: i64 = 10_000;
+
+/// Rows of the inbox that expired longer ago should have been deleted.
+const INBOX_EXPIRED: Duration = Duration::from_secs(86_400);
+
 /// Clocks that differ by less are not reported.
 const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
 
@@ -75,8 +81,25 @@ async fn outbox(
     if !of.database.check(options, subject).await {
         return;
     }
+    if rows.is_none() {
+        let waiting = of.database.expired_inbox_rows(of.retention.inbox_purge().older_than).await;
+        inbox_rows(waiting, subject);
+    }
     match of.database.admin().overview(BACKLOG_MAX).await {
         Ok(overview) => ledger::check(name, &overview, settings, subject),
         Err(error) => subject.refused(Check::Readable, &error),
+    }
+}
+
+/// Reports rows of the inbox that a relay would have deleted.
+fn inbox_rows(waiting: Result<i64, String>, subject: &mut Subject<'_>) {
+    match waiting {
+        Ok(0) => subject.ok(Check::InboxCleaned, "no expired row waits"),
+        Ok(rows) => {
+            let more = if rows >= INBOX_ROWS_MAX { "at least " } else { "" };
+            let what = format!("{more}{rows} row(s) expired more than a day ago and are not deleted");
+            subject.warn(Check::InboxCleaned, what);
+        }
+        Err(error) => subject.unchecked(Check::InboxCleaned, &error),
     }
 }

@@ -10,7 +10,7 @@ use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Ident, Position};
 
 use super::server::{self, Server};
-use super::{Check, Options, Subject, layout};
+use super::{Check, INBOX_EXPIRED, INBOX_ROWS_MAX, Options, Subject, layout};
 
 /// One line per setting with which a confirmed commit can be lost. A server leaves out settings that it does not know.
 const DURABLE: &str = "
@@ -39,6 +39,30 @@ const POSITIONS_FEW: i64 = i64::MAX / 2;
 
 /// Maximum number of positions in one finding.
 const POSITIONS_SHOWN: usize = 5;
+
+/// Rows of the inbox that expired a while ago and are no longer kept. Index: inbox_expires_at (expires_at), from its begin.
+const INBOX: &str = "
+    SELECT COUNT(*)
+    FROM (SELECT 1 FROM {schema}.inbox
+          WHERE expires_at < TIMESTAMPADD(SECOND, -{expired}, UTC_TIMESTAMP(6))
+            AND processed_at < TIMESTAMPADD(SECOND, -{kept}, UTC_TIMESTAMP(6))
+          LIMIT {rows}) AS expired";
+
+/// See [`crate::database::Database::expired_inbox_rows`].
+pub(crate) async fn expired_inbox_rows(
+    config: &MySqlConfig,
+    schema: &Ident,
+    kept: Duration,
+) -> Result<i64, String> {
+    let client = config.client().await.map_err(|error| error.one_line())?;
+    let sql = INBOX
+        .replace("{schema}", &format!("`{}`", schema.as_str()))
+        .replace("{expired}", &INBOX_EXPIRED.as_secs().to_string())
+        .replace("{kept}", &kept.as_secs().to_string())
+        .replace("{rows}", &INBOX_ROWS_MAX.to_string());
+    let rows = Queries { client }.query(&sql).await?;
+    Ok(rows.first().copied().unwrap_or_default())
+}
 
 /// Checks the server. Returns whether its tables can be read.
 pub(crate) async fn check(

@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use postrider::store::admin::Admin;
 use postrider::store::sqlite::SqliteStore;
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use super::report::Subject;
-use super::{Check, layout};
+use super::{Check, INBOX_EXPIRED, INBOX_ROWS_MAX, layout};
 use crate::context::is_writable;
 
 /// The first version with STRICT tables.
@@ -49,6 +50,20 @@ pub(crate) async fn check(path: &Path, admin: &dyn Admin, deep: bool, subject: &
         undamaged(&connection, subject);
     }
     usable
+}
+
+/// See [`crate::database::Database::expired_inbox_rows`].
+pub(crate) fn expired_inbox_rows(path: &Path, kept: Duration) -> Result<i64, String> {
+    // Index: postrider_inbox_expires_at (expires_at), from its begin.
+    const EXPIRED: &str = "
+        WITH clock AS (SELECT CAST(round((julianday('now') - 2440587.5) * 86400) AS INTEGER) AS seconds)
+        SELECT count(*)
+        FROM (SELECT 1 FROM postrider_inbox, clock
+              WHERE expires_at < (seconds - ?) * 1000000 AND processed_at < (seconds - ?) * 1000000
+              LIMIT ?)";
+    let connection = SqliteStore::connect_read_only(path).map_err(|error| error.one_line())?;
+    let limits = params![INBOX_EXPIRED.as_secs() as i64, kept.as_secs() as i64, INBOX_ROWS_MAX];
+    connection.query_row(EXPIRED, limits, |row| row.get(0)).map_err(|error| error.to_string())
 }
 
 fn writable(path: &Path, subject: &mut Subject<'_>) {

@@ -18,8 +18,12 @@ fn expired_inbox_rows_are_deleted_on_request_and_counted() {
         )
     };
     shop::run_sql(&program, &[row("old", -40, -10), row("young", -40, 10), row("early", -2, -1)].concat());
+    let doctor = program.run(&["doctor"]);
+    assert!(doctor.stdout.contains("1 row(s) expired more than a day ago and are not deleted"), "{doctor:?}");
     let cleaned = program.run(&["inbox", "clean"]);
     assert!(cleaned.stderr.contains("shop: deleted 1 expired row(s) of the inbox"), "{cleaned:?}");
+    let doctor = program.run(&["doctor"]);
+    assert!(!doctor.stdout.contains("expired more than a day ago"), "{doctor:?}");
     let again = program.run(&["inbox", "clean", "--outbox", "shop"]);
     assert!(again.stderr.contains("shop: deleted 0 expired row(s) of the inbox"), "{again:?}");
 }

@@ -40,6 +40,7 @@ impl Simulation {
                 policy,
                 prefix_safe: plan.prefix_safe,
                 in_flight_max: plan.in_flight_max,
+                counts_expired: true,
                 seed: self.rng.next(),
             };
             self.relays[relay].drivers.push(Driver::new(Brain::new(setup)));

@@ -70,8 +70,10 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::sink::Sink;
 use crate::{Code, Error};
 use call::Call;
+use context::CrashHook;
 pub(crate) use sink::{HandlerSink, Unencoded};
 
 /// Calls at the same time, unless set: enough to hide the latency of mail or HTTP, few enough for a connection pool.
@@ -116,6 +118,7 @@ pub struct Handlers {
     calls: Vec<(Option<&'static str>, Call)>,
     concurrency: Option<NonZeroUsize>,
     timeout: Duration,
+    crash_hook: CrashHook,
 }
 
 impl Default for Handlers {
@@ -127,7 +130,12 @@ impl Default for Handlers {
 impl Handlers {
     /// No function yet.
     pub fn new() -> Self {
-        Self { calls: Vec::new(), concurrency: Some(CONCURRENCY), timeout: TIMEOUT }
+        Self {
+            calls: Vec::new(),
+            concurrency: Some(CONCURRENCY),
+            timeout: TIMEOUT,
+            crash_hook: CrashHook::default(),
+        }
     }
 
     /// Calls a function for every event of its type: a [`TypedEvent`](crate::TypedEvent) that can be deserialized, or
@@ -161,9 +169,24 @@ impl Handlers {
         self
     }
 
+    /// Calls this at every crash point, for the testkit: those of [`Context::crash_point`], and before and after each
+    /// call. UNSTABLE.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn crash_hook(mut self, hook: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+        self.crash_hook = CrashHook(Some(hook));
+        self
+    }
+
+    /// The sink that calls the functions, for the testkit. UNSTABLE.
+    #[doc(hidden)]
+    pub fn into_test_sink(self, subscription: &str) -> std::result::Result<Box<dyn Sink>, Error> {
+        self.into_sink(subscription).map(|(sink, _)| Box::new(sink) as Box<dyn Sink>)
+    }
+
     /// The sink that calls the functions, and the types they take; `None` for all.
     pub(crate) fn into_sink(
-        self,
+        mut self,
         subscription: &str,
     ) -> std::result::Result<(HandlerSink, Option<Vec<&'static str>>), Error> {
         let invalid =
@@ -179,7 +202,7 @@ impl Handlers {
             return invalid("it has no function".to_owned());
         }
         let (mut by_type, mut others) = (HashMap::new(), None);
-        for (event_type, call) in self.calls {
+        for (event_type, call) in self.calls.drain(..) {
             let second = match event_type {
                 Some(event_type) => by_type.insert(event_type, call).is_some(),
                 None => others.replace(call).is_some(),
@@ -191,6 +214,7 @@ impl Handlers {
         }
         let types = others.is_none().then(|| by_type.keys().copied().collect());
         let name = Arc::from(subscription);
-        Ok((HandlerSink { subscription: name, by_type, others, concurrency, timeout: self.timeout }, types))
+        let Self { timeout, crash_hook, .. } = self;
+        Ok((HandlerSink { subscription: name, by_type, others, concurrency, timeout, crash_hook }, types))
     }
 }

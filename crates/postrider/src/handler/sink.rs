@@ -13,6 +13,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use super::Context;
 use super::call::Call;
+use super::context::CrashHook;
 use crate::encode::{Encoded, Encoder, Outgoing};
 use crate::sink::{Capabilities, Destinations, EarlyOutcomes, Failure, Message, Outcome, Receipt, Sink};
 use crate::{BoxFuture, Result};
@@ -26,6 +27,7 @@ pub(crate) struct HandlerSink {
     pub(super) others: Option<Call>,
     pub(super) concurrency: NonZeroUsize,
     pub(super) timeout: Duration,
+    pub(super) crash_hook: CrashHook,
 }
 
 impl HandlerSink {
@@ -42,10 +44,17 @@ impl HandlerSink {
             event: event.clone(),
             position: message.position,
             attempt: message.attempt,
+            crash_hook: self.crash_hook.clone(),
         };
         // All code of the program runs in here: the function, its error's texts, and what is dropped at the timeout.
         let outcome = async {
-            match tokio::time::timeout(self.timeout, call.start(event.clone(), cx)).await {
+            self.crash_hook.reach("before the call");
+            let called = async {
+                let result = call.start(event.clone(), cx).await;
+                self.crash_hook.reach("after the call");
+                result
+            };
+            match tokio::time::timeout(self.timeout, called).await {
                 Ok(Ok(())) => Outcome::Acknowledged(Receipt::default()),
                 Ok(Err(error)) => error.into_outcome(),
                 Err(_) => failed(format!("the handler did not finish within {:?}", self.timeout)),

@@ -90,6 +90,11 @@ impl Inbox {
     /// A connection without an open transaction commits the row by itself, before the effect runs: a crash in between
     /// loses the effect. Begin a transaction first.
     ///
+    /// # Tasks
+    /// The compiler does not see that the future of an async closure can move between threads ("implementation of
+    /// `AsyncFnOnce` is not general enough"). In a handler, in `tokio::spawn` and in the functions of most web frameworks,
+    /// use [`receive`](Self::receive) and run the effect after it.
+    ///
     /// # Cancel safety
     /// After the future is dropped, the row may be in the transaction without its effect: roll back.
     pub async fn once<X, T, E>(
@@ -130,7 +135,7 @@ impl Inbox {
         }
     }
 
-    /// The first half of [`Inbox::once`], for an effect that does not fit a closure: records that `group` processes the
+    /// The first half of [`Inbox::once`], for tasks and for an effect that does not fit a closure: records that `group` processes the
     /// event, and reports whether it is new. Run the effect only after [`Received::First`], in the same transaction.
     ///
     /// Returns what the driver's own calls return: a result from rusqlite, a future from the others.

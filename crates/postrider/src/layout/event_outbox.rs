@@ -5,7 +5,7 @@ use super::spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables, i
 
 pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "event_outbox",
-    place: None,
+    default_table: None,
     tables: Tables {
         postgres: &[Shape { table: "{name}", columns: COLUMNS, indexes: POSTGRES_INDEXES }],
         mysql: &[Shape { table: "{name}", columns: COLUMNS, indexes: MYSQL_INDEXES }],

@@ -6,7 +6,7 @@ use super::spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables};
 
 pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "eventlog",
-    place: Some(("eventlog", "events")),
+    default_table: Some(("eventlog", "events")),
     tables: Tables {
         postgres: &[
             Shape {

@@ -32,14 +32,17 @@ impl Handler {
         self.types.clone().unwrap_or_else(|| vec!["*".to_owned()])
     }
 
-    /// The types it takes; `None` if it takes all or one of them is a pattern.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn exact_types(&self) -> Option<Vec<String>> {
-        self.types.clone().filter(|types| types.iter().all(|name| !name.contains('*')))
+    /// The types it takes, as patterns of SQL's LIKE; `None` if it takes all.
+    #[cfg(feature = "_server")]
+    pub(crate) fn like_patterns(&self) -> Option<Vec<String>> {
+        let like = |name: &String| {
+            name.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_").replace('*', "%")
+        };
+        self.types.as_ref().map(|types| types.iter().map(like).collect())
     }
 
     /// Its name and its aliases.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "_server")]
     pub(crate) fn names(&self) -> Vec<String> {
         [&self.name].into_iter().chain(&self.aliases).cloned().collect()
     }

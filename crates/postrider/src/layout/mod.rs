@@ -29,6 +29,7 @@ pub(crate) use custom::length;
 pub use custom::{ColumnMap, ColumnName, MappedField, StateWord, States};
 pub use handler::{FanOut, Handler};
 pub use row_table::RowTable;
+pub(crate) use row_table::UNLIMITED;
 #[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};
 #[doc(hidden)]
@@ -83,7 +84,7 @@ impl RowLayout {
 
     /// The default name of its table.
     pub const fn table_name(self) -> &'static str {
-        match self.spec().place {
+        match self.spec().default_table {
             Some((_, table)) => table,
             None => self.name(),
         }

@@ -5,7 +5,7 @@ use super::spec::{Ability, EventField, Inserts, LayoutSpec, Tables, insert_postg
 
 pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "outbox",
-    place: None,
+    default_table: None,
     tables: Tables { postgres: POSTGRES, ..Tables::NONE },
     states: &["pending", "published", "failed"],
     attempts: "retry_count",

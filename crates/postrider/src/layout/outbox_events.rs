@@ -5,7 +5,7 @@ use super::spec::{Ability, EventField, Inserts, LayoutSpec, RowInsert, Tables, i
 
 pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "outbox_events",
-    place: None,
+    default_table: None,
     tables: Tables {
         postgres: &[Shape {
             table: "{name}",

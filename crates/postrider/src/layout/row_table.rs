@@ -6,6 +6,9 @@ use std::time::Duration;
 use super::{Ability, ColumnMap, FanOut, Handler, RowLayout};
 use crate::{Ident, Result};
 
+/// Attempts of a row in a layout that has no limit of attempts. The column is an `int`.
+pub(crate) const UNLIMITED: u32 = i32::MAX.unsigned_abs();
+
 /// A table with a state per row, and how it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowTable {
@@ -26,20 +29,20 @@ pub struct RowTable {
 }
 
 impl RowTable {
-    /// The table of a layout, with the name of the layout, in the schema `public`; `eventlog.events` for layout
-    /// `eventlog`. On MySQL and MariaDB, set its
-    /// database with [`in_schema`](Self::in_schema). SQLite has no schemas.
+    /// The table of a layout. Its name is that of the layout, in the schema `public`; for layout `eventlog`, it is
+    /// `eventlog.events`. On MySQL and MariaDB, set the database with [`in_schema`](Self::in_schema). SQLite has no
+    /// schemas.
     ///
     /// # Errors
     /// None: the name of every layout is a valid table name.
     pub fn new(layout: RowLayout) -> Result<Self> {
-        let schema = layout.spec().place.map(|(schema, _)| schema);
+        let schema = layout.spec().default_table.map(|(schema, _)| schema);
         Ok(Self {
             layout,
             schema: Ident::new(schema.unwrap_or("public"))?,
             has_schema: schema.is_some(),
             name: Ident::new(layout.table_name())?,
-            max_attempts: if layout.has(Ability::Notifications) { i32::MAX.unsigned_abs() } else { 10 },
+            max_attempts: if layout.has(Ability::Notifications) { UNLIMITED } else { 10 },
             is_shared: false,
             foreign_claim_timeout: None,
             map: None,
@@ -162,15 +165,15 @@ impl RowTable {
     }
 
     /// The names whose notifications a store handles: the handler's name and its aliases. Empty if it serves none.
-    #[cfg(feature = "postgres")]
+    #[cfg(feature = "_server")]
     pub(crate) fn handler_names(&self) -> Vec<String> {
         self.handler.as_ref().map_or_else(Vec::new, |handler| handler.names())
     }
 
-    /// The event types that the handler knows; `None` if it takes all.
-    #[cfg(feature = "postgres")]
+    /// The event types that the handler knows, as patterns of SQL's LIKE; `None` if it takes all.
+    #[cfg(feature = "_server")]
     pub(crate) fn handler_types(&self) -> Option<Vec<String>> {
-        self.handler.as_ref().and_then(|handler| handler.exact_types())
+        self.handler.as_ref().and_then(|handler| handler.like_patterns())
     }
 
     /// Whether rows are marked before they are published: the layout has a state for it, and other publishers use the

@@ -10,7 +10,7 @@ pub struct LayoutSpec {
     pub name: &'static str,
     /// The schema (on MySQL and MariaDB the database) and the name of its table, where they differ from the default: the
     /// layout's name, in no schema of its own.
-    pub place: Option<(&'static str, &'static str)>,
+    pub default_table: Option<(&'static str, &'static str)>,
     /// The shape of its tables on each database.
     pub tables: Tables,
     /// The states of a row: pending first, then being published if the layout has it, delivered, and failed last.

@@ -97,7 +97,8 @@ impl RelayBuilder {
         self
     }
 
-    /// Replaces the system clock, for tests.
+    /// Replaces the system clock, for tests. The relay reads the time and waits with it. Leases in the database, and the
+    /// age of events for retention, are measured by the database's clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self

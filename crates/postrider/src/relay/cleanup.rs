@@ -73,7 +73,7 @@ impl<D: Deletion> Cleaner<D> {
     async fn clean(&mut self) {
         let mut wait = self.interval;
         loop {
-            tokio::time::sleep(self.pace.at_least(wait)).await;
+            self.clock.sleep_until(self.clock.now().elapsed + self.pace.at_least(wait)).await;
             wait = if self.pace.leads() { self.batch().await } else { self.interval };
         }
     }

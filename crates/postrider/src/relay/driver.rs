@@ -158,6 +158,7 @@ impl Driver {
             policy: policy.clone(),
             prefix_safe: capabilities.prefix_safe,
             in_flight_max: capabilities.in_flight_max.map(NonZeroUsize::get),
+            counts_expired: store.notifications().is_none(),
             seed: Uuid::now_v7().as_u64_pair().1,
         };
         let health = HealthLog::new(&name);
@@ -229,7 +230,8 @@ impl Driver {
     async fn next_input(&mut self, stop: &mut watch::Receiver<bool>) -> Input {
         let handle = self.handle.clone();
         // Created once: a call that ends without a reply must not postpone the tick.
-        let mut tick = pin!(sleep(self.brain.due().map(|due| due.saturating_sub(self.clock.now().elapsed))));
+        let clock = self.clock.clone();
+        let mut tick = pin!(sleep_until(&*clock, self.brain.due()));
         loop {
             tokio::select! {
                 biased;
@@ -362,9 +364,9 @@ fn reply_to_panic(effect: &Effect) -> Reply {
     }
 }
 
-async fn sleep(wait: Option<Duration>) {
-    match wait {
-        Some(wait) => tokio::time::sleep(wait).await,
+async fn sleep_until(clock: &dyn Clock, due: Option<Duration>) {
+    match due {
+        Some(due) => clock.sleep_until(due).await,
         None => std::future::pending().await,
     }
 }

@@ -13,11 +13,17 @@ use crate::{Clock, Code, Error, Result};
 /// Events whose notification the database refused are left out until this time has passed.
 const REFUSED_RETRY: Duration = Duration::from_secs(10 * 60);
 
-/// How many refused events are left out at most. More are not remembered: they are tried with every batch.
-const REFUSED_MAX: usize = 1_000;
+/// How many refused events are left out at most. With more, the oldest ones fill every batch, and later events wait.
+const REFUSED_MAX: usize = 5_000;
 
-/// Wait after an error, and while another relay fans out.
-const WAIT: Duration = Duration::from_millis(200);
+/// How many refused events of one batch are logged.
+const REFUSED_LOGGED: usize = 5;
+
+/// Wait while another relay fans out.
+const BUSY_WAIT: Duration = Duration::from_millis(200);
+
+/// If another process has been fanning out for this long without a break, it is logged.
+const BUSY_LONG: Duration = Duration::from_secs(60);
 
 /// Fans events of one outbox out. Every relay runs this task; the database lets one of them work at a time. Errors are
 /// logged and do not end it.
@@ -33,6 +39,8 @@ pub(super) struct FanOutTask {
     retry_refused_at: Duration,
     /// When to search for missed events next.
     search_at: Duration,
+    /// Since when another process has been fanning out.
+    busy_since: Option<Duration>,
     /// The error that was logged last, so that it is logged once.
     logged_error: Option<Code>,
 }
@@ -55,6 +63,7 @@ impl FanOutTask {
             refused: Vec::new(),
             retry_refused_at: search_at,
             search_at,
+            busy_since: None,
             logged_error: None,
         }
     }
@@ -77,12 +86,12 @@ impl FanOutTask {
                 }
                 Err(error) => {
                     self.log_error(&error);
-                    Some(WAIT.max(self.settings.poll))
+                    Some(BUSY_WAIT.max(self.settings.poll))
                 }
             };
             let Some(wait) = wait else { continue };
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                () = self.clock.sleep_until(self.clock.now().elapsed + wait) => {}
                 () = self.wake.notified() => {}
             }
         }
@@ -95,21 +104,23 @@ impl FanOutTask {
             self.refused.clear();
         }
         let batch = self.notifications.fan_out(self.settings.events_max, &self.refused).await?;
-        let (busy, more) = (batch.busy, batch.more);
+        self.note_busy(batch.busy, now);
+        let wait = match (batch.busy, batch.more) {
+            (true, _) => Some(BUSY_WAIT.min(self.settings.poll)),
+            (false, true) => None,
+            (false, false) => Some(self.settings.poll),
+        };
         self.apply(batch);
-        if more && !busy {
-            return Ok(None);
+        if now >= self.search_at {
+            // Also after an error: a search that takes too long must not be repeated at once.
+            self.search_at = now + self.settings.search_missed_every;
+            return self.search_missed(wait).await;
         }
-        if now >= self.search_at && !busy {
-            return self.search_missed().await;
-        }
-        let until_search = self.search_at.saturating_sub(now).max(Duration::from_millis(1));
-        let poll = if busy { WAIT.min(self.settings.poll) } else { self.settings.poll };
-        Ok(Some(poll.min(until_search)))
+        Ok(wait.map(|wait| wait.min(self.search_at.saturating_sub(now).max(Duration::from_millis(1)))))
     }
 
-    /// Fans events out that another program marked for its own handlers only.
-    async fn search_missed(&mut self) -> Result<Option<Duration>> {
+    /// Fans events out that another program fanned out to its own handlers only.
+    async fn search_missed(&mut self, wait: Option<Duration>) -> Result<Option<Duration>> {
         let found = self.notifications.fan_out_missed(self.settings.events_max).await?;
         if found.notifications > 0 {
             tracing::warn!(
@@ -118,16 +129,29 @@ impl FanOutTask {
                 "another program fanned these events out without the handlers that are registered here; they were added"
             );
         }
-        if found.busy {
-            return Ok(Some(WAIT.min(self.settings.poll)));
+        if found.more || found.busy {
+            self.search_at = self.clock.now().elapsed;
         }
-        let more = found.more;
+        let wait =
+            if found.busy { Some(BUSY_WAIT.min(self.settings.poll)) } else { wait.filter(|_| !found.more) };
         self.apply(found);
-        if more {
-            return Ok(None);
+        Ok(wait.map(|wait| wait.min(self.settings.search_missed_every)))
+    }
+
+    /// Logs once if another process has been fanning out for a long time.
+    fn note_busy(&mut self, is_busy: bool, now: Duration) {
+        if !is_busy {
+            self.busy_since = None;
+            return;
         }
-        self.search_at = self.clock.now().elapsed + self.settings.search_missed_every;
-        Ok(Some(self.settings.poll.min(self.settings.search_missed_every)))
+        let since = *self.busy_since.get_or_insert(now);
+        if since != Duration::MAX && now.saturating_sub(since) >= BUSY_LONG {
+            self.busy_since = Some(Duration::MAX);
+            tracing::warn!(
+                "another process has locked the fan-out for a minute, or the table fan_out has no row; no event is fanned \
+                 out here"
+            );
+        }
     }
 
     /// Wakes the handlers, and reports refused events.
@@ -135,16 +159,25 @@ impl FanOutTask {
         if batch.notifications > 0 {
             self.drivers.iter().for_each(|driver| driver.wake_driver());
         }
-        for (event, reason) in batch.refused {
-            tracing::error!(
-                event,
-                reason,
-                "the database refuses the notification of an event; it is tried again later"
-            );
+        let refused = batch.refused.len();
+        if refused > 0 && self.refused.is_empty() {
             self.retry_refused_at = self.clock.now().elapsed + REFUSED_RETRY;
-            if self.refused.len() < REFUSED_MAX {
+        }
+        for (place, (event, reason)) in batch.refused.into_iter().enumerate() {
+            if place < REFUSED_LOGGED {
+                tracing::error!(
+                    event,
+                    reason,
+                    refused,
+                    "the database refuses the notification of an event; it is tried again later"
+                );
+            }
+            if self.refused.len() < REFUSED_MAX && !self.refused.contains(&event) {
                 self.refused.push(event);
             }
+        }
+        if refused > 0 && self.refused.len() >= REFUSED_MAX {
+            tracing::error!("too many events are refused; later events wait until they can be fanned out");
         }
     }
 

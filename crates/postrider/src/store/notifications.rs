@@ -9,8 +9,8 @@ use crate::{BoxFuture, Result};
 /// An outbox whose events are fanned out: one notification per event and handler. See adr/0066-eventlog.md.
 pub trait Notifications: Send + Sync {
     /// Stores the handler's name, aliases and types, so that every relay fans events out to it from now on. Types that
-    /// were stored before stay. Returns whether the handler is new. Waits for a fan-out in progress: no event is flipped
-    /// without a notification for a handler that was registered before.
+    /// were stored before stay. Returns whether the handler is new. Waits for a fan-out in progress: every
+    /// event that is fanned out after this has a notification for the handler.
     ///
     /// # Errors
     /// [`Code::StartRefused`](crate::Code::StartRefused) for a start at a position: this layout has none.
@@ -22,12 +22,12 @@ pub trait Notifications: Send + Sync {
     /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the database does not have the layout.
     fn store_of(&self, handler: Handler) -> Result<Arc<dyn Store>>;
 
-    /// Fans the oldest events out that are not fanned out yet, in one transaction: inserts their notifications and marks
-    /// the events. `excluded` are the ids of events that failed before. If the database refuses the notification of one
+    /// Fans the oldest events out that are not fanned out yet, in one transaction: inserts their notifications and sets
+    /// `delivered`. `excluded` are the ids of events that failed before. If the database refuses the notification of one
     /// event, the others are fanned out without it.
     fn fan_out<'a>(&'a self, events_max: usize, excluded: &'a [String]) -> BoxFuture<'a, Result<FannedOut>>;
 
-    /// Fans events out that another program has marked without a notification for a handler registered here.
+    /// Fans events out that another program fanned out without a notification for a handler registered here.
     fn fan_out_missed(&self, events_max: usize) -> BoxFuture<'_, Result<FannedOut>>;
 }
 

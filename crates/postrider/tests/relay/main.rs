@@ -5,6 +5,7 @@
 mod delivery;
 mod failures;
 mod handle;
+mod handler_transactions;
 mod handlers;
 mod operator;
 mod retention;

@@ -1,9 +1,36 @@
-//! The inbox table of the layout `outbox`.
+//! The inbox, and the inbox table of the layout `outbox`.
 
+use std::time::Duration;
+
+use postrider::Ident;
 use postrider::layout::{Ability, RowTable};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
+use tokio_postgres::types::{ToSql, Type};
 
-use super::{Check, Subject};
+use super::{Check, Queries, Subject};
+use crate::doctor::{INBOX_EXPIRED, INBOX_ROWS_MAX};
+
+/// Rows that expired a while ago and are no longer kept. Index: inbox_expires_at (expires_at), from its begin.
+const EXPIRED: &str = "
+    SELECT count(*)
+    FROM (SELECT FROM {schema}.inbox
+          WHERE expires_at < clock_timestamp() - make_interval(secs => $1)
+            AND processed_at < clock_timestamp() - make_interval(secs => $2)
+          LIMIT $3) AS expired";
+
+/// See [`crate::database::Database::expired_inbox_rows`].
+pub(crate) async fn expired_inbox_rows(
+    config: &PostgresConfig,
+    schema: &Ident,
+    kept: Duration,
+) -> Result<i64, String> {
+    let (client, _) = config.guarded_client().await.map_err(|error| error.one_line())?;
+    let (expired, kept) = (INBOX_EXPIRED.as_secs_f64(), kept.as_secs_f64());
+    let params: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&expired, Type::FLOAT8), (&kept, Type::FLOAT8), (&INBOX_ROWS_MAX, Type::INT8)];
+    let rows = Queries { client, schema }.query_with(EXPIRED, &params).await?;
+    Ok(rows.first().copied().unwrap_or_default())
+}
 
 /// Whether `processed_events`, if it exists, lets every consumer group process an event.
 pub(super) async fn check(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) {

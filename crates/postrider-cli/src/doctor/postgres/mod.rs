@@ -2,7 +2,7 @@
 //!
 //! 1. `privileges`: those of this user, and those of other users
 //! 2. `health`: clock, durability, transactions, bloat
-//! 3. `inbox`: the inbox table of the layout `outbox`
+//! 3. `inbox`: expired rows of the inbox, and the inbox table of the layout `outbox`
 //!
 //! Every check is one statement that changes nothing; a statement that fails is a warning.
 
@@ -16,6 +16,8 @@ use postrider::store::postgres::{BEGIN_GUARDED, Pooler, PostgresConfig, Postgres
 use postrider::{Code, Ident};
 use tokio_postgres::Client;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
+
+pub(crate) use inbox::expired_inbox_rows;
 
 use super::server::Server;
 use super::{Check, Options, Subject, layout};

@@ -30,7 +30,7 @@ use crate::{Code, Error, Result};
 /// The descriptor. The map describes the rest.
 pub(super) const SPEC: LayoutSpec = LayoutSpec {
     name: "custom",
-    place: None,
+    default_table: None,
     tables: Tables::NONE,
     states: &[],
     attempts: "",

@@ -1,6 +1,6 @@
 //! Puts events from the outbox into the queues of their keys.
 
-use std::collections::hash_map::Entry as Slot;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use super::key_queues::{Body, HeadState, KeyQueue, Queued};
@@ -48,11 +48,11 @@ impl Leader {
         self.intake.keep(&body);
         queued.body = Some(body);
         match self.queues.slot(key) {
-            Slot::Vacant(slot) => {
+            Entry::Vacant(slot) => {
                 slot.insert(KeyQueue::new(queued, HeadState::Ready));
                 self.outbound.push_ready(key, cx.elapsed());
             }
-            Slot::Occupied(mut slot) => {
+            Entry::Occupied(mut slot) => {
                 let mut queued = match slot.get_mut().precede(queued, HeadState::Ready) {
                     Ok(()) => return self.outbound.push_ready(key, cx.elapsed()),
                     Err(queued) => queued,
@@ -82,8 +82,8 @@ impl Leader {
         cx.report(Report::Parked { position: queued.position, state, attempts: 0, details });
         queued.parked = true;
         match self.queues.slot(key) {
-            Slot::Vacant(slot) => _ = slot.insert(KeyQueue::new(queued, HeadState::NeedsOperator)),
-            Slot::Occupied(mut slot) => {
+            Entry::Vacant(slot) => _ = slot.insert(KeyQueue::new(queued, HeadState::NeedsOperator)),
+            Entry::Occupied(mut slot) => {
                 if let Err(queued) = slot.get_mut().precede(queued, HeadState::NeedsOperator) {
                     slot.get_mut().insert(queued);
                 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::collections::hash_map::Entry as Slot;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ impl KeyQueues {
         self.0.get_mut(&key)
     }
 
-    pub(super) fn slot(&mut self, key: KeyId) -> Slot<'_, KeyId, KeyQueue> {
+    pub(super) fn slot(&mut self, key: KeyId) -> Entry<'_, KeyId, KeyQueue> {
         self.0.entry(key)
     }
 
@@ -154,7 +154,7 @@ impl KeyQueues {
 
     /// Takes the head out; the next event of the key, if there is one, becomes the head.
     pub(super) fn pop(&mut self, key: KeyId) -> Option<Popped> {
-        let Slot::Occupied(mut slot) = self.0.entry(key) else { return None };
+        let Entry::Occupied(mut slot) = self.0.entry(key) else { return None };
         match slot.get_mut().rest.pop_front() {
             Some(next) => {
                 Some(Popped { head: std::mem::replace(&mut slot.get_mut().head, next), more: true })

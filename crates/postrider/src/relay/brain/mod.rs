@@ -86,6 +86,8 @@ pub struct Setup {
     /// How many messages the sink takes at once, if it limits them: then their number limits batches, not the policy,
     /// and no batch waits to be filled.
     pub in_flight_max: Option<usize>,
+    /// Whether expired events count as parked. Not in an outbox whose rows record that they expired.
+    pub counts_expired: bool,
     /// Seeds the jitter.
     pub seed: u64,
 }

@@ -214,7 +214,8 @@ pub(super) fn park(
     };
     let Queued { position, attempts, .. } = *queued;
     cx.report(Report::Parked { position, state: reason.state, attempts, details });
-    progress.park(row, !queued.parked, cx.elapsed());
+    let counts = reason.state != ParkedState::Expired || cx.setup.counts_expired;
+    progress.park(row, counts && !queued.parked, cx.elapsed());
     queued.parked = true;
 }
 

@@ -70,7 +70,7 @@ impl Admin for PostgresAdmin {
         check_printed(self.table.as_ref(), extras)?;
         let schema = self.config.schema_name();
         let mut schemas = format!("CREATE SCHEMA IF NOT EXISTS {schema};\n");
-        if let Some(table) = self.table.as_ref().filter(|table| table.layout.spec().place.is_some()) {
+        if let Some(table) = self.table.as_ref().filter(|table| table.layout.spec().default_table.is_some()) {
             schemas.push_str(&format!("CREATE SCHEMA IF NOT EXISTS {};\n", table.schema));
         }
         let steps: Vec<Migration> = match &self.table {

@@ -6,7 +6,7 @@ use super::dialect::{Owner, Role, RowConnection, RowDialect};
 use super::due_list::{DueList, ListRequest};
 use super::handout::hand_out;
 use super::lease_lost;
-use super::read::Which;
+use super::read::ReadScope;
 use super::refused::MarkedRows;
 use super::store::Shared;
 use crate::store::{Budget, Claimed, Claimer, Epoch, Page};
@@ -32,7 +32,7 @@ impl<D: RowDialect> RowClaimer<D> {
         let store = self.store.clone();
         let mut connection = store.dialect.connection(Role::Claimer).await?;
         connection.leases().check_server()?;
-        self.check_session()?;
+        self.check_term()?;
         if self.due.is_empty() {
             let request = store.term.with_rows(|known| ListRequest::of(known));
             let ids = connection.list(request.rows_max).await?;
@@ -43,7 +43,7 @@ impl<D: RowDialect> RowClaimer<D> {
             return Ok(Page { has_unread: self.due.has_more(), ..Page::default() });
         }
         store.dialect.prepare_helper(requested.len()).await;
-        let read = connection.read(&requested, budget, Which::Due).await?;
+        let read = connection.read(&requested, budget, ReadScope::Due).await?;
         let needs_mark = store.marks_or_locks();
         let marked = match needs_mark {
             true => {
@@ -52,7 +52,7 @@ impl<D: RowDialect> RowClaimer<D> {
             }
             false => MarkedRows::default(),
         };
-        self.check_session()?;
+        self.check_term()?;
         let listed = self.due.remove_read(requested, read.first_unread.as_ref());
         let claims = needs_mark.then_some(&marked.claims);
         let mut page = store.term.with_rows(|known| hand_out(known, listed, read, claims, &marked.refused));
@@ -64,7 +64,7 @@ impl<D: RowDialect> RowClaimer<D> {
     }
 
     /// Returns an error if the term has ended.
-    fn check_session(&self) -> Result<()> {
+    fn check_term(&self) -> Result<()> {
         let epoch = self.store.term.with_rows(|known| known.epoch);
         if epoch == self.epoch { Ok(()) } else { Err(lease_lost()) }
     }

@@ -15,9 +15,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::load::{LockedSubscription, NotedRow, ScheduledRow};
-use super::notifications::{self, RegisteredType, Target};
+use super::notifications::NotificationTx;
 use super::plan::SettlePlan;
-use super::read::{Read, Which};
+use super::read::{Read, ReadScope};
 use super::refused::{MarkedRows, Refused, mark_in_pieces};
 use super::term_rows::{Claims, RowClaim, RowId};
 use crate::adopt::AdoptionBatch;
@@ -195,7 +195,7 @@ pub(crate) trait RowConnection: Send {
         &mut self,
         ids: &[RowId],
         budget: Budget,
-        which: Which,
+        which: ReadScope,
     ) -> impl Future<Output = Result<Read>> + Send;
 
     /// Marks rows as being published, if their count of attempts is still the one given: otherwise another publisher
@@ -300,10 +300,7 @@ pub(crate) struct BacklogRows {
 }
 
 /// One transaction.
-pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
-    /// Creates the subscription if the table has none at all. Returns whether it did.
-    fn create_subscription(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
-
+pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx {
     /// All subscriptions: one, or none.
     fn subscriptions(&mut self) -> impl Future<Output = Result<Vec<StoredSubscription>>> + Send;
 
@@ -345,9 +342,6 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
     /// Deletes notes.
     fn delete_notes(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;
 
-    /// The database's clock.
-    fn now(&mut self) -> impl Future<Output = Result<Timestamp>> + Send;
-
     /// What the newest row is ordered by.
     fn newest(&mut self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
@@ -386,71 +380,9 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> {
 
     /// Writes the events to the other outbox.
     fn write(&mut self, batch: AdoptionBatch) -> impl Future<Output = Result<()>> + Send;
-
-    // Steps of layout `eventlog`. A database that does not have the layout keeps the defaults.
-
-    /// Locks the fan-out of the outbox until the end of the transaction. If another process holds the lock, waits for it
-    /// or returns `false`.
-    fn lock_fan_out(&mut self, _wait: bool) -> impl Future<Output = Result<bool>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
-
-    /// Every type of every registered handler.
-    fn registered(&mut self) -> impl Future<Output = Result<Vec<RegisteredType>>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
-
-    /// Stores one type of a handler, if it is not stored yet.
-    fn register_type(
-        &mut self,
-        _handler: &str,
-        _pattern: &str,
-        _since: Option<Timestamp>,
-    ) -> impl Future<Output = Result<()>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
-
-    /// Stores an earlier name of a handler. Events are not fanned out to that name any more.
-    fn register_alias(&mut self, _handler: &str, _alias: &str) -> impl Future<Output = Result<()>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
-
-    /// The types of events that are not fanned out.
-    fn undelivered_types(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
-
-    /// The types of events that are fanned out.
-    fn delivered_types(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
-
-    /// Ids of the oldest events that are not fanned out.
-    fn list_undelivered(
-        &mut self,
-        _targets: &[Target],
-        _events_max: usize,
-        _excluded: &[String],
-    ) -> impl Future<Output = Result<Vec<String>>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
-
-    /// Inserts the notifications of events, and marks the events. Returns how many events, and how many notifications.
-    fn fan_out(
-        &mut self,
-        _targets: &[Target],
-        _which: notifications::Which<'_>,
-    ) -> impl Future<Output = Result<(u64, u64)>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
-
-    /// Records that a search for missed events, begun at this time, has found all.
-    fn record_search(&mut self, _begun: Timestamp) -> impl Future<Output = Result<()>> + Send {
-        std::future::ready(Err(no_notifications()))
-    }
 }
 
 /// The error of a database that does not have layout `eventlog`.
-fn no_notifications() -> Error {
+pub(crate) fn no_notifications() -> Error {
     Error::new(Code::LayoutDiffers, "this database does not have layout eventlog")
 }

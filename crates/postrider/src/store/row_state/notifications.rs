@@ -4,11 +4,11 @@
 //! that is marked after it has a notification for the new handler. Two relays never fan out at the same time; the second
 //! one leaves the work to the first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::dialect::{Role, RowConnection, RowDialect, RowTx, TxVerb};
+use super::dialect::{Role, RowConnection, RowDialect, RowTx, TxVerb, no_notifications};
 use super::store::RowStateStore;
 use crate::layout::Handler;
 use crate::route::Globs;
@@ -18,6 +18,9 @@ use crate::{BoxFuture, Code, Error, Result, Timestamp};
 /// A search for missed events begins this long before the last one: a transaction of another program may mark an event
 /// and commit after the search.
 const SEARCH_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Types in one statement. With more, events are fanned out in groups of types, each in the order of its events.
+const TYPES_MAX: usize = 500;
 
 /// One type of a registered handler, as the database stores it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,25 +35,118 @@ pub(crate) struct RegisteredType {
     pub(crate) searched_at: Option<Timestamp>,
 }
 
-/// Events of one type that are fanned out to one handler.
+/// Events of one type go to one handler.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct HandlerType {
     pub(crate) handler: String,
     pub(crate) event_type: String,
     /// Older events are not fanned out to it.
     pub(crate) since: Option<Timestamp>,
 }
 
+/// An event and a handler that it has no notification for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Missed {
+    pub(crate) event: String,
+    pub(crate) handler: String,
+}
+
 /// Which events a statement fans out.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only PostgreSQL has layout eventlog"))]
-pub(crate) enum Which<'a> {
-    /// The oldest ones that are not fanned out, except these ids.
+pub(crate) enum FanOutScope<'a> {
+    /// The oldest ones that wait, except these ids.
     Oldest { events_max: usize, excluded: &'a [String] },
-    /// The event with this id, if it is not fanned out.
+    /// The event with this id, if it waits.
     One(&'a str),
-    /// Events that are marked but have no notification for the handler.
-    Missed { events_max: usize },
+}
+
+/// Steps of layout `eventlog` within a transaction. A database that does not have the layout keeps the defaults.
+pub(crate) trait NotificationTx: Send {
+    /// Creates the subscription if it does not exist; in a table with a state per row, if there is none at all. Returns
+    /// whether it did.
+    fn create_subscription(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
+
+    /// The database's clock.
+    fn now(&mut self) -> impl Future<Output = Result<Timestamp>> + Send;
+
+    /// Locks the fan-out of the outbox until the end of the transaction. If another process holds the lock, waits for it
+    /// or returns `false`.
+    fn lock_fan_out(&mut self, _wait: bool) -> impl Future<Output = Result<bool>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Every type of every registered handler.
+    fn registered(&mut self) -> impl Future<Output = Result<Vec<RegisteredType>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// The handler that declares this name as an earlier one of its own, if there is one.
+    fn renamed_to(&mut self, _name: &str) -> impl Future<Output = Result<Option<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Stores one type of a handler, if it is not stored yet.
+    fn register_type(
+        &mut self,
+        _handler: &str,
+        _pattern: &str,
+        _since: Option<Timestamp>,
+    ) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Stores an earlier name of a handler, and deletes the types that are registered under that name.
+    fn register_alias(&mut self, _handler: &str, _alias: &str) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// The types of events that wait for the fan-out.
+    fn waiting_types(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// The types of events that are fanned out.
+    fn fanned_out_types(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Ids of the oldest events that wait.
+    fn list_waiting(
+        &mut self,
+        _types: &[HandlerType],
+        _events_max: usize,
+        _excluded: &[String],
+    ) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Inserts the notifications of events, and sets `delivered`. Returns how many events, and how many notifications.
+    fn fan_out(
+        &mut self,
+        _types: &[HandlerType],
+        _scope: FanOutScope<'_>,
+    ) -> impl Future<Output = Result<(u64, u64)>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Events that are fanned out, but not to these handlers.
+    fn find_missed(
+        &mut self,
+        _types: &[HandlerType],
+        _events_max: usize,
+    ) -> impl Future<Output = Result<Vec<Missed>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Inserts the notifications of these events and handlers. Returns how many.
+    fn insert_missed(&mut self, _missed: &[Missed]) -> impl Future<Output = Result<u64>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// Records that a search for missed events, begun at this time, has found all.
+    fn record_search(&mut self, _begun: Timestamp) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
 }
 
 impl<D: RowDialect> Notifications for RowStateStore<D> {
@@ -70,8 +166,8 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
             let batch = FanOutOldest { events_max, excluded: excluded.to_vec() };
             match connection.write(batch).await {
                 Err(error) if concerns_row(error.code()) => {
-                    let ids = ListOldest { events_max, excluded: excluded.to_vec() };
-                    fan_out_each(&mut connection, ids, events_max).await
+                    fan_out_each(&mut connection, ListWaiting { events_max, excluded: excluded.to_vec() })
+                        .await
                 }
                 fanned_out => fanned_out,
             }
@@ -80,7 +176,19 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
 
     fn fan_out_missed(&self, events_max: usize) -> BoxFuture<'_, Result<FannedOut>> {
         Box::pin(async move {
-            self.0.dialect.connection(Role::Claimer).await?.write(FanOutMissed { events_max }).await
+            let mut connection = self.0.dialect.connection(Role::Claimer).await?;
+            let (begun, missed) = connection.write(FindMissed { events_max }).await?;
+            let is_full = missed.len() >= events_max;
+            let inserted = insert_missed(&mut connection, missed).await?;
+            if inserted.busy {
+                return Ok(inserted);
+            }
+            // If none of a full batch could be inserted, the next search would find the same.
+            let more = is_full && inserted.notifications > 0;
+            if !more {
+                connection.write(RecordSearch { begun }).await?;
+            }
+            Ok(FannedOut { more, ..inserted })
         })
     }
 }
@@ -91,13 +199,11 @@ fn concerns_row(code: Code) -> bool {
 }
 
 /// Fans events out one by one, after a statement for all of them failed.
-async fn fan_out_each(
-    connection: &mut impl RowConnection,
-    list: ListOldest,
-    events_max: usize,
-) -> Result<FannedOut> {
+async fn fan_out_each(connection: &mut impl RowConnection, list: ListWaiting) -> Result<FannedOut> {
+    let events_max = list.events_max;
     let ids = connection.write(list).await?;
-    let mut all = FannedOut { more: ids.len() >= events_max, ..FannedOut::default() };
+    let is_full = ids.len() >= events_max;
+    let mut all = FannedOut::default();
     for id in ids {
         match connection.write(FanOutOne { id: id.clone() }).await {
             Ok(one) if one.busy => return Ok(FannedOut { busy: true, ..all }),
@@ -109,21 +215,69 @@ async fn fan_out_each(
             Err(error) => return Err(error),
         }
     }
+    all.more = is_full && all.events > 0;
     Ok(all)
 }
 
-/// See [`Notifications::register`].
-struct Register {
-    handler: Handler,
-    start: Start,
+/// Inserts missed notifications, one by one if the table refuses some of them.
+async fn insert_missed(connection: &mut impl RowConnection, missed: Vec<Missed>) -> Result<FannedOut> {
+    if missed.is_empty() {
+        return Ok(FannedOut::default());
+    }
+    let events: BTreeSet<String> = missed.iter().map(|missed| missed.event.clone()).collect();
+    let mut all = FannedOut { events: events.len() as u64, ..FannedOut::default() };
+    match connection.write(InsertMissed { missed: missed.clone() }).await {
+        Err(error) if concerns_row(error.code()) => {}
+        Ok(None) => return Ok(busy()),
+        Ok(Some(inserted)) => return Ok(FannedOut { notifications: inserted, ..all }),
+        Err(error) => return Err(error),
+    }
+    for one in missed {
+        let id = one.event.clone();
+        match connection.write(InsertMissed { missed: vec![one] }).await {
+            Ok(None) => return Ok(FannedOut { busy: true, ..all }),
+            Ok(Some(inserted)) => all.notifications += inserted,
+            Err(error) if concerns_row(error.code()) => all.refused.push((id, error.one_line())),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
 }
 
-impl TxVerb for Register {
-    type Output = bool;
+/// Defines a verb whose steps are those of [`NotificationTx`].
+macro_rules! verb {
+    ($(#[$doc:meta])* $verb:ident { $($field:ident: $type:ty,)* } -> $output:ty) => {
+        $(#[$doc])*
+        struct $verb {
+            $($field: $type,)*
+        }
 
-    async fn run<T: RowTx>(self, tx: &mut T) -> Result<bool> {
+        impl TxVerb for $verb {
+            type Output = $output;
+
+            async fn run<T: RowTx>(self, tx: &mut T) -> Result<$output> {
+                self.run_in(tx).await
+            }
+        }
+    };
+}
+
+verb! {
+    /// See [`Notifications::register`].
+    Register { handler: Handler, start: Start, } -> bool
+}
+
+impl Register {
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<bool> {
         let Self { handler, start } = self;
-        tx.lock_fan_out(true).await?;
+        if handler.aliases.contains(&handler.name) {
+            let what = format!("handler {:?} has its own name as an alias", handler.name);
+            return Err(Error::new(Code::HandlerInvalid, what).with_hint("an alias is an earlier name"));
+        }
+        if !tx.lock_fan_out(true).await? {
+            return Err(Error::new(Code::SchemaAltered, "the table fan_out has no row")
+                .with_hint("insert one row: it is the lock of the fan-out"));
+        }
         let is_new = tx.create_subscription(&handler.name).await?;
         let since = match start {
             Start::Beginning => None,
@@ -136,83 +290,105 @@ impl TxVerb for Register {
                 ));
             }
         };
+        let registered = tx.registered().await?;
+        let twin = registered
+            .iter()
+            .map(|entry| &entry.handler)
+            .find(|name| **name != handler.name && name.to_lowercase() == handler.name.to_lowercase());
+        if let Some(twin) = twin {
+            let what = format!("handler {:?} differs from {twin:?} only by case", handler.name);
+            return Err(Error::new(Code::HandlerInvalid, what)
+                .with_hint("the table of notifications may not distinguish the names: use another one"));
+        }
+        if let Some(handler_now) = tx.renamed_to(&handler.name).await? {
+            tracing::warn!(
+                handler = handler.name,
+                renamed_to = handler_now,
+                "the handler was renamed: no event is fanned out to its earlier name, only notifications that exist are handled"
+            );
+            return Ok(is_new);
+        }
         for pattern in handler.patterns() {
             tx.register_type(&handler.name, &pattern, since).await?;
         }
         for alias in &handler.aliases {
+            if registered.iter().any(|entry| &entry.handler == alias) {
+                tracing::info!(
+                    handler = handler.name,
+                    alias,
+                    "events are no longer fanned out to the earlier name"
+                );
+            }
             tx.register_alias(&handler.name, alias).await?;
         }
         Ok(is_new)
     }
 }
 
-/// See [`Notifications::fan_out`].
-struct FanOutOldest {
-    events_max: usize,
-    excluded: Vec<String>,
+verb! {
+    /// See [`Notifications::fan_out`].
+    FanOutOldest { events_max: usize, excluded: Vec<String>, } -> FannedOut
 }
 
-impl TxVerb for FanOutOldest {
-    type Output = FannedOut;
-
-    async fn run<T: RowTx>(self, tx: &mut T) -> Result<FannedOut> {
-        let Some(targets) = lock_targets(tx).await? else { return Ok(busy()) };
-        let which = Which::Oldest { events_max: self.events_max, excluded: &self.excluded };
-        let (events, notifications) = fan_out(tx, &targets, which).await?;
-        let more = events >= self.events_max as u64;
-        Ok(FannedOut { events, notifications, more, ..FannedOut::default() })
-    }
-}
-
-/// The ids of the events that [`FanOutOldest`] would fan out.
-struct ListOldest {
-    events_max: usize,
-    excluded: Vec<String>,
-}
-
-impl TxVerb for ListOldest {
-    type Output = Vec<String>;
-
-    async fn run<T: RowTx>(self, tx: &mut T) -> Result<Vec<String>> {
-        let Some(targets) = lock_targets(tx).await? else { return Ok(Vec::new()) };
-        if targets.is_empty() {
-            return Ok(Vec::new());
+impl FanOutOldest {
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
+        let Some(types) = lock_types(tx).await? else { return Ok(busy()) };
+        let mut all = FannedOut::default();
+        for types in types.chunks(TYPES_MAX) {
+            let scope = FanOutScope::Oldest { events_max: self.events_max, excluded: &self.excluded };
+            let (events, notifications) = tx.fan_out(types, scope).await?;
+            all.events += events;
+            all.notifications += notifications;
+            all.more |= events >= self.events_max as u64;
         }
-        tx.list_undelivered(&targets, self.events_max, &self.excluded).await
+        Ok(all)
     }
 }
 
-/// Fans one event out.
-struct FanOutOne {
-    id: String,
+verb! {
+    /// The ids of the events that [`FanOutOldest`] would fan out.
+    ListWaiting { events_max: usize, excluded: Vec<String>, } -> Vec<String>
 }
 
-impl TxVerb for FanOutOne {
-    type Output = FannedOut;
+impl ListWaiting {
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Vec<String>> {
+        let Some(types) = lock_types(tx).await? else { return Ok(Vec::new()) };
+        let mut ids = Vec::new();
+        for types in types.chunks(TYPES_MAX) {
+            ids.extend(tx.list_waiting(types, self.events_max, &self.excluded).await?);
+        }
+        Ok(ids)
+    }
+}
 
-    async fn run<T: RowTx>(self, tx: &mut T) -> Result<FannedOut> {
-        let Some(targets) = lock_targets(tx).await? else { return Ok(busy()) };
-        let (events, notifications) = fan_out(tx, &targets, Which::One(&self.id)).await?;
+verb! {
+    /// Fans one event out.
+    FanOutOne { id: String, } -> FannedOut
+}
+
+impl FanOutOne {
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
+        let Some(types) = lock_types(tx).await? else { return Ok(busy()) };
+        if types.is_empty() {
+            return Ok(FannedOut::default());
+        }
+        let (events, notifications) = tx.fan_out(&types, FanOutScope::One(&self.id)).await?;
         Ok(FannedOut { events, notifications, ..FannedOut::default() })
     }
 }
 
-/// See [`Notifications::fan_out_missed`].
-struct FanOutMissed {
-    events_max: usize,
+verb! {
+    /// Finds events that another program fanned out without a handler registered here, and when the search began. It
+    /// may read the whole table, so it does not lock the fan-out.
+    FindMissed { events_max: usize, } -> (Timestamp, Vec<Missed>)
 }
 
-impl TxVerb for FanOutMissed {
-    type Output = FannedOut;
-
-    async fn run<T: RowTx>(self, tx: &mut T) -> Result<FannedOut> {
-        if !tx.lock_fan_out(false).await? {
-            return Ok(busy());
-        }
+impl FindMissed {
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<(Timestamp, Vec<Missed>)> {
         let begun = tx.now().await?;
         let registered = tx.registered().await?;
         let types = match needs_types(&registered) {
-            true => tx.delivered_types().await?,
+            true => tx.fanned_out_types().await?,
             false => Vec::new(),
         };
         let searched = registered.into_iter().map(|entry| {
@@ -220,32 +396,53 @@ impl TxVerb for FanOutMissed {
             let since = after_last.into_iter().chain(entry.since).fold(entry.registered_at, Timestamp::max);
             RegisteredType { since: Some(since), ..entry }
         });
-        let targets = targets(searched, &types);
-        let (events, notifications) =
-            fan_out(tx, &targets, Which::Missed { events_max: self.events_max }).await?;
-        let more = notifications >= self.events_max as u64;
-        if !more {
-            tx.record_search(begun).await?;
+        let mut missed = Vec::new();
+        for types in handler_types(searched, &types).chunks(TYPES_MAX) {
+            let left = self.events_max - missed.len();
+            if left > 0 {
+                missed.extend(tx.find_missed(types, left).await?);
+            }
         }
-        Ok(FannedOut { events, notifications, more, ..FannedOut::default() })
+        Ok((begun, missed))
     }
 }
 
-/// Locks the fan-out and reads what is fanned out to which handler. `None` if another relay is fanning out.
-async fn lock_targets<T: RowTx>(tx: &mut T) -> Result<Option<Vec<Target>>> {
+verb! {
+    /// Inserts missed notifications. Returns how many; `None` if another relay is fanning out.
+    InsertMissed { missed: Vec<Missed>, } -> Option<u64>
+}
+
+impl InsertMissed {
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Option<u64>> {
+        match tx.lock_fan_out(false).await? {
+            true => tx.insert_missed(&self.missed).await.map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
+verb! {
+    /// Records that a search has found all.
+    RecordSearch { begun: Timestamp, } -> ()
+}
+
+impl RecordSearch {
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<()> {
+        tx.record_search(self.begun).await
+    }
+}
+
+/// Locks the fan-out and reads which events go to which handler. `None` if another relay is fanning out.
+async fn lock_types<T: NotificationTx>(tx: &mut T) -> Result<Option<Vec<HandlerType>>> {
     if !tx.lock_fan_out(false).await? {
         return Ok(None);
     }
     let registered = tx.registered().await?;
     let types = match needs_types(&registered) {
-        true => tx.undelivered_types().await?,
+        true => tx.waiting_types().await?,
         false => Vec::new(),
     };
-    Ok(Some(targets(registered, &types)))
-}
-
-async fn fan_out<T: RowTx>(tx: &mut T, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
-    if targets.is_empty() { Ok((0, 0)) } else { tx.fan_out(targets, which).await }
+    Ok(Some(handler_types(registered, &types)))
 }
 
 fn busy() -> FannedOut {
@@ -257,10 +454,10 @@ fn needs_types(registered: &[RegisteredType]) -> bool {
     registered.iter().any(|entry| entry.pattern.contains('*'))
 }
 
-/// The events to fan out; `types` are those in the table. A handler with several patterns gets an event once.
-fn targets(registered: impl IntoIterator<Item = RegisteredType>, types: &[String]) -> Vec<Target> {
-    let mut seen = BTreeSet::new();
-    let mut targets = Vec::new();
+/// Which events go to which handler; `types` are those in the table. A handler with several patterns gets an event once,
+/// from the earliest of their starts. In the order of types.
+fn handler_types(registered: impl IntoIterator<Item = RegisteredType>, types: &[String]) -> Vec<HandlerType> {
+    let mut earliest: BTreeMap<(String, String), Option<Timestamp>> = BTreeMap::new();
     for entry in registered {
         let matching: Vec<&str> = match entry.pattern.contains('*') {
             true => {
@@ -270,17 +467,18 @@ fn targets(registered: impl IntoIterator<Item = RegisteredType>, types: &[String
             false => vec![entry.pattern.as_str()],
         };
         for event_type in matching {
-            if seen.insert((entry.handler.clone(), event_type.to_owned())) {
-                targets.push(Target {
-                    handler: entry.handler.clone(),
-                    event_type: event_type.to_owned(),
-                    since: entry.since,
-                });
-            }
+            let since = earliest.entry((event_type.to_owned(), entry.handler.clone())).or_insert(entry.since);
+            // No start is the earliest.
+            *since = (*since).min(entry.since);
         }
     }
-    targets
+    let all = earliest.into_iter();
+    all.map(|((event_type, handler), since)| HandlerType { handler, event_type, since }).collect()
 }
+
+#[cfg(test)]
+#[path = "notifications_sim.rs"]
+mod sim;
 
 #[cfg(test)]
 mod tests {
@@ -297,6 +495,14 @@ mod tests {
         }
     }
 
+    fn listed(all: impl IntoIterator<Item = RegisteredType>, types: &[String]) -> Vec<String> {
+        let line = |entry: &HandlerType| {
+            let since = entry.since.map_or("-".to_owned(), |since| since.as_micros().to_string());
+            format!("{} {} {since}", entry.event_type, entry.handler)
+        };
+        handler_types(all, types).iter().map(line).collect()
+    }
+
     #[test]
     fn a_handler_whose_patterns_overlap_gets_an_event_once() {
         let types = ["OrderPlaced".to_owned(), "UserAdded".to_owned()];
@@ -306,8 +512,21 @@ mod tests {
             registered("audit", "*"),
             registered("stock", "Missing"),
         ];
-        let found: Vec<String> =
-            targets(all, &types).iter().map(|t| format!("{} {}", t.handler, t.event_type)).collect();
-        assert_eq!(found, ["mail OrderPlaced", "audit OrderPlaced", "audit UserAdded", "stock Missing"]);
+        assert_eq!(
+            listed(all, &types),
+            ["Missing stock -", "OrderPlaced audit -", "OrderPlaced mail -", "UserAdded audit -"]
+        );
+    }
+
+    #[test]
+    fn patterns_that_overlap_start_with_the_earliest() {
+        let since = |micros| Some(Timestamp::from_micros(micros));
+        let types = ["OrderPlaced".to_owned()];
+        let (early, late) = (registered("mail", "OrderPlaced"), registered("mail", "Order*"));
+        let one = RegisteredType { since: since(5), ..early.clone() };
+        let other = RegisteredType { since: since(9), ..late.clone() };
+        assert_eq!(listed([other.clone(), one.clone()], &types), ["OrderPlaced mail 5"]);
+        assert_eq!(listed([one, RegisteredType { since: None, ..late }], &types), ["OrderPlaced mail -"]);
+        assert_eq!(listed([other, early], &types), ["OrderPlaced mail -"]);
     }
 }

@@ -118,6 +118,8 @@ pub(crate) struct SettlePlan {
     pub(crate) done: OutcomeRows,
     pub(crate) retried: OutcomeRows,
     pub(crate) given_up: OutcomeRows,
+    /// Rows that are given up and recorded as expired, so that they need no note.
+    pub(super) expired: Vec<Position>,
     /// Unrouted rows: given up in the table, but the relay still waits for a route.
     pub(super) unrouted: Vec<Position>,
     /// Rows that wait, and whose mark is removed until they are handed out again.
@@ -203,6 +205,18 @@ impl SettlePlan {
                 self.retried.push(position, entry, kept, row.next_attempt_at);
                 self.notes.push(Note::of(entry, row, tried));
             }
+            // Its row records that it expired, and nothing else is known about it.
+            ParkedState::Expired if entry.is_unlimited() => {
+                self.given_up.push(position, entry, tried, None);
+                self.expired.push(position);
+                if entry.is_noted {
+                    self.obsolete_notes.push(entry.id.to_string());
+                }
+            }
+            ParkedState::Dead if entry.is_unlimited() => {
+                self.given_up.push(position, entry, tried, None);
+                self.notes.push(Note::of(entry, row, tried));
+            }
             ParkedState::Dead | ParkedState::Expired => {
                 self.given_up.push(position, entry, tried.max(entry.limit), None);
                 self.notes.push(Note::of(entry, row, tried));
@@ -256,7 +270,8 @@ impl SettlePlan {
         for position in noted {
             known.change(position, |row| row.is_noted = true);
         }
-        self.done.positions.iter().chain(&self.taken).for_each(|position| known.remove(*position));
+        let ended = self.done.positions.iter().chain(&self.taken).chain(&self.expired);
+        ended.for_each(|position| known.remove(*position));
         for position in self.retried.positions.iter().chain(&self.parked).chain(&self.unrouted) {
             known.change(*position, |row| (row.state, row.claim) = (HandoutState::Parked, None));
         }

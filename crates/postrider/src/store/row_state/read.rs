@@ -127,7 +127,7 @@ impl EventColumns {
 }
 
 /// A UUID from the text of a column.
-#[cfg(feature = "postgres")]
+#[cfg(feature = "_server")]
 pub(crate) fn uuid(text: &str) -> Result<Uuid> {
     Uuid::parse_str(text)
         .map_err(|e| Error::new(Code::RowDamaged, "its action id is not a UUID").with_source(e))
@@ -158,7 +158,7 @@ pub(crate) struct ReadRow {
 
 /// Which of the requested rows are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum ReadScope {
     /// Those that a claim may hand out. Others do not count against the budget.
     Due,
     /// All.
@@ -170,14 +170,14 @@ impl Read {
     pub(crate) fn of<R>(
         rows: impl IntoIterator<Item = R>,
         budget: Budget,
-        which: Which,
+        which: ReadScope,
         state: impl Fn(&R) -> Result<RowState>,
         columns: impl Fn(R) -> Result<EventColumns>,
     ) -> Result<Self> {
         let (mut read, mut bytes) = (Self::default(), 0usize);
         for row in rows {
             let state = state(&row)?;
-            if which == Which::Due && !state.is_due {
+            if which == ReadScope::Due && !state.is_due {
                 read.rows.push(ReadRow { state, event: Err(not_due()) });
                 continue;
             }
@@ -293,7 +293,7 @@ mod tests {
         let rows: Vec<(String, (usize, usize))> =
             rows.iter().enumerate().map(|(index, row)| (index.to_string(), *row)).collect();
         let columns = |(_, (key, headers))| Ok(columns(key, headers));
-        Read::of(rows, budget, Which::Any, |(id, _)| Ok(state(id)), columns).unwrap()
+        Read::of(rows, budget, ReadScope::Any, |(id, _)| Ok(state(id)), columns).unwrap()
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{Code, Error, Position, Result};
 
 /// After this many refused rows in one term the subscription is loaded again, so that the relay counts them as
 /// parked.
-const SESSION_ROWS_MAX: usize = 1_000;
+const TERM_REFUSED_MAX: usize = 1_000;
 
 /// The budget of a check whether rows are unchanged. The check reads their payloads, too.
 pub(crate) const PAYLOADS_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -213,10 +213,10 @@ impl Pieces {
     }
 
     /// # Errors
-    /// [`Code::RowRefused`] after [`SESSION_ROWS_MAX`] refused rows.
+    /// [`Code::RowRefused`] after [`TERM_REFUSED_MAX`] refused rows.
     fn finish(&self, known: &mut TermRows) -> Result<()> {
         known.refused += self.refused;
-        if known.refused < SESSION_ROWS_MAX || self.refused == 0 {
+        if known.refused < TERM_REFUSED_MAX || self.refused == 0 {
             return Ok(());
         }
         let what = format!(
@@ -262,6 +262,7 @@ impl SettlePlan {
         let positions: HashSet<Position> = first.leaving().into_iter().collect();
         first.notes = self.notes.extract_if(.., |note| ids.contains(&note.id)).collect();
         first.obsolete_notes = self.obsolete_notes.extract_if(.., |id| ids.contains(id)).collect();
+        first.expired = self.expired.extract_if(.., |position| positions.contains(position)).collect();
         first.unrouted = self.unrouted.extract_if(.., |position| positions.contains(position)).collect();
         first
     }

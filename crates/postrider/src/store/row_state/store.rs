@@ -11,7 +11,7 @@ use super::load::StaleMarks;
 use super::operator::{AcceptHistory, Subscribe};
 use super::overview::ReadOverview;
 use super::plan::SettlePlan;
-use super::read::{Read, Which};
+use super::read::{Read, ReadScope};
 use super::refused::{self, Pieces, UnchangedRows};
 use super::retention::DeleteDelivered;
 use super::takeover::{RemoveMarks, TakeOver};
@@ -141,7 +141,7 @@ impl<D: RowDialect> Shared<D> {
         let budget = Budget::new(ids.len(), bytes_max);
         let read = match ids.is_empty() {
             true => Read::default(),
-            false => connection.read(&ids, budget, Which::Any).await?,
+            false => connection.read(&ids, budget, ReadScope::Any).await?,
         };
         let unmarked = refetch.drop_unread(&read);
         let marked = match purpose == Purpose::HandOut && self.marks_or_locks() {
@@ -235,7 +235,7 @@ impl<C: RowConnection> refused::Recorder for Recording<'_, C> {
 
     async fn unchanged(&mut self, ids: Vec<RowId>) -> Result<UnchangedRows> {
         let budget = Budget::new(ids.len(), refused::PAYLOADS_BYTES_MAX);
-        Ok(self.connection.read(&ids, budget, Which::Any).await?.unchanged(self.is_marked))
+        Ok(self.connection.read(&ids, budget, ReadScope::Any).await?.unchanged(self.is_marked))
     }
 }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::layout::UNLIMITED;
 use crate::store::Epoch;
 use crate::{Position, Timestamp};
 
@@ -74,6 +75,11 @@ pub(crate) enum HandoutState {
 }
 
 impl TermRow {
+    /// Whether the table sets no limit of attempts: layout `eventlog`.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.limit >= UNLIMITED
+    }
+
     /// A row without a note, a mark or an earlier attempt.
     pub(crate) fn new(id: impl Into<RowId>, state: HandoutState, limit: u32) -> Self {
         Self {

@@ -14,7 +14,7 @@ use postrider::{Event, Ident, Outbox, Result};
 
 use crate::adopt::server::Driver;
 use crate::failed;
-use crate::mysql::log::case::Which;
+use crate::mysql::log::case::ServerKind;
 
 pub(crate) struct MySqlDriver<W>(PhantomData<W>);
 
@@ -22,7 +22,7 @@ fn config(url: &str, schema: Ident) -> Result<MySqlConfig> {
     Ok(MySqlConfig::new(url)?.schema(schema).check_rollbacks_after(Duration::ZERO))
 }
 
-impl<W: Which> Driver for MySqlDriver<W> {
+impl<W: ServerKind> Driver for MySqlDriver<W> {
     type Client = Conn;
 
     const CREATE_SCHEMA: &'static str = "CREATE DATABASE";

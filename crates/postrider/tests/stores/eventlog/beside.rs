@@ -3,7 +3,7 @@
 use postrider::Result;
 
 use super::calls::Calls;
-use super::{Log, cases, utc};
+use super::{EventlogDatabase, cases, utc};
 use crate::row_database::RowDatabase;
 
 cases! {
@@ -12,7 +12,7 @@ cases! {
 }
 
 /// The other program's fan-out: one transaction that inserts notifications for its own handler, and marks the events.
-async fn foreign_fan_out<D: RowDatabase>(log: &Log<D>, handler: &str) -> Result<()> {
+async fn foreign_fan_out<D: RowDatabase>(log: &EventlogDatabase<D>, handler: &str) -> Result<()> {
     let now = utc::<D>();
     let uuid = if D::NOW == "now()" { "gen_random_uuid()" } else { "UUID()" };
     log.run(&format!(
@@ -33,7 +33,7 @@ async fn foreign_fan_out<D: RowDatabase>(log: &Log<D>, handler: &str) -> Result<
 }
 
 async fn events_that_another_program_fanned_out_reach_our_handlers<D: RowDatabase>(
-    log: Log<D>,
+    log: EventlogDatabase<D>,
 ) -> Result<()> {
     let calls = Calls::default();
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
@@ -57,7 +57,9 @@ async fn events_that_another_program_fanned_out_reach_our_handlers<D: RowDatabas
     Ok(())
 }
 
-async fn notifications_of_other_programs_are_not_touched<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn notifications_of_other_programs_are_not_touched<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let calls = Calls::default();
     for number in 0..5 {
         log.write_aged("OrderPlaced", &number.to_string(), number, "interval '30' day").await?;

@@ -14,11 +14,11 @@ pub(crate) struct Calls(Arc<Mutex<Vec<String>>>);
 impl Calls {
     /// A handler for all events of these types.
     pub(crate) fn handler(&self, name: &'static str, types: &[&str]) -> Subscription {
-        self.failing(name, types, |_, _| Ok(()))
+        self.answering(name, types, |_, _| Ok(()))
     }
 
     /// The same with an answer of its own.
-    pub(crate) fn failing(
+    pub(crate) fn answering(
         &self,
         name: &'static str,
         types: &[&str],
@@ -28,11 +28,15 @@ impl Calls {
         let subscription = Subscription::handler(name, move |event: Arc<Event>, cx: Context| {
             let (calls, answer) = (calls.clone(), answer.clone());
             async move {
-                calls.0.lock().unwrap().push(described(name, &event));
+                calls.record(name, &event);
                 answer(&event, &cx)
             }
         });
         subscription.router(Router::to(name).only(types.iter().copied()))
+    }
+
+    pub(crate) fn record(&self, name: &str, event: &Event) {
+        self.0.lock().unwrap().push(described(name, event));
     }
 
     pub(crate) fn all(&self) -> Vec<String> {

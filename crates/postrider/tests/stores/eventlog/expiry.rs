@@ -8,7 +8,7 @@ use postrider::sink::{Failure, Message, Outcome, Sink};
 use postrider::{BoxFuture, route::Router};
 
 use super::calls::{Calls, fails};
-use super::{Log, cases, hasty, quick, utc};
+use super::{EventlogDatabase, cases, fast_fan_out, fast_policy, utc};
 use crate::row_database::RowDatabase;
 
 cases! {
@@ -18,7 +18,9 @@ cases! {
     nothing_expires_while_a_destination_is_down,
 }
 
-async fn a_new_handler_gets_events_that_are_thirty_days_old<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_new_handler_gets_events_that_are_thirty_days_old<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let calls = Calls::default();
     log.write_aged("OrderPlaced", "1", 1, "interval '30' day").await?;
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
@@ -28,12 +30,14 @@ async fn a_new_handler_gets_events_that_are_thirty_days_old<D: RowDatabase>(log:
     Ok(())
 }
 
-async fn a_notification_past_its_time_expires_without_a_call<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_notification_past_its_time_expires_without_a_call<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let calls = Calls::default();
     for number in 0..2 {
         log.write_aged("OrderPlaced", "1", number, "interval '30' day").await?;
     }
-    let failing = calls.failing("mail", &["OrderPlaced"], |_, _| fails("no"));
+    let failing = calls.answering("mail", &["OrderPlaced"], |_, _| fails("no"));
     let relay = log.relay([failing]).await?;
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'FAILED'", "1").await?;
     relay.shutdown().await?;
@@ -56,19 +60,21 @@ async fn a_notification_past_its_time_expires_without_a_call<D: RowDatabase>(log
         log.rows("SELECT state, attempts FROM event_notifications ORDER BY event_date").await?,
         ["EXPIRED 1", "SUCCEEDED 0"]
     );
+    // The row itself says that it expired.
+    assert_eq!(log.one("SELECT count(*) FROM {ledger}.row_notes").await?, "0");
     Ok(())
 }
 
-async fn a_retry_past_the_time_expires_at_once<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_retry_past_the_time_expires_at_once<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
     let calls = Calls::default();
-    let log = Log(log.0.with_fan_out(quick().handle_within(Duration::from_secs(20))));
+    let log = EventlogDatabase(log.0.with_fan_out(fast_fan_out().handle_within(Duration::from_secs(20))));
     log.write("OrderPlaced", "1", 1).await?;
     log.write("OrderPlaced", "1", 2).await?;
     let first_fails = |event: &postrider::Event, _: &_| match &event.payload[..] {
         payload if payload.ends_with(b"1}") => fails("no"),
         _ => Ok(()),
     };
-    let relay = log.relay([calls.failing("mail", &["OrderPlaced"], first_fails)]).await?;
+    let relay = log.relay([calls.answering("mail", &["OrderPlaced"], first_fails)]).await?;
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state IN ('EXPIRED', 'SUCCEEDED')", "2")
         .await?;
     relay.shutdown().await?;
@@ -89,12 +95,12 @@ impl Sink for Down {
     }
 }
 
-async fn nothing_expires_while_a_destination_is_down<D: RowDatabase>(log: Log<D>) -> Result<()> {
-    let log = Log(log.0.with_fan_out(quick().handle_within(Duration::from_secs(1))));
+async fn nothing_expires_while_a_destination_is_down<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
+    let log = EventlogDatabase(log.0.with_fan_out(fast_fan_out().handle_within(Duration::from_secs(1))));
     for number in 0..4 {
         log.write("OrderPlaced", &number.to_string(), number).await?;
     }
-    let policy = hasty().probe_min(Duration::from_millis(20)).probe_max(Duration::from_millis(40));
+    let policy = fast_policy().probe_min(Duration::from_millis(20)).probe_max(Duration::from_millis(40));
     let down =
         Subscription::new("broker", Down).router(Router::to("orders").only(["OrderPlaced"])).policy(policy);
     let relay = log.relay([down]).await?;

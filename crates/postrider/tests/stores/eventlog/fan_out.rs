@@ -4,7 +4,7 @@ use postrider::Result;
 use postrider::store::Start;
 
 use super::calls::Calls;
-use super::{Log, cases};
+use super::{EventlogDatabase, cases};
 use crate::row_database::RowDatabase;
 
 cases! {
@@ -13,12 +13,13 @@ cases! {
     a_new_handler_gets_what_is_not_fanned_out,
     a_handler_that_starts_now_gets_later_events_only,
     a_row_that_the_database_refuses_fails_alone,
+    more_refused_rows_than_a_batch_do_not_stop_the_others,
     several_relays_fan_out_each_event_once,
     a_handler_for_all_types_gets_all,
 }
 
 async fn every_handler_of_a_type_gets_each_event_once_in_the_order_of_its_model<D: RowDatabase>(
-    log: Log<D>,
+    log: EventlogDatabase<D>,
 ) -> Result<()> {
     let calls = Calls::default();
     for number in 0..30 {
@@ -70,7 +71,7 @@ async fn every_handler_of_a_type_gets_each_event_once_in_the_order_of_its_model<
     Ok(())
 }
 
-async fn types_without_a_handler_wait_for_one<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn types_without_a_handler_wait_for_one<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
     let calls = Calls::default();
     log.write("OrderPlaced", "1", 1).await?;
     log.write("OrderShipped", "1", 2).await?;
@@ -85,7 +86,7 @@ async fn types_without_a_handler_wait_for_one<D: RowDatabase>(log: Log<D>) -> Re
     Ok(())
 }
 
-async fn a_new_handler_gets_what_is_not_fanned_out<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_new_handler_gets_what_is_not_fanned_out<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
     let calls = Calls::default();
     log.write("OrderPlaced", "1", 1).await?;
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
@@ -105,7 +106,9 @@ async fn a_new_handler_gets_what_is_not_fanned_out<D: RowDatabase>(log: Log<D>) 
     Ok(())
 }
 
-async fn a_handler_that_starts_now_gets_later_events_only<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_handler_that_starts_now_gets_later_events_only<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let calls = Calls::default();
     log.write_aged("OrderPlaced", "1", 1, "interval '1' hour").await?;
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"]).start(Start::Now)]).await?;
@@ -117,7 +120,7 @@ async fn a_handler_that_starts_now_gets_later_events_only<D: RowDatabase>(log: L
     Ok(())
 }
 
-async fn a_row_that_the_database_refuses_fails_alone<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_row_that_the_database_refuses_fails_alone<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
     let calls = Calls::default();
     log.run("ALTER TABLE event_notifications ADD CONSTRAINT no_sevens CHECK (model_id <> '7')").await?;
     for number in 0..20 {
@@ -132,7 +135,24 @@ async fn a_row_that_the_database_refuses_fails_alone<D: RowDatabase>(log: Log<D>
     Ok(())
 }
 
-async fn several_relays_fan_out_each_event_once<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn more_refused_rows_than_a_batch_do_not_stop_the_others<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    let log = EventlogDatabase(log.0.with_fan_out(super::fast_fan_out().events_max(3)));
+    log.run("ALTER TABLE event_notifications ADD CONSTRAINT no_sevens CHECK (model_id <> '7')").await?;
+    for number in 0..10 {
+        log.write("OrderPlaced", "7", number).await?;
+    }
+    log.write("OrderPlaced", "8", 10).await?;
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all(), ["mail OrderPlaced 8 10"]);
+    Ok(())
+}
+
+async fn several_relays_fan_out_each_event_once<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
     let calls = Calls::default();
     let mut relays = Vec::new();
     for _ in 0..3 {
@@ -163,7 +183,7 @@ async fn several_relays_fan_out_each_event_once<D: RowDatabase>(log: Log<D>) -> 
     Ok(())
 }
 
-async fn a_handler_for_all_types_gets_all<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_handler_for_all_types_gets_all<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
     let calls = Calls::default();
     for name in ["A", "B_", "C%", "d*e"] {
         log.write(name, "1", 1).await?;

@@ -6,7 +6,7 @@ use postrider::Result;
 use postrider::handler::HandlerError;
 
 use super::calls::{Calls, fails};
-use super::{Log, cases, hasty};
+use super::{EventlogDatabase, cases, fast_policy};
 use crate::row_database::RowDatabase;
 
 cases! {
@@ -14,17 +14,19 @@ cases! {
     a_failed_event_delays_only_its_model_and_its_handler,
     an_answer_decides_what_happens_to_a_notification,
     a_type_that_this_version_does_not_know_waits_for_the_other_version,
+    a_pattern_of_this_version_does_not_take_other_types,
     notifications_under_an_earlier_name_are_handled,
+    a_process_that_still_uses_an_earlier_name_gets_no_new_events,
+    a_name_that_cannot_be_distinguished_is_refused,
 }
 
 async fn a_failure_is_retried_after_thirty_seconds_doubled_up_to_five_minutes<D: RowDatabase>(
-    log: Log<D>,
+    log: EventlogDatabase<D>,
 ) -> Result<()> {
     for (failed_before, seconds) in [(0, 30), (1, 60), (2, 120), (3, 240), (4, 300), (5, 300)] {
         let calls = Calls::default();
         let id = log.write("OrderPlaced", &format!("{failed_before}"), 1).await?;
-        // Fans out without a handler that is called.
-        let relay = log.relay([calls.failing("mail", &["OrderPlaced"], |_, _| fails("no"))]).await?;
+        let relay = log.relay([calls.answering("mail", &["OrderPlaced"], |_, _| fails("no"))]).await?;
         log.wait_for(&format!("SELECT state FROM event_notifications WHERE event_id = '{id}'"), "FAILED")
             .await?;
         relay.shutdown().await?;
@@ -33,7 +35,7 @@ async fn a_failure_is_retried_after_thirty_seconds_doubled_up_to_five_minutes<D:
              WHERE event_id = '{id}'"
         );
         log.run(&again).await?;
-        let relay = log.relay([calls.failing("mail", &["OrderPlaced"], |_, _| fails("no"))]).await?;
+        let relay = log.relay([calls.answering("mail", &["OrderPlaced"], |_, _| fails("no"))]).await?;
         let attempts = format!("SELECT attempts FROM event_notifications WHERE event_id = '{id}'");
         log.wait_for(&attempts, &format!("{}", failed_before + 1)).await?;
         relay.shutdown().await?;
@@ -55,7 +57,9 @@ fn waits<D: RowDatabase>() -> &'static str {
     }
 }
 
-async fn a_failed_event_delays_only_its_model_and_its_handler<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_failed_event_delays_only_its_model_and_its_handler<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let calls = Calls::default();
     for number in 0..6 {
         log.write("OrderPlaced", &format!("{}", number % 2), number).await?;
@@ -65,14 +69,14 @@ async fn a_failed_event_delays_only_its_model_and_its_handler<D: RowDatabase>(lo
         _ => Ok(()),
     };
     let relay = log
-        .relay([calls.failing("mail", &["OrderPlaced"], bad), calls.handler("stock", &["OrderPlaced"])])
+        .relay([calls.answering("mail", &["OrderPlaced"], bad), calls.handler("stock", &["OrderPlaced"])])
         .await?;
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "9").await?;
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'FAILED'", "1").await?;
     relay.shutdown().await?;
     assert_eq!(calls.of("mail").iter().filter(|call| call.starts_with("OrderPlaced 0")).count(), 1);
     // The next owner lets nothing overtake the failed one either.
-    let relay = log.relay([calls.failing("mail", &["OrderPlaced"], bad)]).await?;
+    let relay = log.relay([calls.answering("mail", &["OrderPlaced"], bad)]).await?;
     log.write("OrderPlaced", "1", 7).await?;
     log.wait_for(
         "SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED' AND handler_name = 'mail'",
@@ -96,7 +100,9 @@ async fn a_failed_event_delays_only_its_model_and_its_handler<D: RowDatabase>(lo
     Ok(())
 }
 
-async fn an_answer_decides_what_happens_to_a_notification<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn an_answer_decides_what_happens_to_a_notification<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let calls = Calls::default();
     for (model, number) in [("dead", 1), ("skip", 2), ("later", 3)] {
         log.write("OrderPlaced", model, number).await?;
@@ -106,7 +112,7 @@ async fn an_answer_decides_what_happens_to_a_notification<D: RowDatabase>(log: L
         "skip" => Err(HandlerError::skip("not for us")),
         _ => Err(HandlerError::retry_after(Duration::from_secs(200), "busy")),
     };
-    let relay = log.relay([calls.failing("mail", &["OrderPlaced"], answers)]).await?;
+    let relay = log.relay([calls.answering("mail", &["OrderPlaced"], answers)]).await?;
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state <> 'PENDING'", "3").await?;
     relay.shutdown().await?;
     assert_eq!(
@@ -125,7 +131,7 @@ async fn an_answer_decides_what_happens_to_a_notification<D: RowDatabase>(log: L
 }
 
 async fn a_type_that_this_version_does_not_know_waits_for_the_other_version<D: RowDatabase>(
-    log: Log<D>,
+    log: EventlogDatabase<D>,
 ) -> Result<()> {
     let (old, new) = (Calls::default(), Calls::default());
     let relay = log.relay([new.handler("mail", &["OrderPlaced", "OrderShipped"])]).await?;
@@ -148,12 +154,61 @@ async fn a_type_that_this_version_does_not_know_waits_for_the_other_version<D: R
     Ok(())
 }
 
-async fn notifications_under_an_earlier_name_are_handled<D: RowDatabase>(log: Log<D>) -> Result<()> {
+async fn a_pattern_of_this_version_does_not_take_other_types<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let (old, new) = (Calls::default(), Calls::default());
+    let relay = log.relay([new.handler("mail", &["Order*", "Stock_Moved"])]).await?;
+    relay.shutdown().await?;
+    let relay = log.relay([old.handler("mail", &["Order*"])]).await?;
+    log.write("Stock_Moved", "1", 1).await?;
+    log.write("OrderPlaced", "1", 2).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(old.all(), ["mail OrderPlaced 1 2"]);
+    assert_eq!(
+        log.rows("SELECT event_type FROM event_notifications WHERE state = 'PENDING'").await?,
+        ["Stock_Moved"]
+    );
+    Ok(())
+}
+
+async fn a_process_that_still_uses_an_earlier_name_gets_no_new_events<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    let new = log.relay([calls.handler("letters", &["OrderPlaced"]).alias("mail")]).await?;
+    let old = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.write("OrderPlaced", "1", 1).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    new.shutdown().await?;
+    old.shutdown().await?;
+    assert_eq!(calls.all(), ["letters OrderPlaced 1 1"]);
+    Ok(())
+}
+
+async fn a_name_that_cannot_be_distinguished_is_refused<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    relay.shutdown().await?;
+    let refused = log.relay([calls.handler("Mail", &["OrderPlaced"])]).await.unwrap_err();
+    assert_eq!(refused.code(), postrider::Code::HandlerInvalid);
+    let refused = log.relay([calls.handler("post", &["OrderPlaced"]).alias("post")]).await.unwrap_err();
+    assert_eq!(refused.code(), postrider::Code::HandlerInvalid);
+    assert_eq!(log.rows("SELECT handler FROM {ledger}.handler_types").await?, ["mail"]);
+    Ok(())
+}
+
+async fn notifications_under_an_earlier_name_are_handled<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
     let calls = Calls::default();
     log.write("OrderPlaced", "1", 1).await?;
     let failing = calls
-        .failing("mail", &["OrderPlaced"], |_, _| fails("no"))
-        .policy(hasty().backoff_min(Duration::from_secs(30)).backoff_max(Duration::from_secs(30)));
+        .answering("mail", &["OrderPlaced"], |_, _| fails("no"))
+        .policy(fast_policy().backoff_min(Duration::from_secs(30)).backoff_max(Duration::from_secs(30)));
     let relay = log.relay([failing]).await?;
     log.wait_for("SELECT state FROM event_notifications", "FAILED").await?;
     relay.shutdown().await?;

@@ -6,6 +6,8 @@ mod calls;
 mod expiry;
 mod fan_out;
 mod handling;
+mod isolation;
+mod kill_points;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,23 +67,23 @@ pub(crate) use cases;
 
 /// Runs a case on a new database, if the server is there.
 pub(crate) async fn on<D: RowDatabase, F: Future<Output = Result<()>>>(
-    case: impl FnOnce(Log<D>) -> F,
+    case: impl FnOnce(EventlogDatabase<D>) -> F,
 ) -> Result<()> {
     if !D::is_available() {
         return Ok(());
     }
-    case(Log(D::create(RowLayout::Eventlog).await?.with_fan_out(quick()))).await
+    case(EventlogDatabase(D::create(RowLayout::Eventlog).await?.with_fan_out(fast_fan_out()))).await
 }
 
 /// Settings under which a test need not wait.
-pub(crate) fn quick() -> FanOut {
+pub(crate) fn fast_fan_out() -> FanOut {
     FanOut::default().poll(Duration::from_millis(20)).search_missed_every(Duration::from_millis(100))
 }
 
 /// A database with the tables of layout `eventlog`.
-pub(crate) struct Log<D>(pub(crate) D);
+pub(crate) struct EventlogDatabase<D>(pub(crate) D);
 
-impl<D: RowDatabase> Log<D> {
+impl<D: RowDatabase> EventlogDatabase<D> {
     pub(crate) async fn open(&self) -> Result<Arc<dyn Store>> {
         self.0.open().await
     }
@@ -142,7 +144,8 @@ impl<D: RowDatabase> Log<D> {
     /// Waits until a query returns this as its first value.
     pub(crate) async fn wait_for(&self, sql: &str, expected: &str) -> Result<()> {
         let mut found = String::new();
-        for _ in 0..1_500 {
+        let patience = if std::env::var_os("HANDLER_EVENTS").is_some() { 60_000 } else { 1_500 };
+        for _ in 0..patience {
             found = self.one(sql).await?;
             if found == expected {
                 return Ok(());
@@ -164,7 +167,7 @@ pub(crate) fn utc<D: RowDatabase>() -> String {
 }
 
 /// Retries at once, and polls often.
-pub(crate) fn hasty() -> Policy {
+pub(crate) fn fast_policy() -> Policy {
     Policy::for_notifications()
         .backoff_min(Duration::from_millis(20))
         .backoff_max(Duration::from_millis(40))

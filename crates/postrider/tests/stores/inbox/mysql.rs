@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::case::{Consumer, Delivery, End, InboxCase, in_schema};
 use crate::failed;
-use crate::mysql::log::case::{Case, MariaDb, MySql, Which};
+use crate::mysql::log::case::{Case, MariaDb, MySql, ServerKind};
 
 mod on_mysql {
     use super::*;
@@ -33,7 +33,7 @@ pub(crate) struct MySqlConsumer {
     conn: Conn,
 }
 
-impl<W: Which> InboxCase for MySqlInbox<W> {
+impl<W: ServerKind> InboxCase for MySqlInbox<W> {
     type Consumer = MySqlConsumer;
 
     const NAME: &'static str = W::NAME;

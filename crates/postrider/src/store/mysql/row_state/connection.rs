@@ -14,7 +14,7 @@ use crate::store::row_state::dialect::{
     LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
 };
 use crate::store::row_state::plan::SettlePlan;
-use crate::store::row_state::read::{Read, Which};
+use crate::store::row_state::read::{Read, ReadScope};
 use crate::store::row_state::term_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
@@ -149,7 +149,7 @@ impl RowConnection for MySqlRowConnection<'_> {
         found.iter().map(read::id).collect()
     }
 
-    async fn read(&mut self, ids: &[RowId], budget: Budget, which: Which) -> Result<Read> {
+    async fn read(&mut self, ids: &[RowId], budget: Budget, which: ReadScope) -> Result<Read> {
         read::read(self.conn.session()?, &self.rows.sql, &self.rows.table, ids, budget, which).await
     }
 

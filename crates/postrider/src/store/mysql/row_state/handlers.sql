@@ -1,8 +1,5 @@
 -- The handlers of layout eventlog. Other layouts do not have these tables.
 
--- With notifications, each handler is a subscription.
-ALTER TABLE {schema}.subscriptions DROP COLUMN only_one;
-
 -- Which events are fanned out to which handler. Only an operator removes a row.
 CREATE TABLE IF NOT EXISTS {schema}.handler_types (
     handler       VARCHAR(255) NOT NULL,

@@ -83,7 +83,7 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
     if extras.handlers {
         layout_sql.push_str(&format!("{UNDELIVERED_INDEX}\n{NOTIFICATIONS}"));
     }
-    if table.layout.spec().place.is_some() {
+    if table.layout.spec().default_table.is_some() {
         layout_sql.insert_str(0, "CREATE DATABASE IF NOT EXISTS {views};\n");
     }
     let layout_sql = table.put_into_mysql(&layout_sql);
@@ -103,8 +103,13 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
     Ok(steps.collect())
 }
 
-/// The statement with `{id_type}` replaced.
+/// The line that limits the subscriptions to one.
+const ONLY_ONE: &str = "    only_one         TINYINT NOT NULL DEFAULT 1 UNIQUE CHECK (only_one = 1),\n";
+
+/// The statement with `{id_type}` replaced. With notifications, each handler is a subscription.
 fn with_id_type(table: &RowTable, sql: &str) -> String {
+    let only_one = if table.layout.has(Ability::Notifications) { "" } else { ONLY_ONE };
+    let sql = sql.replace(ONLY_ONE, only_one);
     let ids = Sql::of(table.layout).map_or(Ids::Numbers, |sql| sql.ids);
     sql.replace("{id_type}", ids.sql_type())
 }

@@ -9,7 +9,7 @@ use super::super::row::{get, micros};
 use super::super::session::{Params, Tx, params};
 use super::sql::literal;
 use crate::store::row_state::columns::ResultRow;
-use crate::store::row_state::notifications::{RegisteredType, Target, Which};
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, Missed, RegisteredType};
 use crate::{Code, Error, Result, Timestamp};
 
 const LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE";
@@ -35,8 +35,11 @@ const REGISTER_TYPE: &str = "
 const REGISTER_ALIAS: &str = "
     INSERT INTO {schema}.handler_aliases (alias, handler) VALUES (?, ?) ON DUPLICATE KEY UPDATE handler = VALUES(handler)";
 
-/// Index: the primary key (handler, event_type).
-const END_ALIAS: &str = "DELETE FROM {schema}.handler_types WHERE handler = ?";
+/// Deletes the types that are registered under a name. Index: the primary key (handler, event_type).
+const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler = ?";
+
+/// Index: the primary key (alias).
+const RENAMED_TO: &str = "SELECT handler FROM {schema}.handler_aliases WHERE alias = ?";
 
 const RECORD_SEARCH: &str = "
     UPDATE {schema}.handler_types
@@ -68,7 +71,7 @@ const ONE: &str = concat!(
       WHERE e.id = {id} AND e.delivered = FALSE"
 );
 
-/// Events of one type that are marked but have no notification for one handler. Indexes: events_undelivered (delivered,
+/// Events of one type that are fanned out but have no notification for one handler. Indexes: events_undelivered (delivered,
 /// event_type, event_date), one range, and the key (event_id, handler_name).
 const MISSED: &str = "
     (SELECT e.id
@@ -97,7 +100,9 @@ const INSERT: &str = "
                                        h VARCHAR(255) CHARACTER SET utf8mb4 PATH '$.h')) AS d
     STRAIGHT_JOIN {table} AS e ON e.id = /*!80000 d.e */ /*M! CAST(d.e AS UUID) */
     WHERE NOT EXISTS (SELECT 1 FROM {notifications} AS known
-                      WHERE known.event_id = e.id AND known.handler_name = d.h)
+                      WHERE known.event_id = e.id
+                        AND CONVERT(known.handler_name USING utf8mb4) COLLATE utf8mb4_bin
+                            = d.h COLLATE utf8mb4_bin)
     ON DUPLICATE KEY UPDATE handler_name = {notifications}.handler_name";
 
 /// Index: the primary key (id).
@@ -117,7 +122,7 @@ const FINISHED: &str = "
               AND NOT EXISTS (
                   SELECT 1 FROM {schema}.handler_types AS h
                   WHERE CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin
-                        LIKE REPLACE(REPLACE(REPLACE(h.event_type, '%', '\\\\%'), '_', '\\\\_'), '*', '%')
+                        LIKE REPLACE(REPLACE(REPLACE(REPLACE(h.event_type, '\\\\', '\\\\\\\\'), '%', '\\\\%'), '_', '\\\\_'), '*', '%')
                     AND e.event_date >= h.registered_at AND (h.since IS NULL OR e.event_date >= h.since)
                     AND NOT EXISTS (
                         SELECT 1 FROM {notifications} AS n
@@ -130,10 +135,13 @@ const FINISHED: &str = "
 
 /// One notification to insert.
 #[derive(Serialize)]
-struct Delivery<'a> {
-    n: Uuid,
-    e: &'a str,
-    h: &'a str,
+struct NewNotification<'a> {
+    #[serde(rename = "n")]
+    id: Uuid,
+    #[serde(rename = "e")]
+    event: &'a str,
+    #[serde(rename = "h")]
+    handler: &'a str,
 }
 
 /// Locks the fan-out; `false` if another process has it and the caller does not wait.
@@ -167,7 +175,7 @@ pub(super) async fn register_type(
 
 pub(super) async fn register_alias(tx: &mut Tx<'_>, handler: &str, alias: &str) -> Result<()> {
     tx.execute(REGISTER_ALIAS, params![alias, handler]).await?;
-    tx.execute(END_ALIAS, params![alias]).await.map(drop)
+    tx.execute(UNREGISTER_NAME, params![alias]).await.map(drop)
 }
 
 pub(super) async fn types(tx: &mut Tx<'_>, delivered: bool) -> Result<Vec<String>> {
@@ -215,7 +223,7 @@ impl Picked {
 /// The oldest events that are not fanned out, of the types of these targets.
 async fn oldest(
     tx: &mut Tx<'_>,
-    targets: &[Target],
+    targets: &[HandlerType],
     events_max: usize,
     excluded: &[String],
 ) -> Result<Vec<Picked>> {
@@ -242,20 +250,23 @@ async fn oldest(
     tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect()
 }
 
-pub(super) async fn list_undelivered(
+pub(super) async fn list_waiting(
     tx: &mut Tx<'_>,
-    targets: &[Target],
+    targets: &[HandlerType],
     events_max: usize,
     excluded: &[String],
 ) -> Result<Vec<String>> {
     Ok(oldest(tx, targets, events_max, excluded).await?.into_iter().map(|event| event.id).collect())
 }
 
-pub(super) async fn fan_out(tx: &mut Tx<'_>, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
-    let picked = match which {
-        Which::Missed { events_max } => return missed(tx, targets, events_max).await,
-        Which::Oldest { events_max, excluded } => oldest(tx, targets, events_max, excluded).await?,
-        Which::One(id) => {
+pub(super) async fn fan_out(
+    tx: &mut Tx<'_>,
+    targets: &[HandlerType],
+    scope: FanOutScope<'_>,
+) -> Result<(u64, u64)> {
+    let picked = match scope {
+        FanOutScope::Oldest { events_max, excluded } => oldest(tx, targets, events_max, excluded).await?,
+        FanOutScope::One(id) => {
             let statement = ONE.replace("{id}", &literal(id));
             tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect::<Result<_>>()?
         }
@@ -279,39 +290,45 @@ async fn insert(tx: &mut Tx<'_>, deliveries: &[(&str, &str)]) -> Result<u64> {
     if deliveries.is_empty() {
         return Ok(0);
     }
-    let rows: Vec<Delivery<'_>> = deliveries
-        .iter()
-        .map(|(event, handler)| Delivery { n: Uuid::now_v7(), e: event, h: handler })
-        .collect();
+    let new =
+        deliveries.iter().map(|(event, handler)| NewNotification { id: Uuid::now_v7(), event, handler });
+    let rows: Vec<NewNotification<'_>> = new.collect();
     let rows = serde_json::to_string(&rows).map_err(|cause| {
         Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause)
     })?;
     tx.execute(INSERT, params![rows]).await
 }
 
-/// Events that are marked but have no notification for a handler.
-async fn missed(tx: &mut Tx<'_>, targets: &[Target], events_max: usize) -> Result<(u64, u64)> {
-    let (mut found, mut left) = (Vec::new(), events_max);
-    for target in targets {
-        if left == 0 {
+pub(super) async fn find_missed(
+    tx: &mut Tx<'_>,
+    types: &[HandlerType],
+    events_max: usize,
+) -> Result<Vec<Missed>> {
+    let mut found = Vec::new();
+    for entry in types.iter() {
+        if found.len() >= events_max {
             break;
         }
         let statement = MISSED
-            .replace("{type}", &literal(&target.event_type))
-            .replace("{handler}", &literal(&target.handler))
-            .replace("{since}", &since(target.since))
-            .replace("{events_max}", &left.to_string());
+            .replace("{type}", &literal(&entry.event_type))
+            .replace("{handler}", &literal(&entry.handler))
+            .replace("{since}", &since(entry.since))
+            .replace("{events_max}", &(events_max - found.len()).to_string());
         for row in tx.query(&statement, Params::new()).await? {
-            found.push((get::<String>(&row, 0)?, target.handler.as_str()));
-            left -= 1;
+            found.push(Missed { event: get(&row, 0)?, handler: entry.handler.clone() });
         }
     }
-    let deliveries: Vec<(&str, &str)> = found.iter().map(|(id, handler)| (id.as_str(), *handler)).collect();
-    let inserted = insert(tx, &deliveries).await?;
-    let mut events: Vec<&str> = found.iter().map(|(id, _)| id.as_str()).collect();
-    events.sort_unstable();
-    events.dedup();
-    Ok((events.len() as u64, inserted))
+    Ok(found)
+}
+
+pub(super) async fn insert_missed(tx: &mut Tx<'_>, missed: &[Missed]) -> Result<u64> {
+    let deliveries: Vec<(&str, &str)> =
+        missed.iter().map(|missed| (missed.event.as_str(), missed.handler.as_str())).collect();
+    insert(tx, &deliveries).await
+}
+
+pub(super) async fn renamed_to(tx: &mut Tx<'_>, name: &str) -> Result<Option<String>> {
+    tx.query_opt(RENAMED_TO, params![name]).await?.map(|row| get(&row, 0)).transpose()
 }
 
 /// Deletes finished events that are older than `cutoff`, in microseconds since 1970, and their notifications. Returns how

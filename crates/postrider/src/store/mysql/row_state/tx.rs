@@ -17,7 +17,9 @@ use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
-use crate::store::row_state::notifications::{RegisteredType, Target, Which};
+use crate::store::row_state::notifications::{
+    FanOutScope, HandlerType, Missed, NotificationTx, RegisteredType,
+};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
@@ -73,22 +75,6 @@ impl LeaseTx for MySqlRowTx<'_> {
 }
 
 impl RowTx for MySqlRowTx<'_> {
-    async fn create_subscription(&mut self, name: &str) -> Result<bool> {
-        // Serialises concurrent calls. Index: the primary key, its single row.
-        self.tx.query("SELECT layout FROM {schema}.row_table FOR UPDATE", Params::new()).await?;
-        // With notifications, each handler is a subscription.
-        let known = match self.table.layout().has(Ability::Notifications) {
-            true => "SELECT name FROM {schema}.subscriptions WHERE name = {subscription}",
-            false => "SELECT name FROM {schema}.subscriptions",
-        };
-        if self.tx.query_opt(&of_subscription(known, name), Params::new()).await?.is_some() {
-            return Ok(false);
-        }
-        let history = self.tx.server().history.clone();
-        let create = "INSERT INTO {schema}.subscriptions (name, history) VALUES (?, ?)";
-        self.tx.execute(create, params![name, history]).await.map(|_| true)
-    }
-
     async fn subscriptions(&mut self) -> Result<Vec<StoredSubscription>> {
         let sql = "SELECT name, epoch, clean, paused, halted FROM {schema}.subscriptions ORDER BY name";
         self.tx.query(sql, Params::new()).await?.iter().map(StoredSubscription::read).collect()
@@ -177,10 +163,6 @@ impl RowTx for MySqlRowTx<'_> {
         Ok(())
     }
 
-    async fn now(&mut self) -> Result<Timestamp> {
-        clock(&mut self.tx).await
-    }
-
     async fn newest(&mut self) -> Result<Option<Timestamp>> {
         let row = self.tx.query_opt(self.sql.newest, Params::new()).await?;
         row.map_or(Ok(None), |row| row.time(0))
@@ -241,6 +223,28 @@ impl RowTx for MySqlRowTx<'_> {
     async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&mut self.tx, batch).await
     }
+}
+
+impl NotificationTx for MySqlRowTx<'_> {
+    async fn create_subscription(&mut self, name: &str) -> Result<bool> {
+        // Serialises concurrent calls. Index: the primary key, its single row.
+        self.tx.query("SELECT layout FROM {schema}.row_table FOR UPDATE", Params::new()).await?;
+        // With notifications, each handler is a subscription.
+        let known = match self.table.layout().has(Ability::Notifications) {
+            true => "SELECT name FROM {schema}.subscriptions WHERE name = {subscription}",
+            false => "SELECT name FROM {schema}.subscriptions",
+        };
+        if self.tx.query_opt(&of_subscription(known, name), Params::new()).await?.is_some() {
+            return Ok(false);
+        }
+        let history = self.tx.server().history.clone();
+        let create = "INSERT INTO {schema}.subscriptions (name, history) VALUES (?, ?)";
+        self.tx.execute(create, params![name, history]).await.map(|_| true)
+    }
+
+    async fn now(&mut self) -> Result<Timestamp> {
+        clock(&mut self.tx).await
+    }
 
     async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
         notifications::lock(&mut self.tx, wait).await
@@ -258,28 +262,40 @@ impl RowTx for MySqlRowTx<'_> {
         notifications::register_alias(&mut self.tx, handler, alias).await
     }
 
-    async fn undelivered_types(&mut self) -> Result<Vec<String>> {
+    async fn waiting_types(&mut self) -> Result<Vec<String>> {
         notifications::types(&mut self.tx, false).await
     }
 
-    async fn delivered_types(&mut self) -> Result<Vec<String>> {
+    async fn fanned_out_types(&mut self) -> Result<Vec<String>> {
         notifications::types(&mut self.tx, true).await
     }
 
-    async fn list_undelivered(
+    async fn list_waiting(
         &mut self,
-        targets: &[Target],
+        types: &[HandlerType],
         events_max: usize,
         excluded: &[String],
     ) -> Result<Vec<String>> {
-        notifications::list_undelivered(&mut self.tx, targets, events_max, excluded).await
+        notifications::list_waiting(&mut self.tx, types, events_max, excluded).await
     }
 
-    async fn fan_out(&mut self, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
-        notifications::fan_out(&mut self.tx, targets, which).await
+    async fn fan_out(&mut self, types: &[HandlerType], scope: FanOutScope<'_>) -> Result<(u64, u64)> {
+        notifications::fan_out(&mut self.tx, types, scope).await
     }
 
     async fn record_search(&mut self, begun: Timestamp) -> Result<()> {
         notifications::record_search(&mut self.tx, begun).await
+    }
+
+    async fn renamed_to(&mut self, name: &str) -> Result<Option<String>> {
+        notifications::renamed_to(&mut self.tx, name).await
+    }
+
+    async fn find_missed(&mut self, types: &[HandlerType], events_max: usize) -> Result<Vec<Missed>> {
+        notifications::find_missed(&mut self.tx, types, events_max).await
+    }
+
+    async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {
+        notifications::insert_missed(&mut self.tx, missed).await
     }
 }

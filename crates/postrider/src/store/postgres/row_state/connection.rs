@@ -19,7 +19,7 @@ use crate::store::row_state::dialect::{
     LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
 };
 use crate::store::row_state::plan::SettlePlan;
-use crate::store::row_state::read::{Read, Which};
+use crate::store::row_state::read::{Read, ReadScope};
 use crate::store::row_state::refused::{MarkedRows, mark_in_pieces};
 use crate::store::row_state::term_rows::{Claims, RowId};
 use crate::store::{
@@ -194,7 +194,7 @@ impl RowConnection for PostgresRowConnection<'_> {
         found.iter().map(|row| get::<&str>(row, 0).map(RowId::from)).collect()
     }
 
-    async fn read(&mut self, ids: &[RowId], budget: Budget, which: Which) -> Result<Read> {
+    async fn read(&mut self, ids: &[RowId], budget: Budget, which: ReadScope) -> Result<Read> {
         read::read(&mut self.conn, &self.rows.sql, &self.rows.table, ids, budget, which).await
     }
 

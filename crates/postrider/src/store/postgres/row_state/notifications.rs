@@ -8,7 +8,7 @@ use super::super::session::Tx;
 use super::super::time::Time;
 use crate::store::row_state::columns::ResultRow;
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::notifications::{RegisteredType, Target, Which};
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, Missed, RegisteredType};
 use crate::{Result, Timestamp};
 
 const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
@@ -28,13 +28,16 @@ const REGISTER_ALIAS: &str = "
     INSERT INTO {schema}.handler_aliases AS a (alias, handler) VALUES ($2, $1)
     ON CONFLICT (alias) DO UPDATE SET handler = excluded.handler";
 
-/// Index: the primary key (handler, event_type).
-const END_ALIAS: &str = "DELETE FROM {schema}.handler_types WHERE handler = $1";
+/// Deletes the types that are registered under a name. Index: the primary key (handler, event_type).
+const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler = $1";
+
+/// Index: the primary key (alias).
+const RENAMED_TO: &str = "SELECT handler FROM {schema}.handler_aliases WHERE alias = $1";
 
 const RECORD_SEARCH: &str = "UPDATE {schema}.handler_types SET searched_at = $1 WHERE registered_at <= $1";
 
 /// The types of events that are not fanned out, each found with one step through the index events_undelivered.
-const UNDELIVERED_TYPES: &str = "
+const WAITING_TYPES: &str = "
     WITH RECURSIVE types (event_type) AS (
         (SELECT event_type FROM {table} WHERE delivered = FALSE AND event_type IS NOT NULL
          ORDER BY event_type LIMIT 1)
@@ -47,7 +50,7 @@ const UNDELIVERED_TYPES: &str = "
     SELECT event_type::text FROM types WHERE event_type IS NOT NULL";
 
 /// No index: the layout has none over events that are fanned out.
-const DELIVERED_TYPES: &str =
+const FANNED_OUT_TYPES: &str =
     "SELECT DISTINCT event_type::text FROM {table} WHERE delivered AND event_type IS NOT NULL";
 
 /// The events to fan out go to these handlers: `$1` handlers, `$2` types, `$3` dates before which a handler gets none.
@@ -102,21 +105,13 @@ macro_rules! deliveries {
     };
 }
 
-/// Events that are marked but have no notification for a handler: `$4` how many. No index over marked events; the
-/// notifications are found by their key (event_id, handler_name).
-macro_rules! missed {
+/// These events (`$1`) and handlers (`$2`). Index: the primary key (id).
+macro_rules! pairs {
     () => {
-        ", deliveries AS (
-             SELECT e.*, targets.handler
-             FROM targets
-             JOIN {table} AS e ON e.event_type = targets.event_type AND e.event_date >= targets.since
-             WHERE e.delivered
-               AND NOT EXISTS (SELECT FROM {notifications} AS n
-                               WHERE n.event_id = e.id AND n.handler_name = targets.handler)
-               AND NOT EXISTS (SELECT FROM {notifications} AS n
-                               JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
-                               WHERE n.event_id = e.id AND a.handler = targets.handler)
-             LIMIT $4
+        "WITH deliveries AS (
+             SELECT e.*, p.handler
+             FROM unnest($1::text[], $2::text[]) AS p (event, handler)
+             JOIN {table} AS e ON e.id = p.event::uuid
          ), picked AS (SELECT DISTINCT id FROM deliveries)"
     };
 }
@@ -145,7 +140,23 @@ macro_rules! insert {
 
 const FAN_OUT_OLDEST: &str = concat!(targets!(), oldest!(), deliveries!(), insert!());
 const FAN_OUT_ONE: &str = concat!(targets!(), one!(), deliveries!(), insert!());
-const FAN_OUT_MISSED: &str = concat!(targets!(), missed!(), insert!());
+const INSERT_MISSED: &str = concat!(pairs!(), insert!());
+
+/// Events that are fanned out but have no notification for a handler: `$4` how many. No index over such events; the
+/// notifications are found by their key (event_id, handler_name).
+const FIND_MISSED: &str = concat!(
+    targets!(),
+    " SELECT e.id::text, targets.handler
+      FROM targets
+      JOIN {table} AS e ON e.event_type = targets.event_type AND e.event_date >= targets.since
+      WHERE e.delivered
+        AND NOT EXISTS (SELECT FROM {notifications} AS n
+                        WHERE n.event_id = e.id AND n.handler_name = targets.handler)
+        AND NOT EXISTS (SELECT FROM {notifications} AS n
+                        JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
+                        WHERE n.event_id = e.id AND a.handler = targets.handler)
+      LIMIT $4"
+);
 const LIST_OLDEST: &str = concat!(targets!(), oldest!(), " SELECT id::text FROM picked");
 
 /// Locks the fan-out; `false` if another process has it and the caller does not wait.
@@ -179,11 +190,11 @@ pub(super) async fn register_type(
 
 pub(super) async fn register_alias(tx: &Tx<'_>, handler: &str, alias: &str) -> Result<()> {
     tx.execute(REGISTER_ALIAS, &[&handler, &alias]).await?;
-    tx.execute(END_ALIAS, &[&alias]).await.map(drop)
+    tx.execute(UNREGISTER_NAME, &[&alias]).await.map(drop)
 }
 
-pub(super) async fn types(tx: &Tx<'_>, delivered: bool) -> Result<Vec<String>> {
-    let statement = if delivered { DELIVERED_TYPES } else { UNDELIVERED_TYPES };
+pub(super) async fn types(tx: &Tx<'_>, fanned_out: bool) -> Result<Vec<String>> {
+    let statement = if fanned_out { FANNED_OUT_TYPES } else { WAITING_TYPES };
     tx.query(statement, &[]).await?.iter().map(|row| get(row, 0)).collect()
 }
 
@@ -195,7 +206,7 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(targets: &'a [Target]) -> Self {
+    fn of(targets: &'a [HandlerType]) -> Self {
         Self {
             handlers: targets.iter().map(|target| target.handler.as_str()).collect(),
             types: targets.iter().map(|target| target.event_type.as_str()).collect(),
@@ -208,9 +219,9 @@ fn limit(events_max: usize) -> i64 {
     i64::try_from(events_max).unwrap_or(i64::MAX)
 }
 
-pub(super) async fn list_undelivered(
+pub(super) async fn list_waiting(
     tx: &Tx<'_>,
-    targets: &[Target],
+    targets: &[HandlerType],
     events_max: usize,
     excluded: &[String],
 ) -> Result<Vec<String>> {
@@ -219,17 +230,18 @@ pub(super) async fn list_undelivered(
     rows.iter().map(|row| get(row, 0)).collect()
 }
 
-pub(super) async fn fan_out(tx: &Tx<'_>, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
+pub(super) async fn fan_out(
+    tx: &Tx<'_>,
+    targets: &[HandlerType],
+    scope: FanOutScope<'_>,
+) -> Result<(u64, u64)> {
     let Columns { handlers, types, since } = Columns::of(targets);
-    let row = match which {
-        Which::Oldest { events_max, excluded } => {
+    let row = match scope {
+        FanOutScope::Oldest { events_max, excluded } => {
             let params = (limit(events_max), excluded);
             tx.query_opt(FAN_OUT_OLDEST, &[&handlers, &types, &since, &params.0, &params.1]).await?
         }
-        Which::One(id) => tx.query_opt(FAN_OUT_ONE, &[&handlers, &types, &since, &id]).await?,
-        Which::Missed { events_max } => {
-            tx.query_opt(FAN_OUT_MISSED, &[&handlers, &types, &since, &limit(events_max)]).await?
-        }
+        FanOutScope::One(id) => tx.query_opt(FAN_OUT_ONE, &[&handlers, &types, &since, &id]).await?,
     };
     let row = row.ok_or_else(lease_lost)?;
     let count = |column| get::<i64>(&row, column).map(i64::unsigned_abs);
@@ -238,4 +250,25 @@ pub(super) async fn fan_out(tx: &Tx<'_>, targets: &[Target], which: Which<'_>) -
 
 pub(super) async fn record_search(tx: &Tx<'_>, begun: Timestamp) -> Result<()> {
     tx.execute(RECORD_SEARCH, &[&Time(begun)]).await.map(drop)
+}
+
+pub(super) async fn renamed_to(tx: &Tx<'_>, name: &str) -> Result<Option<String>> {
+    tx.query_opt(RENAMED_TO, &[&name]).await?.map(|row| get(&row, 0)).transpose()
+}
+
+pub(super) async fn find_missed(
+    tx: &Tx<'_>,
+    types: &[HandlerType],
+    events_max: usize,
+) -> Result<Vec<Missed>> {
+    let Columns { handlers, types, since } = Columns::of(types);
+    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(events_max)]).await?;
+    rows.iter().map(|row| Ok(Missed { event: get(row, 0)?, handler: get(row, 1)? })).collect()
+}
+
+pub(super) async fn insert_missed(tx: &Tx<'_>, missed: &[Missed]) -> Result<u64> {
+    let events: Vec<&str> = missed.iter().map(|missed| missed.event.as_str()).collect();
+    let handlers: Vec<&str> = missed.iter().map(|missed| missed.handler.as_str()).collect();
+    let row = tx.query_opt(INSERT_MISSED, &[&events, &handlers]).await?.ok_or_else(lease_lost)?;
+    get::<i64>(&row, 1).map(i64::unsigned_abs)
 }

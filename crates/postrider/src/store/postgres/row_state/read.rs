@@ -16,7 +16,7 @@ use crate::layout::RowTable;
 use crate::store::Budget;
 use crate::store::row_state::dialect::{Owner, SeenRow};
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::read::{EventColumns, EventContext, Read, RowState, Which, aggregate, uuid};
+use crate::store::row_state::read::{EventColumns, EventContext, Read, ReadScope, RowState, aggregate, uuid};
 use crate::store::row_state::refused::attempts_after_mark;
 use crate::store::row_state::term_rows::{Claims, RowClaim, RowId};
 use crate::{Action, Result};
@@ -33,7 +33,7 @@ pub(super) async fn read(
     table: &RowTable,
     ids: &[RowId],
     budget: Budget,
-    which: Which,
+    which: ReadScope,
 ) -> Result<Read> {
     let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
     let (payload_max, limit) = (i64::from(payload_limit(budget)), i64::from(table.max_attempts));

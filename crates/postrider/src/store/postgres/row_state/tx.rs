@@ -15,7 +15,9 @@ use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
-use crate::store::row_state::notifications::{RegisteredType, Target, Which};
+use crate::store::row_state::notifications::{
+    FanOutScope, HandlerType, Missed, NotificationTx, RegisteredType,
+};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
@@ -74,12 +76,6 @@ impl LeaseTx for PostgresRowTx<'_> {
 }
 
 impl RowTx for PostgresRowTx<'_> {
-    async fn create_subscription(&mut self, name: &str) -> Result<bool> {
-        // Index: the primary key (name), and the unique key of the single row.
-        let sql = "INSERT INTO {schema}.subscriptions (name, history) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        Ok(self.tx.execute(sql, &[&name, &self.server.history]).await? > 0)
-    }
-
     async fn subscriptions(&mut self) -> Result<Vec<StoredSubscription>> {
         let sql = "SELECT name, epoch, clean, paused, halted FROM {schema}.subscriptions ORDER BY name";
         self.tx.query(sql, &[]).await?.iter().map(StoredSubscription::read).collect()
@@ -143,11 +139,6 @@ impl RowTx for PostgresRowTx<'_> {
         self.tx.execute("DELETE FROM {schema}.row_refused WHERE row_id = ANY ($1)", &[&ids]).await.map(drop)
     }
 
-    async fn now(&mut self) -> Result<Timestamp> {
-        let row = self.tx.query_opt("SELECT clock_timestamp()", &[]).await?;
-        row.map_or(Ok(Timestamp::default()), |row| get::<Time>(&row, 0).map(|time| time.0))
-    }
-
     async fn newest(&mut self) -> Result<Option<Timestamp>> {
         let row = self.tx.query_opt(self.rows.sql.newest, &[]).await?;
         row.map_or(Ok(None), |row| row.time(0))
@@ -191,6 +182,19 @@ impl RowTx for PostgresRowTx<'_> {
     async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&self.tx, batch).await
     }
+}
+
+impl NotificationTx for PostgresRowTx<'_> {
+    async fn create_subscription(&mut self, name: &str) -> Result<bool> {
+        // Index: the primary key (name), and the unique key of the single row.
+        let sql = "INSERT INTO {schema}.subscriptions (name, history) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        Ok(self.tx.execute(sql, &[&name, &self.server.history]).await? > 0)
+    }
+
+    async fn now(&mut self) -> Result<Timestamp> {
+        let row = self.tx.query_opt("SELECT clock_timestamp()", &[]).await?;
+        row.map_or(Ok(Timestamp::default()), |row| get::<Time>(&row, 0).map(|time| time.0))
+    }
 
     async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
         notifications::lock(&self.tx, wait).await
@@ -208,28 +212,40 @@ impl RowTx for PostgresRowTx<'_> {
         notifications::register_alias(&self.tx, handler, alias).await
     }
 
-    async fn undelivered_types(&mut self) -> Result<Vec<String>> {
+    async fn waiting_types(&mut self) -> Result<Vec<String>> {
         notifications::types(&self.tx, false).await
     }
 
-    async fn delivered_types(&mut self) -> Result<Vec<String>> {
+    async fn fanned_out_types(&mut self) -> Result<Vec<String>> {
         notifications::types(&self.tx, true).await
     }
 
-    async fn list_undelivered(
+    async fn list_waiting(
         &mut self,
-        targets: &[Target],
+        types: &[HandlerType],
         events_max: usize,
         excluded: &[String],
     ) -> Result<Vec<String>> {
-        notifications::list_undelivered(&self.tx, targets, events_max, excluded).await
+        notifications::list_waiting(&self.tx, types, events_max, excluded).await
     }
 
-    async fn fan_out(&mut self, targets: &[Target], which: Which<'_>) -> Result<(u64, u64)> {
-        notifications::fan_out(&self.tx, targets, which).await
+    async fn fan_out(&mut self, types: &[HandlerType], scope: FanOutScope<'_>) -> Result<(u64, u64)> {
+        notifications::fan_out(&self.tx, types, scope).await
     }
 
     async fn record_search(&mut self, begun: Timestamp) -> Result<()> {
         notifications::record_search(&self.tx, begun).await
+    }
+
+    async fn renamed_to(&mut self, name: &str) -> Result<Option<String>> {
+        notifications::renamed_to(&self.tx, name).await
+    }
+
+    async fn find_missed(&mut self, types: &[HandlerType], events_max: usize) -> Result<Vec<Missed>> {
+        notifications::find_missed(&self.tx, types, events_max).await
+    }
+
+    async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {
+        notifications::insert_missed(&self.tx, missed).await
     }
 }

@@ -16,7 +16,7 @@ use crate::store::row_state::dialect::{
     LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
 };
 use crate::store::row_state::plan::SettlePlan;
-use crate::store::row_state::read::{Read, Which};
+use crate::store::row_state::read::{Read, ReadScope};
 use crate::store::row_state::term_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
@@ -142,7 +142,7 @@ impl RowConnection for SqliteRowConnection<'_> {
         self.0.reader.read(move |snapshot| list_due(snapshot, &names, rows_max)).await
     }
 
-    async fn read(&mut self, ids: &[RowId], budget: Budget, which: Which) -> Result<Read> {
+    async fn read(&mut self, ids: &[RowId], budget: Budget, which: ReadScope) -> Result<Read> {
         let (names, ids) = (self.0.names.clone(), ids.to_vec());
         self.0.reader.read(move |snapshot| read::read(snapshot, &names, &ids, budget, which)).await
     }

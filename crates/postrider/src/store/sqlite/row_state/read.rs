@@ -8,7 +8,7 @@ use super::super::failure::Attempt;
 use super::sql::{Marks, Names};
 use crate::store::row_state::dialect::SeenRow;
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::read::{EventColumns, EventContext, Read, RowState, Which, aggregate};
+use crate::store::row_state::read::{EventColumns, EventContext, Read, ReadScope, RowState, aggregate};
 use crate::store::row_state::refused::attempts_after_mark;
 use crate::store::row_state::term_rows::{Claims, RowClaim, RowId};
 use crate::store::{Budget, Epoch};
@@ -20,7 +20,7 @@ pub(super) fn read(
     names: &Names,
     ids: &[RowId],
     budget: Budget,
-    which: Which,
+    which: ReadScope,
 ) -> Attempt<Read> {
     let mut statement = snapshot.prepare_cached(&names.put_into(names.sql.read))?;
     let (mut found, mut bytes, mut wanted) = (Vec::new(), 0usize, 0usize);
@@ -28,7 +28,7 @@ pub(super) fn read(
         let mut rows = statement.query([&**id])?;
         let Some(row) = rows.next()? else { continue };
         let state = state(row)?;
-        let is_wanted = which == Which::Any || state.is_due;
+        let is_wanted = which == ReadScope::Any || state.is_due;
         if is_wanted {
             bytes = bytes.saturating_add(state.bytes);
             wanted += 1;

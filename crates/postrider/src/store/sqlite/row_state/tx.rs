@@ -14,6 +14,7 @@ use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
+use crate::store::row_state::notifications::NotificationTx;
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::{RowClaim, RowId};
@@ -124,14 +125,6 @@ impl LeaseTx for SqliteRowTx<'_> {
 }
 
 impl RowTx for SqliteRowTx<'_> {
-    async fn create_subscription(&mut self, name: &str) -> Result<bool> {
-        self.step(|tx, _| {
-            let create = "INSERT INTO postrider_row_subscriptions (name, created_at, updated_at)
-                          SELECT ?1, ?2, ?2 WHERE NOT EXISTS (SELECT 1 FROM postrider_row_subscriptions)";
-            Ok(tx.execute(create, params![name, now(tx)?])? > 0)
-        })
-    }
-
     async fn subscriptions(&mut self) -> Result<Vec<StoredSubscription>> {
         self.step(|tx, _| {
             let sql =
@@ -210,10 +203,6 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, _| settle::delete_notes(tx, ids))
     }
 
-    async fn now(&mut self) -> Result<Timestamp> {
-        self.step(|tx, _| now(tx).map(Timestamp::from_micros))
-    }
-
     async fn newest(&mut self) -> Result<Option<Timestamp>> {
         self.step(|tx, names| {
             Ok(first(tx, &names.put_into(names.sql.newest), [], |row| row.time(0))?.flatten())
@@ -260,5 +249,19 @@ impl RowTx for SqliteRowTx<'_> {
 
     async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         Ok(adopt::write(self.connection, batch)?)
+    }
+}
+
+impl NotificationTx for SqliteRowTx<'_> {
+    async fn create_subscription(&mut self, name: &str) -> Result<bool> {
+        self.step(|tx, _| {
+            let create = "INSERT INTO postrider_row_subscriptions (name, created_at, updated_at)
+                          SELECT ?1, ?2, ?2 WHERE NOT EXISTS (SELECT 1 FROM postrider_row_subscriptions)";
+            Ok(tx.execute(create, params![name, now(tx)?])? > 0)
+        })
+    }
+
+    async fn now(&mut self) -> Result<Timestamp> {
+        self.step(|tx, _| now(tx).map(Timestamp::from_micros))
     }
 }

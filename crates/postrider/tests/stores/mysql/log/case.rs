@@ -13,7 +13,7 @@ use postrider_testkit::servers::mysql::Kind;
 use tokio::sync::Mutex;
 
 /// One of the two servers, as a type.
-pub(crate) trait Which: Send + Sync + 'static {
+pub(crate) trait ServerKind: Send + Sync + 'static {
     const KIND: Kind;
     const NAME: &'static str;
 }
@@ -21,12 +21,12 @@ pub(crate) trait Which: Send + Sync + 'static {
 pub(crate) struct MySql;
 pub(crate) struct MariaDb;
 
-impl Which for MySql {
+impl ServerKind for MySql {
     const KIND: Kind = Kind::MySql;
     const NAME: &'static str = "MySQL";
 }
 
-impl Which for MariaDb {
+impl ServerKind for MariaDb {
     const KIND: Kind = Kind::MariaDb;
     const NAME: &'static str = "MariaDB";
 }
@@ -39,7 +39,7 @@ pub(crate) struct Case<W> {
     _which: PhantomData<W>,
 }
 
-impl<W: Which> Case<W> {
+impl<W: ServerKind> Case<W> {
     pub(crate) fn is_available() -> bool {
         W::KIND.url().is_some()
     }
@@ -132,7 +132,7 @@ macro_rules! case {
         mod $name {
             use super::*;
 
-            async fn on<W: crate::mysql::log::case::Which>() -> postrider::Result<()> {
+            async fn on<W: crate::mysql::log::case::ServerKind>() -> postrider::Result<()> {
                 if !crate::mysql::log::case::Case::<W>::is_available() {
                     return Ok(());
                 }
@@ -163,6 +163,6 @@ pub(crate) async fn is_mariadb(client: &mut Conn) -> Result<bool> {
 }
 
 /// A connection with the settings of the server, including its time zone.
-pub(crate) async fn plain<W: Which>(_: &Case<W>) -> Result<Conn> {
+pub(crate) async fn plain<W: ServerKind>(_: &Case<W>) -> Result<Conn> {
     Conn::from_url(W::KIND.url().unwrap_or_default()).await.map_err(failed)
 }

@@ -9,7 +9,7 @@ use postrider::store::{
 use postrider::{Position, Result};
 use std::time::Duration;
 
-use super::case::{Case, Which, case, failed};
+use super::case::{Case, ServerKind, case, failed};
 use mysql_async::prelude::Queryable;
 
 const PLENTY: Budget = Budget::new(100, 1_000_000);
@@ -37,14 +37,14 @@ async fn page(claimer: &mut Box<dyn Claimer>) -> Result<Page> {
 }
 
 /// An event at a position that the writer chooses.
-async fn write_at<W: Which>(case: &Case<W>, position: i64) -> Result<()> {
+async fn write_at<W: ServerKind>(case: &Case<W>, position: i64) -> Result<()> {
     let mut client = case.another().await?;
     client.query_drop(format!("SET insert_id = {position}")).await.map_err(failed)?;
     case.on(&mut client, "INSERT INTO {schema}.events (type, payload) VALUES ('chosen', 'x')").await
 }
 
 /// A position that was rolled back, and an event after it; everything is settled.
-async fn with_an_empty_position<W: Which>(case: &Case<W>, store: &MySqlStore) -> Result<i64> {
+async fn with_an_empty_position<W: ServerKind>(case: &Case<W>, store: &MySqlStore) -> Result<i64> {
     store.subscribe("mail", Start::Beginning).await?;
     case.committed("first").await?;
     let mut client = case.writing("rolled back").await?;

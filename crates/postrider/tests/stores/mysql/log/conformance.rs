@@ -8,7 +8,7 @@ use postrider::store::Store;
 use postrider::{BoxFuture, Event, Position, Result};
 use postrider_testkit::conformance::store::{OpenTransaction, StoreUnderTest};
 
-use super::case::{Case, Which, failed};
+use super::case::{Case, ServerKind, failed};
 
 mod mysql {
     use crate::mysql::log::case::{Case, MySql};
@@ -22,7 +22,7 @@ mod mariadb {
     postrider_testkit::store_conformance!(Case<MariaDb>);
 }
 
-impl<W: Which> StoreUnderTest for Case<W> {
+impl<W: ServerKind> StoreUnderTest for Case<W> {
     /// The last position at the time of the backup.
     type Backup = i64;
 

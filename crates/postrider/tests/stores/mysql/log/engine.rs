@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::holes::Reader;
 
-use super::case::{Case, MariaDb, MySql, Which, done, failed};
+use super::case::{Case, MariaDb, MySql, ServerKind, done, failed};
 
 /// A server without performance_schema, without MariaDB's plugin, and without any other list of locks.
 fn silent(kind: Kind) -> Option<Server> {
@@ -19,7 +19,7 @@ fn silent(kind: Kind) -> Option<Server> {
 }
 
 /// An outbox on it. A single statement ends before the next poll.
-async fn outbox<W: Which>(server: &Server) -> Result<Case<W>> {
+async fn outbox<W: ServerKind>(server: &Server) -> Result<Case<W>> {
     let mut case = Case::<W>::at(server.url()).await?;
     case.config = case.config.insert_duration_max(Duration::ZERO);
     MySqlStore::migrate(&case.config).await?;
@@ -36,7 +36,7 @@ async fn stays_a_hole(reader: &mut Reader, position: i64) -> Result<()> {
 }
 
 /// A late committer, one that rolls back, prepared ones with and without a connection, and one after a restart.
-async fn holes_live_as_long_as_their_writers<W: Which>(server: &Server) -> Result<()> {
+async fn holes_live_as_long_as_their_writers<W: ServerKind>(server: &Server) -> Result<()> {
     let case = outbox::<W>(server).await?;
     let (mut late, mut gone) = (case.writing("late").await?, case.writing("gone").await?);
     let (mut left, mut held) = (case.another().await?, case.another().await?);

@@ -10,10 +10,10 @@ use postrider::{Error, Event, Result};
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 use tokio::time::Instant;
 
-use super::case::{Case, MariaDb, MySql, Which, case, done, failed};
+use super::case::{Case, MariaDb, MySql, ServerKind, case, done, failed};
 use crate::holes::{self, HoleCase, Reader};
 
-impl<W: Which> HoleCase for Case<W> {
+impl<W: ServerKind> HoleCase for Case<W> {
     type Writer = Conn;
 
     async fn open_store(&self) -> Result<Box<dyn Store>> {
@@ -76,7 +76,7 @@ impl<W: Which> HoleCase for Case<W> {
 }
 
 /// Repeats a statement until it succeeds: a server may not have noticed yet that a connection is closed.
-async fn end_prepared<W: Which>(case: &Case<W>, sql: &str) -> Result<()> {
+async fn end_prepared<W: ServerKind>(case: &Case<W>, sql: &str) -> Result<()> {
     while case.run(sql).await.is_err() {
         tokio::task::yield_now().await;
     }
@@ -184,7 +184,7 @@ case! {
 }
 
 /// Prepared, with and without its connection.
-async fn prepared_transactions_keep_only_their_own_holes_open<W: Which>(case: &Case<W>) -> Result<()> {
+async fn prepared_transactions_keep_only_their_own_holes_open<W: ServerKind>(case: &Case<W>) -> Result<()> {
     let (mut left, mut held) = (case.begin_global("left").await?, case.begin_global("held").await?);
     for (writer, name) in [(&mut left, "left"), (&mut held, "held")] {
         case.write(writer, name).await?;
@@ -287,7 +287,7 @@ fn with_nothing_but_the_plugin() -> Options {
 }
 
 /// The server was restarted in between, and lists its own thread as the owner, or none.
-async fn recovered_transactions_keep_their_positions_open<W: Which>(server: Server) -> Result<()> {
+async fn recovered_transactions_keep_their_positions_open<W: ServerKind>(server: Server) -> Result<()> {
     let case = Case::<W>::at(server.url()).await?;
     MySqlStore::migrate(&case.config).await?;
     let (mut late, mut gone) = (case.another().await?, case.another().await?);

@@ -11,10 +11,10 @@ use postrider::{Event, Ident, Position, Result};
 
 use crate::holes::Reader;
 
-use super::case::{Case, Which, case, failed, is_mariadb};
+use super::case::{Case, ServerKind, case, failed, is_mariadb};
 
 /// A user of the role, with a password.
-async fn user<W: Which>(case: &Case<W>, schema: &Ident, role: &str) -> Result<MySqlConfig> {
+async fn user<W: ServerKind>(case: &Case<W>, schema: &Ident, role: &str) -> Result<MySqlConfig> {
     let name = format!("u{}_{role}", schema.as_str());
     let mut client = case.another().await?;
     let way = if is_mariadb(&mut client).await? { "FOR" } else { "TO" };

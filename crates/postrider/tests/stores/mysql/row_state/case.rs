@@ -13,7 +13,7 @@ use postrider::{Ident, Result};
 use postrider_testkit::conformance::rows::Refusing;
 use tokio::sync::Mutex;
 
-use crate::mysql::log::case::{Which, failed};
+use crate::mysql::log::case::{ServerKind, failed};
 use crate::row_database::{RowDatabase, limited};
 
 /// The layouts of these servers.
@@ -34,7 +34,7 @@ pub(crate) struct RowCase<W> {
     _which: PhantomData<W>,
 }
 
-impl<W: Which> RowCase<W> {
+impl<W: ServerKind> RowCase<W> {
     pub(crate) fn is_available() -> bool {
         W::KIND.url().is_some()
     }
@@ -111,7 +111,7 @@ impl<W: Which> RowCase<W> {
     }
 }
 
-impl<W: Which> RowDatabase for RowCase<W> {
+impl<W: ServerKind> RowDatabase for RowCase<W> {
     const NOW: &'static str = "UTC_TIMESTAMP(6)";
 
     fn is_available() -> bool {

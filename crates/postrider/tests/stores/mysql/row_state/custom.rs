@@ -10,7 +10,7 @@ use postrider_testkit::conformance::rows::ATTEMPTS_MAX;
 
 use super::case::RowCase;
 use crate::mapped::{Kind, MappedDatabase, MappedTable, columns, states};
-use crate::mysql::log::case::{MariaDb, MySql, Which};
+use crate::mysql::log::case::{MariaDb, MySql, ServerKind};
 
 type OnMySql<const KIND: usize> = MappedTable<RowCase<MySql>, KIND>;
 type OnMariaDb<const KIND: usize> = MappedTable<RowCase<MariaDb>, KIND>;
@@ -56,7 +56,7 @@ fn map(kind: Kind) -> Result<ColumnMap> {
     })
 }
 
-impl<W: Which> MappedDatabase for RowCase<W> {
+impl<W: ServerKind> MappedDatabase for RowCase<W> {
     const TABLE: &'static str = "shop_events";
     const QUOTE: char = '`';
     const ATTEMPTS_TOP: u32 = 127;
@@ -87,7 +87,7 @@ mod relay_on_mariadb {
     crate::mapped::mapped_relay_tests!(RowCase<MariaDb>);
 }
 
-async fn refused<W: Which>() -> Result<()> {
+async fn refused<W: ServerKind>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());
     }
@@ -123,7 +123,7 @@ async fn a_missing_or_mistyped_column_is_named_and_nothing_is_created() -> Resul
 }
 
 /// Numeric ids have another order than the texts in Postrider's tables.
-async fn notes_and_rows_go_together<W: Which>() -> Result<()> {
+async fn notes_and_rows_go_together<W: ServerKind>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());
     }

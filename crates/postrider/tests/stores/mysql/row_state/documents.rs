@@ -8,12 +8,12 @@ use postrider::store::RowExtras;
 use postrider::store::mysql::MySqlRowStore;
 
 use super::case::RowCase;
-use crate::mysql::log::case::{MariaDb, MySql, Which};
+use crate::mysql::log::case::{MariaDb, MySql, ServerKind};
 
 const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
 
 /// Everything in the data dictionary about the tables of a database: columns, defaults, constraints, indexes.
-async fn catalog<W: Which>(case: &RowCase<W>) -> Result<Vec<String>> {
+async fn catalog<W: ServerKind>(case: &RowCase<W>) -> Result<Vec<String>> {
     case.all(
         "SELECT fact FROM (
              SELECT CONCAT_WS(' ', table_name, column_name, column_type, is_nullable, COALESCE(column_default, '-'), extra) AS fact
@@ -30,7 +30,7 @@ async fn catalog<W: Which>(case: &RowCase<W>) -> Result<Vec<String>> {
     .await
 }
 
-async fn as_in_the_document<W: Which>(test: &str) -> Result<()> {
+async fn as_in_the_document<W: ServerKind>(test: &str) -> Result<()> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
     let found = std::fs::read_dir(&folder)
         .ok()
@@ -74,7 +74,7 @@ async fn the_table_of_seed_004_equals_its_document_on_mariadb() -> Result<()> {
 
 /// Seed 002 is a list of facts, which were copied here. MariaDB prints JSON as text, numbers with a width, and a
 /// default in lower case.
-async fn every_fact<W: Which>() -> Result<()> {
+async fn every_fact<W: ServerKind>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());
     }

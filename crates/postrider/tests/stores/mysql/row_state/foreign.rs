@@ -9,7 +9,7 @@ use postrider::store::mysql::MySqlRowStore;
 use postrider::{Code, Result};
 
 use super::case::RowCase;
-use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
+use crate::mysql::log::case::{MariaDb, MySql, ServerKind, failed};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::relay;
 use crate::row_database::{RowDatabase, lease};
@@ -37,7 +37,7 @@ impl Publisher for Conn {
     }
 }
 
-async fn beside<W: Which>() -> Result<()> {
+async fn beside<W: ServerKind>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());
     }
@@ -61,7 +61,7 @@ async fn the_queries_of_seed_004_run_beside_a_relay_on_mariadb() -> Result<()> {
     beside::<MariaDb>().await
 }
 
-async fn at_work<W: Which>() -> Result<()> {
+async fn at_work<W: ServerKind>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use postrider_testkit::eventually;
 use super::case::RowCase;
 use crate::arrivals::{Arrivals, strings};
 use crate::mapped::{cap, watermill};
-use crate::mysql::log::case::{MariaDb, MySql, Which};
+use crate::mysql::log::case::{MariaDb, MySql, ServerKind};
 use crate::relay_cases::relay_to;
 
 macro_rules! on_both {
@@ -32,7 +32,11 @@ on_both! {
     a_cap_table_has_several_pending_states_and_its_blobs_arrive_unchanged
 }
 
-async fn arrivals<W: Which>(statements: &[&str], map: ColumnMap, left: &str) -> Result<Vec<[String; 4]>> {
+async fn arrivals<W: ServerKind>(
+    statements: &[&str],
+    map: ColumnMap,
+    left: &str,
+) -> Result<Vec<[String; 4]>> {
     let mut case = RowCase::<W>::without_tables(RowLayout::Custom).await?;
     for statement in statements {
         case.run(statement).await?;
@@ -51,8 +55,8 @@ async fn arrivals<W: Which>(statements: &[&str], map: ColumnMap, left: &str) -> 
 mod on {
     use super::*;
 
-    pub(super) async fn a_watermill_table_takes_the_type_from_a_header_or_a_constant<W: Which>() -> Result<()>
-    {
+    pub(super) async fn a_watermill_table_takes_the_type_from_a_header_or_a_constant<W: ServerKind>()
+    -> Result<()> {
         let table = "CREATE TABLE `Outbox Messages` (`offset` BIGINT AUTO_INCREMENT PRIMARY KEY,
                          `uuid` VARCHAR(36) NOT NULL, created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
                          payload JSON, metadata JSON)";
@@ -70,8 +74,9 @@ mod on {
     }
 
     /// With a column for the time at which a row was given up.
-    pub(super) async fn a_cap_table_has_several_pending_states_and_its_blobs_arrive_unchanged<W: Which>()
-    -> Result<()> {
+    pub(super) async fn a_cap_table_has_several_pending_states_and_its_blobs_arrive_unchanged<
+        W: ServerKind,
+    >() -> Result<()> {
         let table =
             "CREATE TABLE `Outbox Messages` (`Id` BIGINT PRIMARY KEY, `Version` VARCHAR(20) DEFAULT 'v1',
                          `Name` VARCHAR(200) NOT NULL, `Content` LONGBLOB, `Retries` INT NOT NULL DEFAULT 0,

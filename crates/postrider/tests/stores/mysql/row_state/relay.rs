@@ -6,11 +6,11 @@ use postrider::layout::RowLayout;
 use postrider_testkit::conformance::store::lease::a_renewal_does_not_wait_for_a_report;
 
 use super::case::RowCase;
-use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
+use crate::mysql::log::case::{MariaDb, MySql, ServerKind, failed};
 use crate::relay_cases::{self, relay_tests};
 use crate::row_database::RowDatabase;
 
-async fn table<W: Which>(layout: RowLayout) -> Result<Option<RowCase<W>>> {
+async fn table<W: ServerKind>(layout: RowLayout) -> Result<Option<RowCase<W>>> {
     if !RowCase::<W>::is_available() {
         return Ok(None);
     }
@@ -24,7 +24,7 @@ relay_tests! {
     outbox_events_on_mariadb: table::<MariaDb>(RowLayout::OutboxEvents);
 }
 
-async fn reports<W: Which>() -> Result<()> {
+async fn reports<W: ServerKind>() -> Result<()> {
     let Some(case) = table::<W>(RowLayout::EventOutbox).await? else { return Ok(()) };
     let store = case.store().await?;
     let mut locking = case.config.client().await?;
@@ -42,7 +42,7 @@ async fn no_renewal_waits_for_a_blocked_report() -> Result<()> {
     reports::<MariaDb>().await
 }
 
-async fn kept_rows<W: Which>() -> Result<()> {
+async fn kept_rows<W: ServerKind>() -> Result<()> {
     let Some(case) = table::<W>(RowLayout::OutboxEvents).await? else { return Ok(()) };
     let case = case.with_sharing(true);
     relay_cases::rows_of_a_dead_relay_that_cannot_be_released_are_delivered_in_order(case).await

@@ -6,7 +6,7 @@ use postrider::store::mysql::{MySqlRowStore, MySqlStore};
 use postrider::{Code, Ident, Result};
 
 use super::case::{LAYOUTS, RowCase};
-use crate::mysql::log::case::{MariaDb, MySql, Which};
+use crate::mysql::log::case::{MariaDb, MySql, ServerKind};
 
 /// A test on each of the servers.
 macro_rules! on_both {
@@ -28,7 +28,7 @@ macro_rules! on_both {
 }
 
 on_both!(migrating_twice_changes_nothing_and_reports_what_was_created);
-async fn migrating_twice_changes_nothing_and_reports_what_was_created<W: Which>() -> Result<()> {
+async fn migrating_twice_changes_nothing_and_reports_what_was_created<W: ServerKind>() -> Result<()> {
     for layout in LAYOUTS {
         let case = RowCase::<W>::without_tables(layout).await?;
         let first = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
@@ -44,7 +44,7 @@ async fn migrating_twice_changes_nothing_and_reports_what_was_created<W: Which>(
 }
 
 on_both!(tables_of_an_earlier_version_are_refused_until_they_are_migrated);
-async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated<W: Which>() -> Result<()> {
+async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
     case.run(
         "DROP TABLE {ledger}.row_refused; DROP TABLE {ledger}.inbox CASCADE;
@@ -58,7 +58,7 @@ async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated<W: Whi
 }
 
 on_both!(the_printed_sql_creates_the_same_tables);
-async fn the_printed_sql_creates_the_same_tables<W: Which>() -> Result<()> {
+async fn the_printed_sql_creates_the_same_tables<W: ServerKind>() -> Result<()> {
     for layout in LAYOUTS {
         let case = RowCase::<W>::without_tables(layout).await?;
         let ledger = Ident::new(&case.ledger)?;
@@ -73,7 +73,7 @@ async fn the_printed_sql_creates_the_same_tables<W: Which>() -> Result<()> {
 }
 
 on_both!(an_incompatible_table_is_refused_and_never_altered);
-async fn an_incompatible_table_is_refused_and_never_altered<W: Which>() -> Result<()> {
+async fn an_incompatible_table_is_refused_and_never_altered<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::without_tables(RowLayout::OutboxEvents).await?;
     case.run("CREATE TABLE outbox_events (id BIGINT PRIMARY KEY, payload BLOB) ENGINE = MyISAM").await?;
     let refused = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await.unwrap_err();
@@ -88,7 +88,7 @@ async fn an_incompatible_table_is_refused_and_never_altered<W: Which>() -> Resul
 }
 
 on_both!(a_slightly_different_table_is_used_and_the_differences_are_reported);
-async fn a_slightly_different_table_is_used_and_the_differences_are_reported<W: Which>() -> Result<()> {
+async fn a_slightly_different_table_is_used_and_the_differences_are_reported<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
     case.run("ALTER TABLE outbox_events MODIFY payload MEDIUMTEXT NOT NULL, ADD max_attempts INT").await?;
     case.run("DROP INDEX idx_outbox_events_status_created_at ON outbox_events").await?;
@@ -106,7 +106,7 @@ async fn a_slightly_different_table_is_used_and_the_differences_are_reported<W: 
 }
 
 on_both!(outboxes_do_not_interfere_with_each_other);
-async fn outboxes_do_not_interfere_with_each_other<W: Which>() -> Result<()> {
+async fn outboxes_do_not_interfere_with_each_other<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
     let other = case.table.clone().named(Ident::new("shop_events")?);
     let extras = RowExtras::default();
@@ -130,7 +130,7 @@ async fn outboxes_do_not_interfere_with_each_other<W: Which>() -> Result<()> {
 }
 
 on_both!(the_six_views_of_seed_002_return_the_documented_figures);
-async fn the_six_views_of_seed_002_return_the_documented_figures<W: Which>() -> Result<()> {
+async fn the_six_views_of_seed_002_return_the_documented_figures<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
     case.run(
         "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload, status, attempts,
@@ -189,7 +189,7 @@ async fn the_six_views_of_seed_002_return_the_documented_figures<W: Which>() -> 
 }
 
 on_both!(the_hours_of_seed_002_count_its_inbox_if_there_is_one);
-async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: Which>() -> Result<()> {
+async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::without_tables(RowLayout::EventOutbox).await?;
     case.run("CREATE TABLE event_inbox (id BIGINT PRIMARY KEY, received_at DATETIME(6) NOT NULL)").await?;
     case.run(
@@ -224,7 +224,8 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: Which>() -> Re
 }
 
 on_both!(views_of_other_owners_are_kept_and_reported_and_missing_views_are_created);
-async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_created<W: Which>() -> Result<()> {
+async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_created<W: ServerKind>()
+-> Result<()> {
     let case = RowCase::<W>::without_tables(RowLayout::EventOutbox).await?;
     case.run("CREATE VIEW vw_sync_backlog_by_node AS SELECT 'theirs' AS whose").await?;
     let made = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;

@@ -6,14 +6,14 @@ use postrider::{Code, Event, Limits, Outbox, Result, Written};
 use sqlx::Connection;
 
 use super::case::{LAYOUTS, RowCase};
-use crate::mysql::log::case::{MariaDb, MySql, Which, failed};
+use crate::mysql::log::case::{MariaDb, MySql, ServerKind, failed};
 use crate::row_database::{a_payload_from_a_text_column_arrives, read};
 
 fn order(number: usize) -> Event {
     Event::new("order.placed", format!("{{\"n\": {number}}}")).with_aggregate("Order", "7")
 }
 
-async fn written_arrives<W: Which>() -> Result<()> {
+async fn written_arrives<W: ServerKind>() -> Result<()> {
     for layout in LAYOUTS {
         if !RowCase::<W>::is_available() {
             return Ok(());
@@ -60,7 +60,7 @@ async fn events_written_with_either_driver_arrive_unchanged_on_mariadb() -> Resu
     written_arrives::<MariaDb>().await
 }
 
-async fn carried<W: Which>() -> Result<()> {
+async fn carried<W: ServerKind>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());
     }

@@ -15,8 +15,14 @@ use super::case::{Case, case};
 
 /// The number of polls and renewals of an idle subscription in ten minutes of simulated time.
 fn idle_ten_minutes(policy: Policy) -> (u32, u32) {
-    let setup =
-        Setup { subscription: "mail".to_owned(), policy, prefix_safe: false, in_flight_max: None, seed: 1 };
+    let setup = Setup {
+        subscription: "mail".to_owned(),
+        policy,
+        prefix_safe: false,
+        in_flight_max: None,
+        counts_expired: true,
+        seed: 1,
+    };
     let (mut brain, mut now) = (Brain::new(setup), Duration::from_secs(1));
     let (mut looks, mut renewals) = (0, 0);
     let mut inputs = vec![Input::Tick];

@@ -49,7 +49,7 @@ macro_rules! due_in_state {
             "  AND t.next_retry_at <= UTC_TIMESTAMP(6) AND ",
             exact!("t.handler_name"),
             " IN ({names}) AND {types}
-              ORDER BY t.next_retry_at
+              ORDER BY t.next_retry_at, t.id
               LIMIT {rows_max})"
         )
     };
@@ -83,17 +83,10 @@ const RETRIED: &str = concat!(
       WHERE @postrider_owns = 1 AND t.state <> 'SUCCEEDED'"
 );
 
-/// The attempts of a row that is given up are in its note: the layout has no limit of attempts.
 const GIVEN_UP: &str = concat!(
     "UPDATE ",
     rows_of!("@postrider_given_up"),
-    " SET t.state = 'EXPIRED', t.updated_date = UTC_TIMESTAMP(6),
-          t.attempts = COALESCE((SELECT noted.a
-                                 FROM JSON_TABLE(@postrider_notes, '$[*]'
-                                                 COLUMNS (i CHAR(36) CHARACTER SET ascii PATH '$.i',
-                                                          a BIGINT PATH '$.a')) AS noted
-                                 WHERE noted.i = c.i
-                                 LIMIT 1), t.attempts)
+    " SET t.state = 'EXPIRED', t.attempts = c.a, t.updated_date = UTC_TIMESTAMP(6)
       WHERE @postrider_owns = 1 AND t.state <> 'SUCCEEDED'"
 );
 

@@ -46,8 +46,12 @@ impl Ids {
 /// knows.
 pub(super) fn of_handler(statement: &str, table: &RowTable) -> String {
     let listed = |texts: &[String]| Ids::Texts.listed(texts.iter().map(String::as_str));
-    let types = table.handler_types().map_or("TRUE".to_owned(), |types| {
-        format!("CONVERT(t.event_type USING utf8mb4) COLLATE utf8mb4_bin IN ({})", listed(&types))
+    let one = |pattern: &String| {
+        format!("CONVERT(t.event_type USING utf8mb4) COLLATE utf8mb4_bin LIKE {}", literal(pattern))
+    };
+    let types = table.handler_types().map_or("TRUE".to_owned(), |types| match types.is_empty() {
+        true => "FALSE".to_owned(),
+        false => format!("({})", types.iter().map(one).collect::<Vec<_>>().join(" OR ")),
     });
     statement.replace("{names}", &listed(&table.handler_names())).replace("{types}", &types)
 }

@@ -59,8 +59,7 @@ macro_rules! delete_finished {
                            AND NOT EXISTS (SELECT FROM {notifications} AS n
                                            WHERE n.event_id = e.id AND n.state NOT IN ('SUCCEEDED', 'EXPIRED'))
                            AND NOT EXISTS (SELECT FROM {schema}.handler_types AS h
-                                           WHERE e.event_type LIKE replace(replace(replace(h.event_type, '%', '\\%'),
-                                                                                   '_', '\\_'), '*', '%')
+                                           WHERE e.event_type LIKE replace(replace(replace(replace(h.event_type, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%')
                                              AND e.event_date >= h.registered_at AT TIME ZONE 'UTC'
                                              AND (h.since IS NULL OR e.event_date >= h.since AT TIME ZONE 'UTC')
                                              AND NOT EXISTS (SELECT FROM {notifications} AS n
@@ -136,8 +135,8 @@ pub(super) const SQL: Sql = Sql {
                FROM {notifications} AS t
                WHERE t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= ",
         now!(),
-        "        AND t.handler_name = ANY ($4::text[]) AND ($5::text[] IS NULL OR t.event_type = ANY ($5::text[]))
-               ORDER BY t.next_retry_at
+        "        AND t.handler_name = ANY ($4::text[]) AND ($5::text[] IS NULL OR t.event_type LIKE ANY ($5::text[]))
+               ORDER BY t.next_retry_at, t.event_date, t.event_id
                LIMIT $1) AS page
          ORDER BY page.event_date, page.event_id"
     ),
@@ -167,8 +166,7 @@ pub(super) const SQL: Sql = Sql {
     lock: None,
     remove_marks: None,
     foreign_marks: None,
-    // The attempts of a row that is given up are in its note: the layout has no limit of attempts. Index: the primary
-    // key (id).
+    // Index: the primary key (id).
     settle: concat!(
         fence!(),
         done!("$7", "$8"),
@@ -185,11 +183,8 @@ pub(super) const SQL: Sql = Sql {
         outcome!(
             "given_up",
             UPDATE "{notifications}",
-            SET concat!("state = 'EXPIRED', attempts = coalesce(c.attempts, t.attempts), updated_date = ", now!()),
-            FROM "(SELECT given.id, noted.attempts
-                   FROM unnest((SELECT $13::text[])) AS given (id)
-                   LEFT JOIN unnest((SELECT $18::text[]), (SELECT $22::bigint[])) AS noted (id, attempts)
-                     ON noted.id = given.id) AS c",
+            SET concat!("state = 'EXPIRED', attempts = c.attempts, updated_date = ", now!()),
+            FROM "unnest((SELECT $13::text[]), (SELECT $15::bigint[])) AS c (id, attempts)",
             WHERE open_or_expired!()
         ),
         nothing_unmarked!(),
@@ -235,7 +230,7 @@ pub(super) const SQL: Sql = Sql {
              JOIN {table} AS e
                ON (e.event_type = h.event_type
                    OR h.event_type LIKE '%*%'
-                      AND e.event_type LIKE replace(replace(replace(h.event_type, '%', '\\%'), '_', '\\_'), '*', '%'))
+                      AND e.event_type LIKE replace(replace(replace(replace(h.event_type, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%'))
              WHERE h.handler = $3 AND e.delivered = FALSE
                AND (h.since IS NULL OR e.event_date >= h.since AT TIME ZONE 'UTC')
          )

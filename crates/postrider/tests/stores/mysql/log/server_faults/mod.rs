@@ -18,7 +18,7 @@ use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 
-use super::case::{Which, failed};
+use super::case::{ServerKind, failed};
 use crate::server_faults::{Change, POLL_EVERY, RELAY, Setup, Target, WRITER};
 
 mod mysql {
@@ -43,7 +43,7 @@ struct MySqlServer<W> {
     _which: PhantomData<W>,
 }
 
-impl<W: Which> MySqlServer<W> {
+impl<W: ServerKind> MySqlServer<W> {
     async fn administrator(&self) -> Result<MutexGuard<'_, Conn>> {
         let mut client = self.administrator.lock().await;
         if client.ping().await.is_err() {
@@ -85,7 +85,7 @@ impl<W: Which> MySqlServer<W> {
     }
 }
 
-impl<W: Which> crate::server_faults::TestServer for MySqlServer<W> {
+impl<W: ServerKind> crate::server_faults::TestServer for MySqlServer<W> {
     const NO_CONNECTION: [&'static str; 2] = ["max_user_connections", "Too many connections"];
     const WRONG_PASSWORD: &'static str = "Access denied";
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::server_faults::blocking;
 use crate::server_faults::failover::Replicated;
 
-impl<W: Which> Replicated for MySqlServer<W> {
+impl<W: ServerKind> Replicated for MySqlServer<W> {
     type Route = Proxy;
 
     const ANOTHER: &'static str = "the progress belongs to the server";
