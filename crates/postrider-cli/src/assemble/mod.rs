@@ -54,6 +54,7 @@ fn subscription(
     })?;
     let subscription =
         Subscription::new(name, sink).start(of.start).policy(of.policy.clone()).router(of.router(name)?);
+    let subscription = of.aliases.iter().fold(subscription, Subscription::alias);
     Ok(match encoding {
         Encoding::Envelope => subscription.encoder(Envelope),
         Encoding::Plain => subscription.encoder(Plain),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::Code;
+use postrider::layout::RowLayout;
 
 use super::key_problems;
 use super::layer::{Given, Group, Reading, Sources};
@@ -64,8 +65,32 @@ impl Effective {
             }
         }
         merge.problems.extend(names::resolve(&mut effective.settings, &effective.groups));
+        effective.apply_defaults_of_eventlog();
         problems.append(&mut merge.problems);
         (effective, in_order(problems))
+    }
+
+    /// A subscription of an outbox with layout `eventlog` has other defaults.
+    fn apply_defaults_of_eventlog(&mut self) {
+        let text = |group: &Group, key: &str| {
+            let here = |setting: &&Setting| setting.group == *group && setting.spec.name == key;
+            self.settings.iter().find(here)?.value.as_ref().map(Value::to_string)
+        };
+        let is_eventlog = |group: &Group| {
+            let outbox = Group::new(Section::Outbox, text(group, "outbox").as_deref());
+            text(&outbox, "layout").as_deref() == Some(RowLayout::Eventlog.name())
+        };
+        let on_eventlog: BTreeSet<Group> = self
+            .groups(Section::Subscription)
+            .map(|(group, _)| group)
+            .filter(|group| is_eventlog(group))
+            .cloned()
+            .collect();
+        for setting in self.settings.iter_mut().filter(|setting| on_eventlog.contains(&setting.group)) {
+            if let (Some(text), Origin::Default) = (setting.spec.default_on_eventlog, &setting.origin) {
+                setting.value = setting.spec.kind.read(&Raw::Loose(text.into())).ok();
+            }
+        }
     }
 
     /// Every key, given or not.

@@ -61,21 +61,22 @@ pub fn text(schema: Schema, layout: &str) -> String {
         let chosen = keys.iter().find(|(name, _)| *name == "type").map(|(_, value)| value.trim_matches('"'));
         let fits = |spec: &&KeySpec| spec.of_type.is_none() || spec.of_type == chosen;
         for spec in schema.keys(section).filter(fits) {
-            let _ = write!(text, "\n# {}\n{}\n", spec.doc, line(spec, keys));
+            let _ = write!(text, "\n# {}\n{}\n", spec.doc, line(spec, keys, rows));
         }
     }
     text
 }
 
-fn line(spec: &KeySpec, set: &[(&str, &str)]) -> String {
+fn line(spec: &KeySpec, set: &[(&str, &str)], layout: Option<RowLayout>) -> String {
     match set.iter().find(|(name, _)| *name == spec.name) {
         Some((name, value)) => format!("{name} = {value}"),
-        None => format!("# {} = {}", spec.name, default_or_example(spec)),
+        None => format!("# {} = {}", spec.name, default_or_example(spec, layout)),
     }
 }
 
-fn default_or_example(spec: &KeySpec) -> String {
-    match spec.if_unset {
+fn default_or_example(spec: &KeySpec, layout: Option<RowLayout>) -> String {
+    let on_eventlog = spec.default_on_eventlog.filter(|_| layout == Some(RowLayout::Eventlog));
+    match on_eventlog.map_or(spec.if_unset, IfUnset::Default) {
         IfUnset::Default(text) if spec.kind.is_bare() => text.to_owned(),
         IfUnset::Default(text) => format!("{text:?}"),
         IfUnset::Error | IfUnset::Nothing => spec.example.to_owned(),

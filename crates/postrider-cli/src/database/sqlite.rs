@@ -27,13 +27,13 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     if let Some(key) = address.first_of_server() {
         return Err(Refused::new(key, "not supported by SQLite; this key is for PostgreSQL"));
     }
+    let path = PathBuf::from(path);
+    let shown = format!("sqlite:{}", path.display());
+    let admin = SqliteAdmin::new(&path, address.rows.clone()).map_err(|e| Refused::table(&e))?;
     if address.rows.as_ref().is_some_and(RowTable::has_schema) {
         let why = "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB";
         return Err(Refused::new("table_schema", why));
     }
-    let path = PathBuf::from(path);
-    let shown = format!("sqlite:{}", path.display());
-    let admin = SqliteAdmin::new(&path, address.rows.clone()).map_err(|e| Refused::table(&e))?;
     Ok(Database { admin: Box::new(admin), connection: Connection::Sqlite(path), shown })
 }
 

@@ -93,6 +93,11 @@ checks! {
     /// The sequence has not assigned a position twice: it is at or above every position that a subscription has seen.
     PostgresSequence = 138, "set the sequence above every position that the finding names (setval), then run `postrider accept-history NAME --from position:FIRST` with the first of the later events";
 
+    /// An outbox of layout `eventlog` has the tables and the index that handlers need. Without them events are written, but not fanned out, or the fan-out reads the whole table.
+    LayoutHandlers = 139, "run `postrider migrate up --with handlers`; not needed if only another program reads the events";
+    /// Every open notification of layout `eventlog` belongs to a handler that is registered here. Others belong to another program: Postrider does not change them.
+    LayoutOtherHandlers = 140, "check that the program that serves the handler runs; if it is an old name of a subscription, add it to its `aliases`";
+
     /// The server is MySQL 8.0.16 or MariaDB 10.6 or later, is the only primary, and reports which sessions use the outbox.
     MySqlServer = 141, "change the setting that the finding names, or connect to the primary; docs/src/mysql.md lists what is needed";
     /// The connection is encrypted, or does not leave this machine.
@@ -112,6 +117,8 @@ checks! {
 
     /// Which events retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only rows that Postrider delivered unless `retention_scope = \"all\"`.
     RetentionDeletes = 151, "nothing, if this is intended; otherwise set `retention = \"forever\"`";
+    /// No notification is open under an alias, the earlier name of a handler. Until then the alias must stay in the configuration.
+    LayoutAliases = 152, "keep the alias until none is open, then remove it from `aliases`";
     /// No event is at a position that a subscription has already settled as empty. Any user with INSERT can choose a position (`SET insert_id`); such an event was not delivered.
     MySqlChosenPositions = 160, "find the writer that sets positions; a running relay parks such rows as dead: set their state in `parked` to 'retry' to deliver them";
     /// There are free positions. A writer can exhaust them by choosing a position near the maximum; after that no event can be written.

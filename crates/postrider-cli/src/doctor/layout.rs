@@ -2,6 +2,7 @@
 
 use postrider::Result;
 use postrider::layout::{Ability, RowTable};
+use postrider::store::HandlerCheck;
 use postrider::store::admin::Admin;
 
 use super::{Check, Subject};
@@ -19,6 +20,9 @@ pub(super) async fn check(admin: &dyn Admin, rows: &RowTable, subject: &mut Subj
         }
         Err(error) => subject.unchecked(Check::LayoutTable, &error.one_line()),
     }
+    if rows.layout().has(Ability::Notifications) && !handlers(admin, subject).await {
+        return false;
+    }
     if let Err(error) = admin.overview(0).await {
         subject.refused(Check::SchemaCurrent, &error);
         return false;
@@ -27,6 +31,48 @@ pub(super) async fn check(admin: &dyn Admin, rows: &RowTable, subject: &mut Subj
         foreign_claims(admin.foreign_claims().await, subject);
     }
     subject.ok(Check::SchemaCurrent, format!("the additional tables of {name} exist"));
+    true
+}
+
+/// Checks what handlers of layout `eventlog` need. Returns whether they can be served.
+async fn handlers(admin: &dyn Admin, subject: &mut Subject<'_>) -> bool {
+    let check = match admin.handler_check().await {
+        Ok(check) => check,
+        Err(error) => {
+            subject.unchecked(Check::LayoutHandlers, &error.one_line());
+            return true;
+        }
+    };
+    match check {
+        HandlerCheck { has_notifications: false, .. } => {
+            let what = "there is no table event_notifications: events are written, but not fanned out";
+            subject.warn(Check::LayoutHandlers, what);
+            return false;
+        }
+        HandlerCheck { has_index: false, .. } => {
+            let what = "there is no index over undelivered events: the fan-out reads the whole table";
+            subject.warn(Check::LayoutHandlers, what);
+        }
+        _ => subject.ok(Check::LayoutHandlers, "the notifications and the index of the fan-out exist"),
+    }
+    let others = check.open.iter().filter(|of| !of.is_registered && of.alias_of.is_none());
+    let others: Vec<String> =
+        others.map(|of| format!("{} ({} open)", of.handler, of.notifications)).collect();
+    match others.is_empty() {
+        true => subject.ok(Check::LayoutOtherHandlers, "every open notification is of a registered handler"),
+        false => {
+            subject.warn(Check::LayoutOtherHandlers, format!("not registered here: {}", others.join(", ")))
+        }
+    }
+    let aliases = check.open.iter().filter_map(|of| {
+        let now = of.alias_of.as_ref()?;
+        Some(format!("{} of {now} ({} open)", of.handler, of.notifications))
+    });
+    let aliases: Vec<String> = aliases.collect();
+    match aliases.is_empty() {
+        true => subject.ok(Check::LayoutAliases, "no notification is open under an alias"),
+        false => subject.warn(Check::LayoutAliases, aliases.join(", ")),
+    }
     true
 }
 

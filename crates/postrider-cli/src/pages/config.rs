@@ -45,7 +45,10 @@ pub fn config(schema: Schema) -> String {
 
 fn row(spec: &KeySpec) -> String {
     let default = match spec.if_unset {
-        IfUnset::Default(text) => format!("`{text}`"),
+        IfUnset::Default(text) => match spec.default_on_eventlog {
+            Some(other) => format!("`{text}`; `{other}` with layout `eventlog`"),
+            None => format!("`{text}`"),
+        },
         IfUnset::Error => "required".to_owned(),
         IfUnset::Nothing => String::new(),
     };

@@ -150,6 +150,7 @@ const WITH_PASSWORD: Schema = Schema(&[KeySpec {
     name: "password",
     kind: Kind::Secret,
     if_unset: IfUnset::Nothing,
+    default_on_eventlog: None,
     of_type: None,
     doc: "A password.",
     example: "\"env:NAME\"",

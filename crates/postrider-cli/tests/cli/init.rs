@@ -20,8 +20,8 @@ fn the_starter_file_still_works_with_every_key_set() {
     let program = Program::new().variable("SHOP_PASSWORD", "secret");
     program.run(&["config", "init"]);
     let path = program.path().join("postrider.toml");
-    // Some keys are only for servers, some only for tables with a state per row, and one only for layouts with a column
-    // map.
+    // Some keys are only for servers, some only for tables with a state per row, some only for layouts with a column map,
+    // and some only for layout eventlog.
     let starter = std::fs::read_to_string(&path).unwrap();
     let starter = starter.replace("sqlite:shop.db\"\n", "postgres://h/db\"\n");
     let starter = starter.replace("layout = \"postrider\"\n", "layout = \"custom\"\n");
@@ -29,6 +29,9 @@ fn the_starter_file_still_works_with_every_key_set() {
     let starter = starter
         .replace("# type_header = ", "# a column has it: ")
         .replace("# event_type = ", "# a column has it: ");
+    let starter = ["handle_within", "fan_out_events_max", "fan_out_poll", "search_missed_every", "aliases"]
+        .iter()
+        .fold(starter, |text, key| text.replace(&format!("# {key} = "), "# only for eventlog: "));
     let is_key = |line: &str| {
         line.starts_with("# [[") || line.split_once(" = ").is_some_and(|(key, _)| !key[2..].contains(' '))
     };

@@ -10,11 +10,15 @@ mod demo;
 mod event_counts;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod events;
+#[cfg(all(unix, any(feature = "mysql", feature = "postgres")))]
+mod eventlog;
 mod health;
 mod inbox;
 mod init;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql;
+#[cfg(all(unix, feature = "mysql"))]
+mod mysql_eventlog;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql_killed;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::Limits;
+use postrider::layout::{FanOut, RowLayout, RowTable};
 use postrider::relay::{Policy, Retention};
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
@@ -49,6 +50,10 @@ fn file(section: Section, key: &str, value: &str) -> String {
     if is_about_rows(section, key) {
         lines.insert("outbox.shop.layout".into(), "'outbox_events'".into());
     }
+    if is_about_notifications(section, key) {
+        lines.insert("outbox.shop.layout".into(), "'eventlog'".into());
+        lines.insert("subscription.s.outbox".into(), "'shop'".into());
+    }
     if is_about_maps(section, key) || key == "layout" && value.contains("custom") {
         for (other, value) in MAPPED {
             lines.insert(format!("outbox.shop.{other}"), (*value).to_owned());
@@ -77,17 +82,28 @@ fn file(section: Section, key: &str, value: &str) -> String {
 /// Keys without an effect for a SQLite file.
 fn is_for_servers(section: Section, key: &str) -> bool {
     let ones = ["password", "schema", "after_failover", "pooler", "listen", "layout"];
-    section == Section::Outbox
-        && (ones.contains(&key)
-            || key.starts_with("tls_")
-            || is_about_rows(section, key)
-            || is_about_maps(section, key))
+    is_about_notifications(section, key)
+        || section == Section::Outbox
+            && (ones.contains(&key)
+                || key.starts_with("tls_")
+                || is_about_rows(section, key)
+                || is_about_maps(section, key))
 }
 
 /// Keys only for a table with a state per row.
 fn is_about_rows(section: Section, key: &str) -> bool {
     let ones = ["table", "table_schema", "max_attempts", "shared", "foreign_claim_timeout"];
     section == Section::Outbox && ones.contains(&key)
+}
+
+/// Keys only for layout `eventlog`.
+fn is_about_notifications(section: Section, key: &str) -> bool {
+    let of_outbox = ["handle_within", "fan_out_events_max", "fan_out_poll", "search_missed_every"];
+    match section {
+        Section::Outbox => of_outbox.contains(&key),
+        Section::Subscription => key == "aliases",
+        _ => false,
+    }
 }
 
 /// Keys only for a table with a column map.
@@ -140,6 +156,44 @@ fn the_documented_defaults_are_those_of_the_library() {
     assert_eq!(settings.subscriptions["s"].policy, Policy::default());
     assert_eq!(settings.outboxes["shop"].limits, Limits::default());
     assert_eq!(settings.outboxes["shop"].retention, Retention::default());
+}
+
+#[test]
+fn the_defaults_on_an_eventlog_outbox_are_those_of_notifications() {
+    let eventlog = "outbox.log.url = 'postgres://h/db'\noutbox.log.layout = 'eventlog'\nsink.out.type = 'null'\n\
+                    subscription.mail.sink = 'out'\n";
+    let defaults = settings(eventlog).unwrap();
+    assert_eq!(defaults.subscriptions["mail"].policy, Policy::for_notifications());
+    let table = RowTable::new(RowLayout::Eventlog).unwrap().fan_out(FanOut::default());
+    assert_eq!(defaults.outboxes["log"].database.admin().row_table(), Some(&table));
+    assert_eq!(defaults.outboxes["log"].retention, Retention::default_for(Some(&table)));
+
+    let given = settings(&format!("{eventlog}subscription.mail.backoff_min = '1s'\n")).unwrap();
+    let policy = Policy::for_notifications().backoff_min(std::time::Duration::from_secs(1));
+    assert_eq!(given.subscriptions["mail"].policy, policy);
+}
+
+#[test]
+fn keys_of_eventlog_are_refused_elsewhere() {
+    let refused = |text: &str| settings(text).unwrap_err()[0].to_json()["what"].as_str().unwrap().to_owned();
+    let other = least();
+    for key in [
+        "handle_within = '1d'",
+        "fan_out_events_max = 1",
+        "fan_out_poll = '1s'",
+        "search_missed_every = '1m'",
+    ] {
+        let message = refused(&format!("{other}outbox.shop.{key}\n"));
+        assert!(message.ends_with("this key is only for `layout = \"eventlog\"`"), "{message}");
+    }
+    let message = refused(&format!("{other}subscription.s.aliases = ['old']\n"));
+    assert!(message.contains("aliases: only for an outbox of layout `eventlog`"), "{message}");
+    let message = refused("outbox.a.url = 'sqlite:a'\noutbox.a.layout = 'eventlog'\n");
+    assert_eq!(message, "outbox.a.layout: layout eventlog does not exist for SQLite");
+    let message = refused(
+        "outbox.a.url = 'postgres://h/d'\noutbox.a.layout = 'eventlog'\noutbox.a.fan_out_poll = '0s'\n",
+    );
+    assert_eq!(message, "outbox.a.fan_out_poll: use a duration above 0");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Compares an existing table with the shape of its layout.
 
 use super::shape::is_compatible;
-use super::{Column, Dialect, RowTable, Shape};
+use super::{Ability, Column, Dialect, RowTable, Shape};
 
 /// How an existing table differs from its layout. Differences are reported; the table is never altered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,8 +84,8 @@ pub fn compare(
             }),
         }
     }
-    // The relay needs only the outbox itself: the inbox belongs to the consumers.
-    if shape.table != "{name}" {
+    // The relay needs the outbox itself and its notifications: the inbox belongs to the consumers.
+    if shape.table != "{name}" && !table.layout.has(Ability::Notifications) {
         all.iter_mut().for_each(|difference| difference.is_harmful = false);
     }
     all.sort_by_key(|difference| !difference.is_harmful);

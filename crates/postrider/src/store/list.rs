@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use uuid::Uuid;
 
-use crate::{Aggregate, Timestamp};
+use crate::layout::{Ability, RowTable};
+use crate::{Aggregate, Code, Error, Result, Timestamp};
 
 /// Which events to list. All given conditions must match; without any, all events do.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -12,6 +14,8 @@ pub struct EventFilter {
     pub aggregate: Option<Aggregate>,
     /// Of this type.
     pub event_type: Option<String>,
+    /// Of this action; only layout `eventlog` has an index for it.
+    pub action: Option<Uuid>,
     /// Created at this time or later.
     pub since: Option<Timestamp>,
     /// Created at this time or earlier.
@@ -24,6 +28,20 @@ pub struct EventFilter {
     pub status: Option<String>,
     /// The maximum number of events.
     pub events_max: usize,
+}
+
+impl EventFilter {
+    /// Refuses a condition that needs an index which the layout does not have.
+    pub(crate) fn check(&self, table: Option<&RowTable>) -> Result<()> {
+        let layout = table.map(RowTable::layout);
+        if self.action.is_none() || layout.is_some_and(|layout| layout.has(Ability::Notifications)) {
+            return Ok(());
+        }
+        let name = layout.map_or("postrider", |layout| layout.name());
+        let what = format!("events of layout {name} cannot be listed by action: it has no index for actions");
+        Err(Error::new(Code::LayoutDiffers, what)
+            .with_hint("only layout eventlog has one; filter by aggregate, type or time"))
+    }
 }
 
 /// One listed event.

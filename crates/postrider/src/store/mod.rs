@@ -95,6 +95,8 @@ pub use lease::Epoch;
 pub use lease::{Acquired, LeaseRequest, Loaded, Origin, Renewed};
 pub use list::{EventFilter, ListedEvent};
 pub use notifications::{FannedOut, Notifications};
+#[doc(hidden)]
+pub use notifications::{HandlerCheck, OpenNotifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 #[doc(hidden)]
 pub use page::{Budget, Claimed, Claimer, Fetched, Page};

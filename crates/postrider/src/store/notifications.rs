@@ -46,3 +46,29 @@ pub struct FannedOut {
     /// Events whose notification the database refused, and why.
     pub refused: Vec<(String, String)>,
 }
+
+/// What an operator checks in an outbox with notifications.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HandlerCheck {
+    /// The table of notifications exists.
+    pub has_notifications: bool,
+    /// The index of the fan-out exists.
+    pub has_index: bool,
+    /// Open notifications by name, in the order of the names.
+    pub open: Vec<OpenNotifications>,
+}
+
+/// Notifications under one name that are neither handled nor expired.
+#[doc(hidden)]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenNotifications {
+    /// The name.
+    pub handler: String,
+    /// How many.
+    pub notifications: u64,
+    /// A handler with this name is registered in this outbox.
+    pub is_registered: bool,
+    /// The handler whose earlier name it is.
+    pub alias_of: Option<String>,
+}

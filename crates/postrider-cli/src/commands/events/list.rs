@@ -5,6 +5,7 @@ use postrider::store::{EventFilter, ListedEvent};
 use postrider::{Aggregate, Clock, SystemClock, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
+use uuid::Uuid;
 
 use crate::commands::outbox_arg::OutboxArg;
 use crate::commands::write::aggregate;
@@ -17,6 +18,7 @@ use crate::output::{Align, Table, View};
 const EXAMPLES: &str = "Examples:
   postrider events list --aggregate Order:42
   postrider events list --type order.placed --since 2h
+  postrider events list --action 0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c77   layout eventlog
   postrider events list --since 2026-01-01T00:00:00Z --until 2026-01-02T00:00:00Z --json
   postrider events list --contains '{\"customer\": 7}' --limit 10";
 
@@ -38,6 +40,9 @@ pub(super) struct List {
     /// Only this type
     #[arg(long = "type", value_name = "TYPE")]
     event_type: Option<String>,
+    /// Only this action, with layout eventlog
+    #[arg(long, value_name = "UUID")]
+    action: Option<Uuid>,
     /// Created at or after this time, or since this age
     #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
     since: Option<Timestamp>,
@@ -47,7 +52,7 @@ pub(super) struct List {
     /// JSON payload contains all of this
     #[arg(long, value_name = "JSON", value_parser = json)]
     contains: Option<Value>,
-    /// In this state, if rows have a state
+    /// In this state, if rows have a state; with layout eventlog: waiting, fanned out, or no event
     #[arg(long, value_name = "WORD")]
     status: Option<String>,
     /// Maximum number of events
@@ -65,6 +70,7 @@ impl List {
         let filter = EventFilter {
             aggregate: self.aggregate.clone(),
             event_type: self.event_type.clone(),
+            action: self.action,
             since: self.since,
             until: self.until,
             contains: self.contains.clone(),

@@ -4,6 +4,7 @@ mod print;
 mod roles;
 mod status;
 mod up;
+mod with_arg;
 
 use clap::{Args, Subcommand};
 

@@ -2,13 +2,15 @@
 
 use clap::Args;
 
+use super::with_arg::WithArg;
 use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
   postrider migrate print > outbox.sql
-  postrider migrate print --outbox shop | sqlite3 shop.db";
+  postrider migrate print --outbox shop | sqlite3 shop.db
+  postrider migrate print --with handlers   layout eventlog";
 
 /// Print the SQL that creates the tables, without running it
 #[derive(Debug, Args)]
@@ -16,6 +18,9 @@ const EXAMPLES: &str = "Examples:
 pub(super) struct Print {
     #[command(flatten)]
     outbox: OutboxArg,
+
+    #[command(flatten)]
+    with: WithArg,
 }
 
 impl Print {
@@ -24,7 +29,7 @@ impl Print {
         // Outboxes of one dialect have the same SQL; once is enough.
         let mut printed: Vec<String> = Vec::new();
         for (_, outbox) in self.outbox.all_or_named(&settings)? {
-            let sql = outbox.database.admin().migration_sql();
+            let sql = outbox.database.admin().migration_sql(self.with.extras())?;
             if !printed.contains(&sql) {
                 printed.push(sql);
             }

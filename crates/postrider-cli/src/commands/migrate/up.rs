@@ -1,11 +1,12 @@
 //! `postrider migrate up`
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 use postrider::layout::RowLayout;
+use postrider::store::Migrated;
 use postrider::store::admin::MigrationReport;
-use postrider::store::{Migrated, RowExtras};
 
+use super::with_arg::WithArg;
 use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::database::Database;
@@ -16,7 +17,8 @@ const EXAMPLES: &str = "Examples:
   postrider migrate up
   postrider migrate up --outbox shop
   postrider migrate up --with views
-  postrider migrate up --layout outbox_events --with aggregate-index";
+  postrider migrate up --layout outbox_events --with aggregate-index
+  postrider migrate up --layout eventlog --with handlers";
 
 /// Create or update the tables
 ///
@@ -35,20 +37,8 @@ pub(super) struct Up {
     #[arg(long, value_parser = PossibleValuesParser::new(RowLayout::ALL.map(RowLayout::name)))]
     layout: Option<String>,
 
-    /// Also create optional parts of the layout
-    #[arg(long, value_enum)]
-    with: Vec<Optional>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Optional {
-    /// The index over aggregate type and id of `outbox_events`
-    AggregateIndex,
-    /// The five views of `postrider`, or the six of `event_outbox` on an existing table (a new table has
-    /// them)
-    Views,
-    /// The notifications of `eventlog`, which its handlers need, and the index for the fan-out
-    Handlers,
+    #[command(flatten)]
+    with: WithArg,
 }
 
 impl Up {
@@ -56,11 +46,7 @@ impl Up {
         let settings = context.settings()?;
         for (name, outbox) in self.outbox.all_or_named(&settings)? {
             let layout = self.layout.as_deref().and_then(RowLayout::from_name);
-            let extras = RowExtras {
-                aggregate_index: self.with.contains(&Optional::AggregateIndex),
-                views: self.with.contains(&Optional::Views),
-                handlers: self.with.contains(&Optional::Handlers),
-            };
+            let extras = self.with.extras();
             let migrated =
                 block_on(Threads::One, async { Ok(outbox.database.admin().migrate(layout, extras).await?) })?;
             for line in report(&outbox.database, &migrated) {

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use clap::Args;
-use postrider::{Aggregate, Code, Error, Event, Limits, Result, Timestamp};
+use postrider::{Action, Aggregate, Clock, Code, Error, Event, Limits, Result, SystemClock, Timestamp};
+use serde::de::IgnoredAny;
 use uuid::Uuid;
 
 /// The fields of one event
@@ -51,9 +52,17 @@ pub(super) struct EventFlags {
     #[arg(long, value_name = "N", conflicts_with = "lines")]
     max_attempts: Option<u32>,
 
-    /// The service it comes from
+    /// The service it comes from. Layout eventlog requires it
     #[arg(long, conflicts_with = "lines")]
     namespace: Option<String>,
+
+    /// The action that caused it, such as PlaceOrder; each call is a new action. Layout eventlog requires it
+    #[arg(long, value_name = "NAME", conflicts_with = "lines")]
+    action: Option<String>,
+
+    /// Parameters of the action, as JSON
+    #[arg(long, value_name = "JSON", default_value = "{}", requires = "action", value_parser = params, conflicts_with = "lines")]
+    params: String,
 
     /// The machine or process it comes from [default: this machine's name]
     #[arg(long, conflicts_with = "lines")]
@@ -78,6 +87,16 @@ impl EventFlags {
         event.max_attempts = self.max_attempts;
         event.namespace.clone_from(&self.namespace);
         event.producer.clone_from(&self.producer);
+        event.action = self.action.as_ref().map(|name| {
+            let now = SystemClock::new().now().wall;
+            Action {
+                id: Uuid::now_v7(),
+                name: name.clone(),
+                params: self.params.clone(),
+                started: now,
+                completed: now,
+            }
+        });
         Ok(event)
     }
 }
@@ -103,6 +122,13 @@ fn payload(given: &str, bytes_max: usize) -> Result<Vec<u8>> {
 pub(in crate::commands) fn aggregate(text: &str) -> Result<Aggregate, &'static str> {
     let (kind, id) = text.split_once(':').ok_or("write it as TYPE:ID, for example Order:42")?;
     Ok(Aggregate { kind: kind.to_owned(), id: id.to_owned() })
+}
+
+fn params(text: &str) -> Result<String, String> {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("this is not valid JSON: {error}")),
+    }
 }
 
 fn header(text: &str) -> Result<(String, String), &'static str> {

@@ -17,6 +17,7 @@ use crate::interrupt::{Threads, block_on};
 const EXAMPLES: &str = "Examples:
   postrider write --type order.placed --aggregate Order:42 --payload '{\"total\": 12}'
   postrider write --type photo.taken --key cam-1 --header content-type=image/png --payload @photo.png
+  postrider write --type OrderPlaced --aggregate Order:42 --namespace shop --action PlaceOrder --params '{\"cart\": 7}'
   postrider write --lines < events.jsonl
   echo '{\"type\": \"order.paid\", \"aggregate\": {\"type\": \"Order\", \"id\": \"42\"}, \"payload\": {}}' | postrider write --lines";
 

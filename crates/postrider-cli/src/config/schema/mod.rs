@@ -42,6 +42,8 @@ pub struct KeySpec {
     pub kind: Kind,
     /// What applies if it is not set.
     pub if_unset: IfUnset,
+    /// The default of a subscription whose outbox has layout `eventlog`, where that differs.
+    pub default_on_eventlog: Option<&'static str>,
     /// The `type` of its section for which it is valid; with another type it is an error.
     pub of_type: Option<&'static str>,
     /// Its description, in one sentence.
@@ -82,7 +84,16 @@ impl KeySpec {
         example: &'static str,
         doc: &'static str,
     ) -> Self {
-        Self { section, name, kind, if_unset: IfUnset::Nothing, of_type: None, doc, example }
+        Self {
+            section,
+            name,
+            kind,
+            if_unset: IfUnset::Nothing,
+            default_on_eventlog: None,
+            of_type: None,
+            doc,
+            example,
+        }
     }
 
     pub(crate) const fn required(mut self) -> Self {
@@ -92,6 +103,11 @@ impl KeySpec {
 
     pub(crate) const fn default(mut self, text: &'static str) -> Self {
         self.if_unset = IfUnset::Default(text);
+        self
+    }
+
+    const fn on_eventlog(mut self, text: &'static str) -> Self {
+        self.default_on_eventlog = Some(text);
         self
     }
 

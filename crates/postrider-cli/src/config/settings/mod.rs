@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postrider::Code;
+use postrider::layout::Ability;
 
 pub(crate) use self::table::ConfigTable;
 use super::effective::Effective;
@@ -51,6 +52,7 @@ impl Settings {
         let sinks = named(&tables(Section::Sink), &mut problems, SinkSettings::read);
         let subscriptions = named(&tables(Section::Subscription), &mut problems, |table| {
             let subscription = SubscriptionSettings::read(table)?;
+            check_aliases(table, &subscription, &outboxes)?;
             check_patience(table, &subscription, &sinks)?;
             check_destinations(table, &subscription, &sinks)?;
             Ok(subscription)
@@ -60,6 +62,26 @@ impl Settings {
             _ => Err(problems),
         }
     }
+}
+
+/// Only layout `eventlog` stores the name of a subscription with each delivery, so only there a new name can take over.
+fn check_aliases(
+    table: &ConfigTable<'_>,
+    subscription: &SubscriptionSettings,
+    outboxes: &BTreeMap<String, OutboxSettings>,
+) -> Result<(), Problem> {
+    let Some(outbox) = outboxes.get(&subscription.outbox) else { return Ok(()) };
+    let why = match outbox.database.admin().layout() {
+        _ if subscription.aliases.is_empty() => return Ok(()),
+        Some(layout) if layout.has(Ability::Notifications) => {
+            match subscription.aliases.contains(&table.name()) {
+                true => "an alias is an earlier name, not the name of the subscription itself".to_owned(),
+                false => return Ok(()),
+            }
+        }
+        _ => format!("only for an outbox of layout `eventlog`, which {:?} is not", subscription.outbox),
+    };
+    Err(table.problem("aliases", Code::ConfigValue, &why))
 }
 
 /// If the relay stops waiting for a batch while its requests are in flight, the outcome of the whole batch is unknown.

@@ -1,6 +1,8 @@
 //! The keys of `[outbox.NAME]` about a table with a state per row.
 
-use postrider::layout::{Ability, ColumnMap, MappedField, RowLayout, RowTable, StateWord, States};
+use std::time::Duration;
+
+use postrider::layout::{Ability, ColumnMap, FanOut, MappedField, RowLayout, RowTable, StateWord, States};
 use postrider::{Code, Error, Ident};
 
 use super::ConfigTable;
@@ -15,12 +17,19 @@ const OF_ROWS: [&str; 5] = ["table", "table_schema", "max_attempts", "shared", "
 const OF_CUSTOM: [&str; 7] =
     ["preset", "columns", "states", "also_pending", "event_type", "type_header", "delete_delivered"];
 
+/// Keys of layouts with notifications.
+const OF_NOTIFICATIONS: [&str; 4] =
+    ["handle_within", "fan_out_events_max", "fan_out_poll", "search_missed_every"];
+
 /// The table with a state per row, if the layout has one.
 pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem> {
     let layout = match table.required("layout", table.text("layout")?)?.as_str() {
         "custom" => Some(RowLayout::Custom),
         name => RowLayout::from_name(name),
     };
+    if !layout.is_some_and(|layout| layout.has(Ability::Notifications)) {
+        refuse_given(table, &OF_NOTIFICATIONS, "this key is only for `layout = \"eventlog\"`")?;
+    }
     let Some(layout) = layout else {
         let why = "this key needs a table with a state per row: set `layout`";
         return refuse_given(table, &[&OF_ROWS[..], &OF_CUSTOM[..]].concat(), why).map(|()| None);
@@ -46,7 +55,33 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem>
         let why = "only layout outbox_events marks rows in progress";
         return Err(table.problem("foreign_claim_timeout", Code::ConfigValue, why));
     }
+    let rows = rows.fan_out(fan_out(table)?);
     Ok(Some(rows.shared(table.bool("shared")?).foreign_claim_timeout(timeout)))
+}
+
+/// How events are fanned out. A key that is not set keeps the library's default.
+fn fan_out(table: &ConfigTable<'_>) -> Result<FanOut, Problem> {
+    let mut fan_out = FanOut::default();
+    if let Some(time) = positive_duration(table, "handle_within")? {
+        fan_out = fan_out.handle_within(time);
+    }
+    if let Some(events) = table.optional_count("fan_out_events_max")? {
+        fan_out = fan_out.events_max(events);
+    }
+    if let Some(interval) = positive_duration(table, "fan_out_poll")? {
+        fan_out = fan_out.poll(interval);
+    }
+    if let Some(interval) = positive_duration(table, "search_missed_every")? {
+        fan_out = fan_out.search_missed_every(interval);
+    }
+    Ok(fan_out)
+}
+
+fn positive_duration(table: &ConfigTable<'_>, key: &'static str) -> Result<Option<Duration>, Problem> {
+    match table.optional_duration(key)? {
+        Some(Duration::ZERO) => Err(table.problem(key, Code::ConfigValue, "use a duration above 0")),
+        duration => Ok(duration),
+    }
 }
 
 /// A user-defined table.

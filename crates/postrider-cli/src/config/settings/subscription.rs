@@ -19,6 +19,8 @@ pub struct SubscriptionSettings {
     pub sink: String,
     /// Where it starts when it is created.
     pub start: Start,
+    /// Its earlier names; only for an outbox of layout `eventlog`.
+    pub aliases: Vec<String>,
     /// The event types to deliver; `None`: all.
     pub only: Option<Vec<String>>,
     /// Which of several matching rules apply.
@@ -63,6 +65,7 @@ impl SubscriptionSettings {
             outbox: table.required("outbox", table.text("outbox")?)?,
             sink: table.required("sink", table.text("sink")?)?,
             start: table.required("start", table.start("start")?)?,
+            aliases: table.list("aliases")?.unwrap_or_default(),
             only: table.list("only")?,
             rule_match: table.choice("match", &[("first", RuleMatch::First), ("all", RuleMatch::All)])?,
             unrouted: table.choice("unrouted", &[("hold", Unrouted::Hold), ("skip", Unrouted::Skip)])?,
@@ -114,6 +117,8 @@ fn policy(table: &ConfigTable<'_>) -> Result<Policy, Problem> {
         .max_attempts(table.count("max_attempts")?)
         .backoff_min(table.duration("backoff_min")?)
         .backoff_max(table.duration("backoff_max")?)
+        .backoff_jitter(table.bool("backoff_jitter")?)
+        .expire_while_down(table.bool("expire_while_down")?)
         .parked_max(table.count("parked_max")?)
         .breaker_keys(table.count("breaker_keys")?)
         .probe_min(table.duration("probe_min")?)

@@ -4,6 +4,7 @@ mod checks;
 mod commit;
 mod down;
 mod event_counts;
+mod eventlog;
 mod guarded;
 mod health;
 mod layouts;

@@ -41,6 +41,7 @@ macro_rules! by_layout {
 
         fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>> {
             Box::pin(self.named(async move {
+                filter.check(self.table.as_ref())?;
                 match &self.table {
                     Some(table) => $Rows::list(&self.$at, table, filter)$(.$await)?,
                     None => $Log::list(&self.$at, filter)$(.$await)?,
@@ -50,6 +51,7 @@ macro_rules! by_layout {
 
         fn list_plan<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<String>>> {
             Box::pin(self.named(async move {
+                filter.check(self.table.as_ref())?;
                 match &self.table {
                     Some(table) => $Rows::list_plan(&self.$at, table, filter)$(.$await)?,
                     None => $Log::list_plan(&self.$at, filter)$(.$await)?,

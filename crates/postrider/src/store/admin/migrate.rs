@@ -45,10 +45,13 @@ pub(super) fn table_to_create(
         (Some(table), _) => Some(table.clone()),
         (None, requested) => requested.map(RowTable::new).transpose()?,
     };
-    if table.is_none() && extras.aggregate_index {
-        let what = "the layout `postrider` has no optional index aggregate-index";
-        return Err(Error::new(Code::LayoutDiffers, what)
-            .with_hint("the index belongs to outbox_events; remove the option"));
+    let only_of_rows = [
+        (extras.aggregate_index, "optional index aggregate-index", "the index belongs to outbox_events"),
+        (extras.handlers, "optional tables for handlers", "they belong to eventlog"),
+    ];
+    if let (None, Some((_, part, whose))) = (&table, only_of_rows.iter().find(|(wanted, ..)| *wanted)) {
+        let what = format!("the layout `postrider` has no {part}");
+        return Err(Error::new(Code::LayoutDiffers, what).with_hint(format!("{whose}; remove the option")));
     }
     Ok(table)
 }

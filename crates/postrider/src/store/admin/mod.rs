@@ -27,9 +27,10 @@ use std::sync::Arc;
 use crate::adopt::AdoptSource;
 use crate::layout::{Difference, RowLayout, RowTable};
 use crate::store::{
-    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+    CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, Overview, RowExtras, Schema,
+    Store,
 };
-use crate::{BoxFuture, Outbox, Result};
+use crate::{BoxFuture, Code, Error, Outbox, Result};
 
 /// One outbox, as an operator sees it. Each operation opens the connections that it needs and closes them. Errors name
 /// the database.
@@ -79,8 +80,8 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// The newest events that match a filter, newest first. Needs only the right to read.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the filter has a state and the layout has none, or the
-    /// database's error.
+    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the filter has a state or an action and the layout has
+    /// none, or the database's error.
     fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>>;
 
     /// The database's query plan for [`list`](Self::list).
@@ -113,7 +114,10 @@ pub trait Admin: fmt::Debug + Send + Sync {
     -> BoxFuture<'_, Result<MigrationReport>>;
 
     /// The SQL that creates the tables in an empty database.
-    fn migration_sql(&self) -> String;
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the layout does not have one of the optional parts.
+    fn migration_sql(&self, extras: RowExtras) -> Result<String>;
 
     /// The SQL that creates roles with only the rights each needs.
     ///
@@ -127,6 +131,15 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// # Errors
     /// The database's error.
     fn differences(&self) -> BoxFuture<'_, Result<Vec<Difference>>>;
+
+    /// What handlers of layout `eventlog` need, and which notifications are open. Empty for other layouts.
+    ///
+    /// # Errors
+    /// The database's error.
+    #[doc(hidden)]
+    fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
+        Box::pin(std::future::ready(Ok(HandlerCheck::default())))
+    }
 
     /// Rows that another publisher has marked as being published; 0 where the layout has no such mark.
     ///
@@ -162,6 +175,18 @@ async fn overview_of(admin: &dyn Admin, name: &str, backlog_max: u64) -> Result<
     let overview = named(name, store.overview(backlog_max)).await;
     store.close().await;
     overview
+}
+
+/// Refuses optional parts that a printed script cannot contain.
+fn check_printed(table: Option<&RowTable>, extras: RowExtras) -> Result<()> {
+    match table {
+        Some(table) => extras.check(table.layout()),
+        None if extras == RowExtras::default() => Ok(()),
+        None => {
+            let what = "the script of layout postrider has no optional parts";
+            Err(Error::new(Code::NameInvalid, what).with_hint("use `postrider migrate up --with views`"))
+        }
+    }
 }
 
 /// Migrations as one script; `wrap` renders the SQL of one migration.

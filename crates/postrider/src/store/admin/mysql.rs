@@ -6,12 +6,15 @@ use mysql_async::{Conn, TxOpts};
 
 use super::by_layout::by_layout;
 use super::writer::not_written;
-use super::{Admin, EventWriter, MigrationReport, no_roles, overview_of, placed_outbox, script};
+use super::{
+    Admin, EventWriter, MigrationReport, check_printed, no_roles, overview_of, placed_outbox, script,
+};
 use crate::adopt::AdoptSource;
-use crate::layout::{Dialect, Difference, RowLayout, RowTable};
+use crate::layout::{Ability, Dialect, Difference, RowLayout, RowTable};
 use crate::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
 use crate::store::{
-    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+    CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, Overview, RowExtras, Schema,
+    Store,
 };
 use crate::{BoxFuture, Code, Error, Event, Ident, Outbox, Result, Written};
 
@@ -86,18 +89,30 @@ impl Admin for MySqlAdmin {
         Box::pin(self.named(MySqlStore::prepared(&self.config)))
     }
 
-    fn migration_sql(&self) -> String {
+    fn migration_sql(&self, extras: RowExtras) -> Result<String> {
+        check_printed(self.table.as_ref(), extras)?;
         let schema = self.config.schema_name();
         let steps: Vec<Migration> = match &self.table {
-            // All other operations refuse a layout that does not exist for these servers.
-            Some(table) => MySqlRowStore::migrations(schema, table, RowExtras::default()).unwrap_or_default(),
+            Some(table) => MySqlRowStore::migrations(schema, table, extras)?,
             None => MySqlStore::migrations(schema).collect(),
         };
-        script(steps, str::to_owned)
+        Ok(script(steps, str::to_owned))
+    }
+
+    fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
+        Box::pin(self.named(async move {
+            match &self.table {
+                Some(table) => MySqlRowStore::handler_check(&self.config, table).await,
+                None => Ok(HandlerCheck::default()),
+            }
+        }))
     }
 
     fn roles_sql(&self) -> Result<String> {
         match &self.table {
+            Some(table) if table.layout.has(Ability::Notifications) => {
+                MySqlRowStore::roles(self.config.schema_name(), table)
+            }
             Some(table) => Err(no_roles(table)),
             None => MySqlStore::roles(self.config.schema_name()),
         }

@@ -6,14 +6,17 @@ use tokio_postgres::Client;
 
 use super::by_layout::by_layout;
 use super::writer::not_written;
-use super::{Admin, EventWriter, MigrationReport, no_roles, overview_of, placed_outbox, script};
+use super::{
+    Admin, EventWriter, MigrationReport, check_printed, no_roles, overview_of, placed_outbox, script,
+};
 use crate::adopt::AdoptSource;
-use crate::layout::{Difference, RowLayout, RowTable};
+use crate::layout::{Ability, Difference, RowLayout, RowTable};
 use crate::store::postgres::{
     BEGIN_GUARDED, GUARD, PostgresConfig, PostgresRowStore, PostgresStore, commit_failed, statement_failed,
 };
 use crate::store::{
-    CountBy, EventCounts, EventFilter, ListedEvent, Migration, Overview, RowExtras, Schema, Store,
+    CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, Overview, RowExtras, Schema,
+    Store,
 };
 use crate::{BoxFuture, Event, Outbox, Result, Written};
 
@@ -63,18 +66,35 @@ impl Admin for PostgresAdmin {
     }
 
     /// Each step in one transaction.
-    fn migration_sql(&self) -> String {
+    fn migration_sql(&self, extras: RowExtras) -> Result<String> {
+        check_printed(self.table.as_ref(), extras)?;
         let schema = self.config.schema_name();
+        let mut schemas = format!("CREATE SCHEMA IF NOT EXISTS {schema};\n");
+        if let Some(table) = self.table.as_ref().filter(|table| table.layout.spec().default_table.is_some()) {
+            schemas.push_str(&format!("CREATE SCHEMA IF NOT EXISTS {};\n", table.schema));
+        }
         let steps: Vec<Migration> = match &self.table {
-            Some(table) => PostgresRowStore::migrations(schema, table, RowExtras::default()),
+            Some(table) => PostgresRowStore::migrations(schema, table, extras),
             None => PostgresStore::migrations(schema).collect(),
         };
         let steps = script(steps, |sql| format!("{BEGIN_GUARDED};\n\n{sql}\nCOMMIT;\n"));
-        format!("CREATE SCHEMA IF NOT EXISTS {schema};\n\n{steps}")
+        Ok(format!("{schemas}\n{steps}"))
+    }
+
+    fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
+        Box::pin(self.named(async move {
+            match &self.table {
+                Some(table) => PostgresRowStore::handler_check(&self.config, table).await,
+                None => Ok(HandlerCheck::default()),
+            }
+        }))
     }
 
     fn roles_sql(&self) -> Result<String> {
         match &self.table {
+            Some(table) if table.layout.has(Ability::Notifications) => {
+                PostgresRowStore::roles(self.config.schema_name(), table)
+            }
             Some(table) => Err(no_roles(table)),
             None => PostgresStore::roles(self.config.schema_name()),
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::by_layout::by_layout;
-use super::{Admin, EventWriter, MigrationReport, script};
+use super::{Admin, EventWriter, MigrationReport, check_printed, script};
 use crate::adopt::AdoptSource;
 use crate::layout::{Dialect, Difference, RowLayout, RowTable};
 use crate::store::sqlite::{SqliteRowStore, SqliteStore};
@@ -43,7 +43,8 @@ impl SqliteAdmin {
 /// Refuses a layout that does not exist for SQLite. A file has only one schema.
 fn placed(table: RowTable, _: &Path) -> Result<RowTable> {
     if table.columns().is_none() && table.layout().shapes_on(Dialect::Sqlite).is_empty() {
-        return Err(Error::new(Code::LayoutDiffers, "this layout does not exist for SQLite"));
+        let what = format!("layout {} does not exist for SQLite", table.layout().name());
+        return Err(Error::new(Code::LayoutDiffers, what));
     }
     Ok(table)
 }
@@ -79,14 +80,14 @@ impl Admin for SqliteAdmin {
     }
 
     /// Each step in one transaction, in WAL mode, which the relay needs and the file keeps.
-    fn migration_sql(&self) -> String {
+    fn migration_sql(&self, extras: RowExtras) -> Result<String> {
+        check_printed(self.table.as_ref(), extras)?;
         let steps: Vec<Migration> = match &self.table {
-            // All other operations refuse a layout that does not exist for SQLite.
-            Some(table) => SqliteRowStore::migrations(table, RowExtras::default()).unwrap_or_default(),
+            Some(table) => SqliteRowStore::migrations(table, extras)?,
             None => SqliteStore::migrations().collect(),
         };
         let steps = script(steps, |sql| format!("BEGIN IMMEDIATE;\n\n{sql}\nCOMMIT;\n"));
-        format!("PRAGMA journal_mode = WAL;\n\n{steps}")
+        Ok(format!("PRAGMA journal_mode = WAL;\n\n{steps}"))
     }
 
     fn roles_sql(&self) -> Result<String> {

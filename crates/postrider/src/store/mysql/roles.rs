@@ -13,10 +13,20 @@ const BYTES_MAX: usize = 32;
 /// # Errors
 /// [`Code::NameInvalid`] if a role's name would be too long.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
-    // In `GRANT ... ON database.*`, `_` and `%` are wildcards unless they are escaped.
-    let database = format!("`{}`", schema.as_str().replace('_', "\\_").replace('%', "\\%"));
-    let mut sql = schema.put_into_mysql(ROLES).replace("{database}", &database);
-    sql = sql.replace("{columns}", &event_column_names("`"));
+    fill(schema, &ROLES.replace("{columns}", &event_column_names("`")))
+}
+
+/// A database in `GRANT ... ON database.*`, where `_` and `%` are wildcards unless they are escaped.
+pub(super) fn database_pattern(database: &Ident) -> String {
+    format!("`{}`", database.as_str().replace('_', "\\_").replace('%', "\\%"))
+}
+
+/// A script with the database and the names of its roles filled in.
+///
+/// # Errors
+/// As for [`roles`].
+pub(super) fn fill(schema: &Ident, script: &str) -> Result<String> {
+    let mut sql = schema.put_into_mysql(script).replace("{database}", &database_pattern(schema));
     for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());
         if name.len() > BYTES_MAX {

@@ -8,6 +8,7 @@ use mysql_async::prelude::Queryable;
 
 use super::failure::failed;
 use super::locks::Locks;
+use crate::layout::RowLayout;
 use crate::store::Origin;
 use crate::{Code, Error, Result};
 
@@ -39,6 +40,8 @@ pub(super) struct Server {
     pub(super) history: String,
     /// The source of its metadata locks, if it reports them.
     pub(super) locks: Option<Locks>,
+    /// Major and minor version.
+    version: (u16, u16),
     /// Other primaries accept writes, too.
     has_other_primaries: bool,
     /// `auto_increment_increment`.
@@ -61,7 +64,7 @@ impl Server {
         let known = Variables(rows.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect());
         let version = known.get("version");
         let product = if version.contains("MariaDB") { Product::MariaDb } else { Product::MySql };
-        refuse_old(product, version, conn.server_version())?;
+        let version = refuse_old(product, version, conn.server_version())?;
         known.refuse()?;
         let history = match product {
             Product::MySql => known.get("server_uuid").to_owned(),
@@ -70,7 +73,12 @@ impl Server {
         let locks = Locks::of(conn, product, known.is_on("performance_schema")).await?;
         let has_other_primaries = known.has_other_primaries();
         let increment = known.get("auto_increment_increment").to_owned();
-        Ok(Self { product, history, locks, has_other_primaries, increment })
+        Ok(Self { product, history, locks, version, has_other_primaries, increment })
+    }
+
+    /// Refuses a MariaDB without the type UUID for a layout that uses it.
+    pub(super) fn refuse_without_uuids(&self, layout: RowLayout) -> Result<()> {
+        refuse_without_uuids(self.product, self.version, layout)
     }
 
     /// Refuses a server on which positions are not reliable.
@@ -137,7 +145,8 @@ impl Variables {
     }
 }
 
-fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Result<()> {
+/// Returns the major and minor version.
+fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Result<(u16, u16)> {
     // MariaDB may prefix its version with 5.5.5-, for clients that do not know versions above 5.
     let reported = version.trim_start_matches("5.5.5-").split(['-', '+']).next().unwrap_or_default();
     let mut parts = reported.split('.').map(|part| part.parse().unwrap_or(0));
@@ -145,7 +154,7 @@ fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Resul
     let number = if reported.is_empty() { number } else { (part(), part(), part()) };
     let least = if product == Product::MySql { MYSQL_MIN } else { MARIADB_MIN };
     if number >= least {
-        return Ok(());
+        return Ok((number.0, number.1));
     }
     let what = format!(
         "the server is {product} {reported}; at least {}.{}.{} is required",
@@ -154,15 +163,39 @@ fn refuse_old(product: Product, version: &str, number: (u16, u16, u16)) -> Resul
     Err(Error::new(Code::ServerTooOld, what))
 }
 
+/// MariaDB has the type UUID since 10.7.
+fn refuse_without_uuids(product: Product, (major, minor): (u16, u16), layout: RowLayout) -> Result<()> {
+    if product == Product::MySql || (major, minor) >= (10, 7) {
+        return Ok(());
+    }
+    let what = format!(
+        "the server is MariaDB {major}.{minor}; layout {} needs the type UUID, which MariaDB has since 10.7",
+        layout.name()
+    );
+    Err(Error::new(Code::ServerTooOld, what))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mariadb_without_the_type_uuid_is_refused_for_eventlog() {
+        let refused = |product, version| refuse_without_uuids(product, version, RowLayout::Eventlog);
+        let error = refused(Product::MariaDb, (10, 6)).unwrap_err();
+        assert_eq!(error.code(), Code::ServerTooOld);
+        assert!(error.message().contains("MariaDB 10.6; layout eventlog needs the type UUID"), "{error}");
+        assert!(refused(Product::MariaDb, (10, 7)).is_ok());
+        assert!(refused(Product::MariaDb, (11, 4)).is_ok());
+        assert!(refused(Product::MySql, (8, 0)).is_ok());
+    }
 
     fn refused(settings: &[(&str, &str)]) -> Option<Code> {
         let mut known = HashMap::from([("auto_increment_increment".to_owned(), "1".to_owned())]);
         known.extend(settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         let known = Variables(known);
         let server = Server {
+            version: (8, 0),
             product: Product::MySql,
             history: String::new(),
             locks: None,

@@ -10,13 +10,21 @@ const ROLES: &str = include_str!("roles.sql");
 /// # Errors
 /// [`Code::NameInvalid`] if a role's name would be too long, or the schema's name could end the quotes of the script.
 pub(super) fn roles(schema: &Ident) -> Result<String> {
+    fill(schema, &ROLES.replace("{columns}", &event_column_names("")))
+}
+
+/// A script with the schema and the names of its roles filled in.
+///
+/// # Errors
+/// As for [`roles`].
+pub(super) fn fill(schema: &Ident, script: &str) -> Result<String> {
     if schema.as_str().contains('$') {
         let what = format!("the roles script does not support a schema with '$' in its name: {schema}");
         return Err(
             Error::new(Code::NameInvalid, what).with_hint("rename the schema, or create the roles manually")
         );
     }
-    let mut sql = schema.put_into(ROLES).replace("{columns}", &event_column_names(""));
+    let mut sql = schema.put_into(script);
     for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
         let name = Ident::new(&format!("{}_{role}", schema.as_str()))?;
         sql = sql.replace(&format!("{{{role}}}"), &name.to_string());

@@ -97,6 +97,12 @@ pub(crate) fn column_of_view(name: &str) -> &'static str {
 /// The difference for a table that does not exist.
 pub(crate) fn missing(table: &RowTable, shape: &Shape) -> Difference {
     let name = shape.table.replace("{name}", table.name.as_str());
+    if shape.table != "{name}" && table.layout.has(Ability::Notifications) {
+        return Difference::harmful(format!(
+            "there is no table {name:?}, which handlers need: run `postrider migrate up --layout {} --with handlers`",
+            table.layout.name()
+        ));
+    }
     // The relay needs only the outbox itself.
     Difference { what: format!("there is no table {name:?}"), is_harmful: shape.table == "{name}" }
 }

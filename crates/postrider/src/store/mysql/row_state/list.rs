@@ -4,7 +4,7 @@
 //! use their indexes. Texts are compared by the table's collation.
 
 use mysql_async::prelude::Queryable;
-use mysql_async::{Conn, Row};
+use mysql_async::{Conn, Row, Value};
 
 use super::super::failure::failed;
 use super::super::list::{Conditions, EXPLAIN, moment, plan_line};
@@ -47,6 +47,7 @@ fn one(search: &Search, filter: &EventFilter, status: Option<&str>) -> Statement
     let mut conditions = Conditions::default()
         .when(search.aggregate[0], aggregate.map(|aggregate| &aggregate.kind))
         .when(search.aggregate[1], aggregate.map(|aggregate| &aggregate.id))
+        .when(search.action, filter.action.map(|action| action.to_string()))
         .when("t.status = ?", status)
         .when("t.event_type = ?", filter.event_type.as_ref())
         .when(concat!("t.created_at >= ", moment!()), filter.since.map(Timestamp::as_micros))
@@ -94,9 +95,17 @@ async fn has_index(client: &mut Conn, table: &RowTable, index: &str) -> Result<b
     Ok(client.exec_first(sql, names).await.map_err(failed)?.unwrap_or(false))
 }
 
+/// A number or a text.
+fn row_id(row: &Row) -> Result<String> {
+    match row.as_ref(0) {
+        Some(Value::Bytes(_)) => get(row, 0),
+        _ => Ok(get::<i64>(row, 0)?.to_string()),
+    }
+}
+
 fn listed(mut row: Row) -> Result<ListedEvent> {
     Ok(ListedEvent {
-        place: get::<i64>(&row, 0)?.to_string(),
+        place: row_id(&row)?,
         id: get_opt(&row, 1)?,
         event_type: get(&row, 2)?,
         aggregate_type: get_opt(&row, 3)?,

@@ -81,8 +81,10 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
         layout_sql.push_str(AGGREGATE_INDEX);
     }
     if extras.handlers {
-        layout_sql.push_str(UNDELIVERED_INDEX);
-        layout_sql.push_str(NOTIFICATIONS);
+        layout_sql.push_str(&format!("{UNDELIVERED_INDEX}\n{NOTIFICATIONS}"));
+    }
+    if table.layout.spec().default_table.is_some() {
+        layout_sql.insert_str(0, "CREATE DATABASE IF NOT EXISTS {views};\n");
     }
     let layout_sql = table.put_into_mysql(&layout_sql);
     // They count the rows of the inbox, so they come after it.
@@ -140,6 +142,9 @@ pub(super) async fn migrate(
     extras.check(table.layout)?;
     let layout_sql = table_of(table.layout)?;
     check_names(table, shapes(session, table))?;
+    if table.layout.has(Ability::Notifications) {
+        session.server.refuse_without_uuids(table.layout)?;
+    }
     let lock = lock(session).await?;
     let migrated = apply(session, table, layout_sql, extras).await;
     unlock(session, &lock).await?;
@@ -161,7 +166,7 @@ async fn apply(
     if from > 0 {
         check_table(session, table).await?;
     }
-    let found = found(session, table).await?;
+    let found = found(session, table, shapes(session, table).first()).await?;
     refuse_harmful(table, found.as_deref().unwrap_or_default())?;
     let mut created = Vec::new();
     if let (None, Some(layout_sql)) = (&found, layout_sql) {
@@ -200,7 +205,7 @@ async fn apply(
     Ok(RowsMigrated { ledger: Migrated { from, to: LATEST }, created, differences })
 }
 
-async fn has_index(session: &mut Session, table: &RowTable, index: &str) -> Result<bool> {
+pub(super) async fn has_index(session: &mut Session, table: &RowTable, index: &str) -> Result<bool> {
     let index = table.put_into_mysql(index);
     let condition = "statistics WHERE table_schema = ? AND table_name = ? AND index_name = ?";
     holds(session, condition, params![table.schema.as_str(), table.name.as_str(), index]).await
@@ -222,6 +227,8 @@ pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTab
     let own_limit = "columns WHERE table_schema = ? AND table_name = ? AND column_name = 'max_attempts'";
     let own_limit = holds(session, own_limit, params![table.schema.as_str(), table.name.as_str()]).await?;
     let has_own_limit = own_limit && table.layout.has(Ability::RowLimitColumn);
+    // MySQL refuses an UPDATE of several tables without a default database, even if all names have one.
+    session.several(Access::Reads, "USE {schema}").await?;
     let table = custom::inspect(session, table).await?;
     session.set_rows(Names { table, has_own_limit });
     Ok(())
@@ -229,11 +236,22 @@ pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTab
 
 /// How the table differs from the layout. A missing table is a difference, too.
 pub(super) async fn differences(session: &mut Session, table: &RowTable) -> Result<Vec<Difference>> {
-    match (found(session, table).await?, shapes(session, table).first()) {
-        (Some(different), _) => Ok(different),
-        (_, None) => Err(layout_unsupported(table.layout)),
-        (None, Some(shape)) => Ok(vec![missing(table, shape)]),
+    let shapes = shapes(session, table);
+    let mut all = match (found(session, table, shapes.first()).await?, shapes.first()) {
+        (Some(different), _) => different,
+        (_, None) => return Err(layout_unsupported(table.layout)),
+        (None, Some(shape)) => vec![missing(table, shape)],
+    };
+    if table.layout.has(Ability::Notifications) {
+        for shape in shapes.iter().skip(1) {
+            let other = table.clone().named(Ident::new(shape.table)?);
+            match found(session, &other, Some(shape)).await? {
+                Some(different) => all.extend(different),
+                None => all.push(missing(table, shape)),
+            }
+        }
     }
+    Ok(all)
 }
 
 /// Refuses Postrider's tables if they belong to another table.
@@ -258,7 +276,11 @@ async fn version(session: &mut Session) -> Result<i64> {
 }
 
 /// How an existing table differs; `None` if it does not exist. Index: those of the data dictionary.
-async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Difference>>> {
+async fn found(
+    session: &mut Session,
+    table: &RowTable,
+    shape: Option<&Shape>,
+) -> Result<Option<Vec<Difference>>> {
     let place = || params![table.schema.as_str(), table.name.as_str()];
     let engine = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
     let engine = session.autocommit(Access::Reads, engine, place()).await?;
@@ -276,7 +298,7 @@ async fn found(session: &mut Session, table: &RowTable) -> Result<Option<Vec<Dif
     for row in session.autocommit(Access::Reads, indexes, place()).await? {
         keys.push(FoundIndex { name: get(&row, 0)?, definition: get(&row, 1)? });
     }
-    let mut different = match (&table.map, shapes(session, table).first()) {
+    let mut different = match (&table.map, shape) {
         (Some(map), _) => custom::differences(session, table, map, &all).await?,
         (None, Some(shape)) => compare(table, shape, dialect(session), &all, &keys),
         (None, None) => return Ok(None),

@@ -6,11 +6,13 @@
 
 mod connection;
 mod custom;
+mod handler_check;
 mod list;
 mod migrate;
 mod notifications;
 mod read;
 mod retention;
+mod roles;
 mod settle;
 mod sql;
 mod tx;
@@ -30,7 +32,7 @@ use crate::layout::{Difference, RowTable};
 use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
 use crate::store::{
-    CountBy, EventCounts, EventFilter, ListedEvent, Migration, RowExtras, RowsMigrated, Schema,
+    CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, RowExtras, RowsMigrated, Schema,
 };
 use crate::{Ident, Result};
 
@@ -97,6 +99,15 @@ impl RowStateStore<MySqlRows> {
         list::plan(&mut config.client().await?, table, filter).await
     }
 
+    /// What handlers of layout `eventlog` need, and which notifications are open. Changes nothing.
+    ///
+    /// # Errors
+    /// Errors of the database.
+    #[doc(hidden)]
+    pub async fn handler_check(config: &MySqlConfig, table: &RowTable) -> Result<HandlerCheck> {
+        handler_check::check(&mut config.connect_unchecked().await?, table).await
+    }
+
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
     ///
     /// # Errors
@@ -131,6 +142,15 @@ impl RowStateStore<MySqlRows> {
             sql.event_states,
         )
         .await
+    }
+
+    /// The SQL that creates roles with only the rights that each needs, for layout `eventlog`.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if a role's name would be too long.
+    #[doc(hidden)]
+    pub fn roles(schema: &Ident, table: &RowTable) -> Result<String> {
+        roles::roles(schema, table)
     }
 
     /// Connects to a database that was migrated.

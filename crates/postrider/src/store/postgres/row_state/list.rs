@@ -20,7 +20,11 @@ use crate::{Ident, Result};
 /// The statement for a filter.
 const fn statement(table: &RowTable, filter: &EventFilter) -> &'static str {
     let sql = Sql::of(table.layout);
-    if filter.aggregate.is_some() { sql.search_aggregate } else { sql.search }
+    match sql.search_action {
+        Some(of_action) if filter.action.is_some() => of_action,
+        _ if filter.aggregate.is_some() => sql.search_aggregate,
+        _ => sql.search,
+    }
 }
 
 /// The newest rows that pass a filter, newest first.
@@ -96,9 +100,12 @@ async fn search(
     let id = filter.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
     let (since, until) = (filter.since.map(Time), filter.until.map(Time));
     let part = part.map(ToString::to_string);
+    let action = filter.action.map(|action| action.to_string());
     let params: Params<'_> =
-        &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.status, &events_max];
-    query_unnamed(client, sql, params).await.map_err(failed)
+        &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.status, &events_max, &action];
+    // Only the statement for an action has its parameter.
+    let given = if action.is_some() { params } else { &params[..params.len() - 1] };
+    query_unnamed(client, sql, given).await.map_err(failed)
 }
 
 /// The unique keys of the layout's `processed_events` without the consumer group: they exclude a second group. `None`

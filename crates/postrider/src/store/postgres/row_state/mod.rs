@@ -5,11 +5,13 @@
 
 mod connection;
 mod custom;
+mod handler_check;
 mod list;
 mod migrate;
 mod notifications;
 mod read;
 mod retention;
+mod roles;
 mod row_locks;
 mod settle;
 mod sql;
@@ -30,7 +32,7 @@ use crate::layout::{Difference, RowTable};
 use crate::store::row_state::dialect::Role;
 use crate::store::row_state::store::RowStateStore;
 use crate::store::row_state::{RowExtras, RowsMigrated};
-use crate::store::{CountBy, EventCounts, EventFilter, ListedEvent, Migration, Schema};
+use crate::store::{CountBy, EventCounts, EventFilter, HandlerCheck, ListedEvent, Migration, Schema};
 use crate::{Ident, Result};
 
 /// An outbox in a table with a state per row, in PostgreSQL. Clones share its connections.
@@ -143,6 +145,16 @@ impl RowStateStore<PostgresRows> {
         read_transaction(&client, list::keys_of_one_group(&client, table)).await
     }
 
+    /// What handlers of layout `eventlog` need, and which notifications are open. Changes nothing.
+    ///
+    /// # Errors
+    /// Errors of the database.
+    #[doc(hidden)]
+    pub async fn handler_check(config: &PostgresConfig, table: &RowTable) -> Result<HandlerCheck> {
+        let (client, _) = config.guarded_client().await?;
+        read_transaction(&client, handler_check::check(&client, config.schema_name(), table)).await
+    }
+
     /// The version of Postrider's own tables, and the one this program needs. Changes nothing.
     ///
     /// # Errors
@@ -155,6 +167,15 @@ impl RowStateStore<PostgresRows> {
     /// Every migration, oldest first, for use with another tool.
     pub fn migrations(schema: &Ident, table: &RowTable, extras: RowExtras) -> Vec<Migration> {
         migrate::all(schema, table, extras)
+    }
+
+    /// The SQL that creates roles with only the rights that each needs, for layout `eventlog`.
+    ///
+    /// # Errors
+    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if a role's name would be too long.
+    #[doc(hidden)]
+    pub fn roles(schema: &Ident, table: &RowTable) -> Result<String> {
+        roles::roles(schema, table)
     }
 
     /// Connects to a database that was migrated.

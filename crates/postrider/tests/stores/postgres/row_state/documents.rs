@@ -169,3 +169,50 @@ async fn the_table_of_seed_002_has_every_fact_of_its_document() -> Result<()> {
     assert_eq!(case.one::<String>("SELECT is_identity FROM information_schema.columns WHERE table_schema = '{schema}' AND table_name = 'event_outbox' AND column_name = 'id'").await?, "YES");
     Ok(())
 }
+
+/// The statements of document 000, in a schema of this case. A statement begins and ends with a line; comments contain
+/// semicolons.
+fn statements_of_000(text: &str, schema: &str) -> String {
+    let mut sql = String::new();
+    let mut is_inside = false;
+    for line in text.lines() {
+        is_inside |= line.starts_with("CREATE ");
+        if is_inside {
+            sql.push_str(line);
+            sql.push('\n');
+            let code = line.split("--").next().unwrap_or_default();
+            is_inside = !code.trim_end().ends_with(';');
+        }
+    }
+    sql.replace("SCHEMA IF NOT EXISTS eventlog", &format!("SCHEMA IF NOT EXISTS {schema}"))
+        .replace("eventlog.", &format!("{schema}."))
+}
+
+#[tokio::test]
+async fn the_tables_of_seed_000_equal_its_document() -> Result<()> {
+    let Some(text) = document("the_tables_of_seed_000_equal_its_document", "000") else { return Ok(()) };
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let (theirs, ours) =
+        (Case::without_tables(RowLayout::Eventlog).await?, Case::new(RowLayout::Eventlog).await?);
+    theirs.run(&statements_of_000(&text, &theirs.schema)).await?;
+    let facts = catalog(&theirs).await?;
+    assert_eq!(facts, catalog(&ours).await?);
+    let columns =
+        |table: &str| facts.iter().filter(|fact| fact.starts_with(table) && fact.contains("null=")).count();
+    assert_eq!((columns("events."), columns("event_notifications.")), (13, 19), "{facts:#?}");
+    for extras in [RowExtras::default(), RowExtras { handlers: true, ..RowExtras::default() }] {
+        let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, extras).await?;
+        assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
+    }
+    assert_eq!(facts, catalog(&theirs).await?);
+
+    // Without the add-on, only the base of the document.
+    let base = Case::without_tables(RowLayout::Eventlog).await?;
+    PostgresRowStore::migrate(&base.config, &base.table, RowExtras::default()).await?;
+    let of_base =
+        |fact: &&String| !fact.contains("event_notifications") && !fact.contains("events_undelivered");
+    assert_eq!(catalog(&base).await?, facts.iter().filter(of_base).cloned().collect::<Vec<_>>());
+    Ok(())
+}

@@ -135,6 +135,7 @@ pub(super) const SQL: Sql = Sql {
     search: Some(Search {
         statement: SEARCH,
         aggregate: ["t.entity_table = ?", "t.entity_pk = ?"],
+        action: "",
         by_state: None,
     }),
     // A row is due if the layout's own view shows it as due.

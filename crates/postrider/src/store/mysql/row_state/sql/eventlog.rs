@@ -120,10 +120,10 @@ macro_rules! waiting_events {
 
 /// Index: idx_events_action_id for an action, otherwise none: the layout has no index for other searches.
 const SEARCH: &str = concat!(
-    "SELECT t.id, t.id, t.event_type, t.model_type, t.model_id, ",
+    "SELECT t.id, t.id, COALESCE(t.event_type, ''), t.model_type, t.model_id, ",
     micros!("t.created_at"),
-    ", t.status, 0, t.payload, t.created_at
-     FROM (SELECT e.id, e.event_type, e.model_type, e.model_id, e.payload, e.event_date AS created_at,
+    ", t.status, NULL, t.payload, t.created_at
+     FROM (SELECT e.id, e.action_id, e.event_type, e.model_type, e.model_id, e.payload, e.event_date AS created_at,
                   CASE WHEN e.event_type IS NULL THEN 'no event' WHEN e.delivered THEN 'fanned out'
                        ELSE 'waiting' END AS status
            FROM {table} AS e) AS t
@@ -213,8 +213,8 @@ pub(super) const SQL: Sql = Sql {
         waiting_events!(),
         ") AS open)"
     ),
-    // No index of the layout has the order of all events.
-    newest: "SELECT NULL",
+    // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
+    newest: concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")),
     counts: concat!(
         "SELECT COALESCE(SUM(t.delivered = FALSE AND t.event_type IS NOT NULL), 0), 0, 0, 0, COALESCE(SUM(t.delivered), 0), 0, ",
         micros!("MIN(CASE WHEN t.delivered = FALSE AND t.event_type IS NOT NULL THEN t.event_date END)"),
@@ -226,6 +226,7 @@ pub(super) const SQL: Sql = Sql {
     search: Some(Search {
         statement: SEARCH,
         aggregate: ["t.model_type = ?", "t.model_id = ?"],
+        action: "t.action_id = ?",
         by_state: None,
     }),
     // One row per notification, and one per event that is not fanned out. Rows without an event are no backlog.

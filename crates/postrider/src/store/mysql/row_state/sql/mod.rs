@@ -131,6 +131,8 @@ pub(super) struct Search {
     pub(super) statement: &'static str,
     /// The conditions for an aggregate's type and id.
     pub(super) aggregate: [&'static str; 2],
+    /// The condition for an action; empty if the layout has no index for it.
+    pub(super) action: &'static str,
     /// The index to use, if the only index over times begins with the state.
     pub(super) by_state: Option<ByState>,
 }

@@ -214,6 +214,7 @@ pub(super) const SQL: Sql = Sql {
     search: Some(Search {
         statement: SEARCH,
         aggregate: ["t.aggregate_type = ?", "t.aggregate_id = ?"],
+        action: "",
         by_state: Some(ByState {
             states: &["PENDING", "PUBLISHING", "PUBLISHED", "FAILED"],
             index: "idx_{name}_status_created_at",

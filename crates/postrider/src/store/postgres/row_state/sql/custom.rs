@@ -78,6 +78,7 @@ pub(super) const SQL: Sql = Sql {
     create: &[],
     search: SEARCH,
     search_aggregate: SEARCH,
+    search_action: None,
     event_states: concat!(
         "SELECT ",
         subscription!(),

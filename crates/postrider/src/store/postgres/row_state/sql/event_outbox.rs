@@ -162,6 +162,7 @@ pub(super) const SQL: Sql = Sql {
     create: &[include_str!("../event_outbox.sql")],
     search: SEARCH,
     search_aggregate: SEARCH,
+    search_action: None,
     // A row is due if the layout's own view shows it as due.
     event_states: concat!(
         "SELECT ",

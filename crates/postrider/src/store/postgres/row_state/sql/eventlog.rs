@@ -102,20 +102,29 @@ macro_rules! done {
     };
 }
 
-/// Indexes: idx_events_action_id for an action, otherwise none: the layout has no index for other searches.
-const SEARCH: &str = "
-    SELECT t.id::text, t.id::text, t.event_type::text, t.model_type::text, t.model_id::text,
-           t.event_date AT TIME ZONE 'UTC', t.status, 0::bigint, t.payload::text
-    FROM (SELECT e.*, CASE WHEN e.event_type IS NULL THEN 'no event' WHEN e.delivered THEN 'fanned out'
-                           ELSE 'waiting' END AS status
-          FROM {table} AS e) AS t
-    WHERE ($1::text IS NULL OR t.model_type = $1) AND ($2::text IS NULL OR t.model_id = $2)
-      AND ($3::text IS NULL OR t.event_type = $3)
-      AND ($4::timestamptz IS NULL OR t.event_date >= $4 AT TIME ZONE 'UTC')
-      AND ($5::timestamptz IS NULL OR t.event_date <= $5 AT TIME ZONE 'UTC')
-      AND ($6::text IS NULL OR t.payload @> $6::jsonb)
-      AND ($7::text IS NULL OR t.status = $7)
-    ORDER BY t.event_date DESC, t.id DESC LIMIT $8";
+/// The newest rows that pass a filter. A row without an event has no type and no payload.
+macro_rules! search {
+    ($action:literal) => {
+        concat!(
+            "SELECT t.id::text, t.id::text, coalesce(t.event_type, '')::text, t.model_type::text, t.model_id::text,
+                    t.event_date AT TIME ZONE 'UTC', t.status, NULL::bigint, coalesce(t.payload::text, '')
+             FROM (SELECT e.*, CASE WHEN e.event_type IS NULL THEN 'no event' WHEN e.delivered THEN 'fanned out'
+                                    ELSE 'waiting' END AS status
+                   FROM {table} AS e) AS t
+             WHERE ($1::text IS NULL OR t.model_type = $1) AND ($2::text IS NULL OR t.model_id = $2)
+               AND ($3::text IS NULL OR t.event_type = $3)
+               AND ($4::timestamptz IS NULL OR t.event_date >= $4 AT TIME ZONE 'UTC')
+               AND ($5::timestamptz IS NULL OR t.event_date <= $5 AT TIME ZONE 'UTC')
+               AND ($6::text IS NULL OR t.payload @> $6::jsonb)
+               AND ($7::text IS NULL OR t.status = $7)",
+            $action,
+            " ORDER BY t.event_date DESC, t.id DESC LIMIT $8"
+        )
+    };
+}
+
+/// No index: the layout has none for these conditions.
+const SEARCH: &str = search!("");
 
 pub(super) const SQL: Sql = Sql {
     // Index: event_notifications_due (next_retry_at), from its beginning. A fan-out sets next_retry_at to the date of
@@ -227,8 +236,8 @@ pub(super) const SQL: Sql = Sql {
          )
          SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)"
     ),
-    // No index of the layout has the order of all events.
-    newest: "SELECT NULL::timestamptz",
+    // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
+    newest: "SELECT statement_timestamp()",
     counts: "SELECT count(*) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL), 0::bigint, 0::bigint, 0::bigint,
                     count(*) FILTER (WHERE t.delivered), 0::bigint,
                     min(t.event_date) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL) AT TIME ZONE 'UTC',
@@ -237,6 +246,8 @@ pub(super) const SQL: Sql = Sql {
     create: &[include_str!("../eventlog.sql"), include_str!("../event_notifications.sql")],
     search: SEARCH,
     search_aggregate: SEARCH,
+    // Index: idx_events_action_id (action_id).
+    search_action: Some(search!(" AND t.action_id = $9::text::uuid")),
     // One row per notification, and one per event that is not fanned out. Rows without an event are no backlog.
     event_states: concat!(
         "SELECT t.handler_name::text AS subscription, t.event_type::text AS event_type, NULL::text AS producer,

@@ -69,6 +69,8 @@ pub(super) struct Sql {
     pub(super) search: &'static str,
     /// The same for one aggregate.
     pub(super) search_aggregate: &'static str,
+    /// The same for the action `$9`, if the layout has an index for it.
+    pub(super) search_action: Option<&'static str>,
     /// The state of every row: see [`event_states`]. No index: the whole table is read.
     event_states: &'static str,
     /// How events of another outbox are written to the table. Mapped tables are never written to.

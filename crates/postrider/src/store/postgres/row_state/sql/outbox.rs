@@ -159,6 +159,7 @@ pub(super) const SQL: Sql = Sql {
     create: &[include_str!("../outbox.sql"), include_str!("../processed_events.sql")],
     search: SEARCH,
     search_aggregate: SEARCH,
+    search_action: None,
     event_states: concat!(
         "SELECT ",
         subscription!(),

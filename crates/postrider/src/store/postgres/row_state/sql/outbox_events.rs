@@ -254,6 +254,7 @@ pub(super) const SQL: Sql = Sql {
         filter!("aggregate_type", "aggregate_id", "text"),
         " ORDER BY t.created_at DESC, t.id DESC LIMIT $8"
     ),
+    search_action: None,
     // `last_attempt_at` is not the time of the delivery: a mark sets it. The limit of a row is that of `own_limit!`.
     event_states: concat!(
         "SELECT ",

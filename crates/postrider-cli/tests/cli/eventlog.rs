@@ -1,0 +1,227 @@
+//! Layout `eventlog` from the command line: the steps that PostgreSQL, MySQL and MariaDB share.
+
+use serde_json::Value;
+
+use crate::program::{Program, Ran};
+use crate::story::found;
+
+/// A database, and where the tables are in it.
+pub(crate) struct Place<'a> {
+    /// The keys of the outbox.
+    pub(crate) outbox: String,
+    pub(crate) events: String,
+    pub(crate) notifications: String,
+    /// The key or index name that a plan shows for a search by action.
+    pub(crate) index: &'a str,
+    pub(crate) sql: &'a dyn Fn(&str),
+    pub(crate) number: &'a dyn Fn(&str) -> i64,
+}
+
+impl Place<'_> {
+    /// Two handlers, `mail` and `stock`, each with its own file.
+    pub(crate) fn program(&self) -> Program {
+        Program::with_config(&format!(
+            "[outbox.shop]\n{}\n\
+             [sink.mail]\ntype = 'file'\npath = 'mail.jsonl'\n[sink.stock]\ntype = 'file'\npath = 'stock.jsonl'\n\
+             [subscription.mail]\nsink = 'mail'\n[subscription.stock]\nsink = 'stock'\nonly = ['OrderPlaced']\n",
+            self.outbox
+        ))
+    }
+
+    /// Inserts a row as another program does; `event_type` NULL is an action without events.
+    fn insert(&self, id: &str, action: &str, event_type: &str) {
+        (self.sql)(&format!(
+            "INSERT INTO {} (id, namespace, action_id, action_name, action_params, started_date, completion_date,
+                             model_id, model_type, event_type, payload, event_date, delivered)
+             VALUES ('{id}', 'shop', '{action}', 'PlaceOrder', '{{}}', '2026-11-18 01:00:00', '2026-11-18 01:00:01',
+                     '42', 'Order', {event_type}, '{{\"total\": 12}}', '2026-11-18 01:00:00.5', FALSE)",
+            self.events
+        ));
+    }
+}
+
+fn ran(program: &Program, args: &[&str]) -> Ran {
+    let ran = program.run(args);
+    assert_eq!(ran.exit, Some(0), "{args:?} {ran:?}");
+    ran
+}
+
+fn json(program: &Program, args: &[&str]) -> Vec<Value> {
+    serde_json::from_str(&ran(program, &[args, &["--json"]].concat()).stdout).unwrap()
+}
+
+fn lines(program: &Program, file: &str) -> usize {
+    std::fs::read_to_string(program.path().join(file)).unwrap_or_default().lines().count()
+}
+
+const WRITE: [&str; 11] = [
+    "write",
+    "--type",
+    "OrderPlaced",
+    "--aggregate",
+    "Order:42",
+    "--namespace",
+    "shop",
+    "--action",
+    "PlaceOrder",
+    "--params",
+    "{\"cart\": 7}",
+];
+
+/// Backlog by subscription.
+fn backlogs(program: &Program) -> Vec<(String, u64)> {
+    let of = |row: &Value| {
+        (row["subscription"].as_str().unwrap().to_owned(), row["backlog"]["events"].as_u64().unwrap())
+    };
+    json(program, &["status"]).iter().map(of).collect()
+}
+
+/// Without the add-on, events are written and listed, and a relay names the command that creates it.
+pub(crate) fn the_base_alone_is_written_to_and_listed(place: &Place<'_>) {
+    let program = place.program();
+    let made = ran(&program, &["migrate", "up"]);
+    assert!(made.stderr.contains("created events\n"), "{made:?}");
+    ran(&program, &WRITE);
+    let listed = json(&program, &["events", "list"]);
+    assert_eq!((listed.len(), &listed[0]["status"]), (1, &"waiting".into()));
+    for args in [&["relay", "--drain", "--fail-fast"][..], &["status"]] {
+        let refused = program.run(args);
+        assert_ne!(refused.exit, Some(0), "{refused:?}");
+        let says = "there is no table \"event_notifications\", which handlers need: \
+                    run `postrider migrate up --layout eventlog --with handlers`";
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
+    let (outcome, what) = found(&program, "PD-0139");
+    assert_eq!((outcome.as_str(), what.contains("there is no table event_notifications")), ("warn", true));
+
+    let made = ran(&program, &["migrate", "up", "--layout", "eventlog", "--with", "handlers"]);
+    assert!(made.stderr.contains("created event_notifications\n"), "{made:?}");
+    ran(&program, &["relay", "--drain"]);
+    assert_eq!((lines(&program, "mail.jsonl"), lines(&program, "stock.jsonl")), (1, 1));
+}
+
+/// Events reach both handlers; list, status and doctor show them.
+pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
+    let program = place.program();
+    ran(&program, &["migrate", "up", "--with", "handlers"]);
+    ran(&program, &["relay", "--drain"]);
+    ran(&program, &WRITE);
+    let action = "0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c77";
+    place.insert("0192d1c0-6a4e-7c3b-9f00-000000000001", action, "'OrderPlaced'");
+    place.insert("0192d1c0-6a4e-7c3b-9f00-000000000002", action, "'UserAdded'");
+    place.insert("0192d1c0-6a4e-7c3b-9f00-000000000003", action, "NULL");
+    let line = r#"{"type": "OrderPlaced", "aggregate": {"type": "Order", "id": "43"}, "payload": {}, "namespace": "shop",
+        "action": {"id": "0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c78", "name": "PlaceOrder", "params": {},
+                   "started": "2026-11-18T01:00:00Z", "completed": "2026-11-18T01:00:01Z"}}"#;
+    let written = program.run_with(&["write", "--lines"], line.replace('\n', " ").as_bytes());
+    assert_eq!(written.exit, Some(0), "{written:?}");
+
+    assert_eq!(backlogs(&program), [("mail".to_owned(), 4), ("stock".to_owned(), 3)]);
+    let by_type = json(&program, &["status", "--by", "type"]);
+    let pending: u64 = by_type.iter().map(|row| row["pending"].as_u64().unwrap()).sum();
+    assert_eq!(pending, 4, "an action without events is no backlog: {by_type:?}");
+    for by in ["hour", "producer"] {
+        assert!(!json(&program, &["status", "--by", by]).is_empty());
+    }
+    let listed = json(&program, &["events", "list", "--action", action]);
+    let states: Vec<&str> = listed.iter().map(|event| event["status"].as_str().unwrap()).collect();
+    assert_eq!(states, ["no event", "waiting", "waiting"], "newest first");
+    assert_eq!(listed[2]["time"], "2026-11-18T01:00:00.500000Z");
+    assert_eq!(json(&program, &["events", "list", "--status", "no event"]).len(), 1);
+    let plan = ran(&program, &["events", "list", "--action", action, "--plan"]);
+    assert!(plan.stdout.contains(place.index), "{plan:?}");
+
+    ran(&program, &["relay", "--drain"]);
+    assert_eq!((lines(&program, "mail.jsonl"), lines(&program, "stock.jsonl")), (4, 3));
+    assert_eq!(backlogs(&program), [("mail".to_owned(), 0), ("stock".to_owned(), 0)]);
+    assert_eq!(json(&program, &["events", "list", "--status", "fanned out"]).len(), 4);
+    let open = format!("SELECT count(*) FROM {} WHERE state <> 'SUCCEEDED'", place.notifications);
+    assert_eq!((place.number)(&open), 0);
+    for code in ["PD-0132", "PD-0139", "PD-0140", "PD-0152"] {
+        assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
+    }
+}
+
+/// The doctor names handlers of another program, open notifications of aliases, and a missing index.
+pub(crate) fn the_doctor_reports_other_handlers_aliases_and_a_missing_index(
+    place: &Place<'_>,
+    drop_index: &str,
+) {
+    let program = place.program();
+    ran(&program, &["migrate", "up", "--with", "handlers"]);
+    ran(&program, &["relay", "--drain"]);
+    ran(&program, &WRITE);
+    ran(&program, &["relay", "--drain"]);
+    let renamed = |from: &str, to: &str| {
+        let notifications = &place.notifications;
+        (place.sql)(&format!(
+            "UPDATE {notifications} SET handler_name = '{to}', state = 'PENDING' WHERE handler_name = '{from}'"
+        ));
+    };
+    renamed("stock", "somebody-else");
+    assert_eq!(
+        found(&program, "PD-0140"),
+        ("warn".to_owned(), "not registered here: somebody-else (1 open)".to_owned())
+    );
+    // The relay does not touch it.
+    ran(&program, &["relay", "--drain"]);
+    assert_eq!(found(&program, "PD-0140").0, "warn");
+
+    let alias = ["relay", "--drain", "--set", "subscription.mail.aliases=old-mail"];
+    ran(&program, &alias);
+    renamed("mail", "old-mail");
+    assert_eq!(found(&program, "PD-0152"), ("warn".to_owned(), "old-mail of mail (1 open)".to_owned()));
+    ran(&program, &alias);
+    assert_eq!(found(&program, "PD-0152").0, "ok");
+    assert_eq!(lines(&program, "mail.jsonl"), 2);
+
+    (place.sql)(drop_index);
+    let (outcome, what) = found(&program, "PD-0139");
+    assert_eq!((outcome.as_str(), what.contains("no index over undelivered events")), ("warn", true));
+}
+
+/// An event without a namespace or an action, or with a name that is too long, is refused before any SQL runs.
+pub(crate) fn an_event_that_does_not_fit_is_refused(place: &Place<'_>) {
+    let program = place.program();
+    ran(&program, &["migrate", "up"]);
+    let long = "x".repeat(256);
+    let text_max = ["--set", "outbox.shop.text_max=1KiB"];
+    let with = |flags: &[&'static str]| [&["write", "--type", "A", "--aggregate", "Order:1"], flags].concat();
+    for (args, says) in [
+        (with(&["--action", "PlaceOrder"]), "it has no namespace"),
+        (with(&["--namespace", "shop"]), "it has no action"),
+        (with(&["--namespace", "shop", "--action", "A", "--params", "{"]), "this is not valid JSON"),
+        (with(&["--namespace", "shop", "--params", "{}"]), "--action"),
+    ] {
+        let refused = program.run(&args);
+        assert!(refused.exit != Some(0) && refused.stderr.contains(says), "{says}: {refused:?}");
+    }
+    for (flag, what) in [("--namespace", "namespace"), ("--action", "action")] {
+        let other = if flag == "--action" { "--namespace" } else { "--action" };
+        let flags =
+            [&["write", "--type", "A", "--aggregate", "Order:1", other, "shop", flag, &long], &text_max[..]];
+        let refused = program.run(&flags.concat());
+        assert!(refused.exit != Some(0) && refused.stderr.contains(what), "{refused:?}");
+        assert!(refused.stderr.contains("256"), "{refused:?}");
+    }
+    assert_eq!((place.number)(&format!("SELECT count(*) FROM {}", place.events)), 0);
+}
+
+/// The printed base and the printed whole run unchanged, and so do the roles, twice.
+pub(crate) fn the_printed_scripts_run(place: &Place<'_>) {
+    let program = place.program();
+    let base = ran(&program, &["migrate", "print"]).stdout;
+    assert!(!base.contains("event_notifications") && !base.contains("_undelivered"), "{base}");
+    (place.sql)(&ran(&program, &["migrate", "print", "--with", "handlers"]).stdout);
+    let made = ran(&program, &["migrate", "up", "--with", "handlers"]);
+    assert!(made.stderr.contains("up to date"), "{made:?}");
+    assert!(!made.stderr.contains("difference"), "{made:?}");
+    ran(&program, &WRITE);
+    ran(&program, &["relay", "--drain"]);
+    assert_eq!(lines(&program, "mail.jsonl"), 1);
+    let refused = program.run(&["migrate", "print", "--with", "views"]);
+    assert!(refused.stderr.contains("layout eventlog has no views"), "{refused:?}");
+    let roles = ran(&program, &["migrate", "roles"]).stdout;
+    (place.sql)(&roles);
+    (place.sql)(&roles);
+}

@@ -1,0 +1,105 @@
+//! Layout `eventlog` on MySQL and MariaDB.
+
+use crate::eventlog::{self, Place};
+use crate::mysql::Shop;
+
+/// On every available server.
+fn with_places(test: impl Fn(&Place<'_>)) {
+    for shop in Shop::all() {
+        let (schema, url) = (&shop.schema, &shop.url);
+        test(&Place {
+            // One server has one database `eventlog`, so each test uses another name.
+            outbox: format!(
+                "url = '{url}'\nlayout = 'eventlog'\nschema = '{schema}'\ntable_schema = '{schema}_log'"
+            ),
+            events: format!("{schema}_log.events"),
+            notifications: format!("{schema}_log.event_notifications"),
+            index: "key: idx_events_action_id",
+            sql: &|sql| shop.sql(sql),
+            number: &|sql| shop.number(sql),
+        });
+    }
+}
+
+#[test]
+fn the_base_alone_is_written_to_and_listed() {
+    with_places(eventlog::the_base_alone_is_written_to_and_listed);
+}
+
+#[test]
+fn events_are_fanned_out_listed_and_counted() {
+    with_places(eventlog::events_are_fanned_out_listed_and_counted);
+}
+
+#[test]
+fn the_doctor_reports_other_handlers_aliases_and_a_missing_index() {
+    with_places(|place| {
+        let drop_index = format!("DROP INDEX events_undelivered ON {}", place.events);
+        eventlog::the_doctor_reports_other_handlers_aliases_and_a_missing_index(place, &drop_index);
+    });
+}
+
+#[test]
+fn an_event_that_does_not_fit_is_refused() {
+    with_places(eventlog::an_event_that_does_not_fit_is_refused);
+}
+
+#[test]
+fn the_printed_scripts_run() {
+    with_places(eventlog::the_printed_scripts_run);
+}
+
+#[test]
+fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
+    for shop in Shop::all() {
+        let (schema, url) = (&shop.schema, &shop.url);
+        let outbox = |url: &str| {
+            format!("url = '{url}'\nlayout = 'eventlog'\nschema = '{schema}'\ntable_schema = '{schema}_log'")
+        };
+        let place = |url: &str| Place {
+            outbox: outbox(url),
+            events: format!("{schema}_log.events"),
+            notifications: format!("{schema}_log.event_notifications"),
+            index: "",
+            sql: &|_| {},
+            number: &|_| 0,
+        };
+        let owner = place(url).program();
+        let made = owner.run(&["migrate", "up", "--with", "handlers"]);
+        assert_eq!(made.exit, Some(0), "{made:?}");
+        shop.sql(&owner.run(&["migrate", "roles"]).stdout);
+        let keyword = if url.starts_with("mariadb") { "FOR" } else { "TO" };
+        let [writer, relay, viewer, migrator] = ["writer", "relay", "viewer", "migrator"].map(|role| {
+            let name = format!("{schema}_{}", &role[..1]);
+            for sql in [
+                format!("CREATE USER '{name}'@'127.0.0.1'"),
+                format!("GRANT '{schema}_{role}' TO '{name}'@'127.0.0.1'"),
+                format!("SET DEFAULT ROLE '{schema}_{role}' {keyword} '{name}'@'127.0.0.1'"),
+            ] {
+                shop.sql(&sql);
+            }
+            place(&url.replace("root@", &format!("{name}@")).replace("/test", "")).program()
+        });
+        let write =
+            ["write", "--type", "A", "--aggregate", "Order:1", "--namespace", "shop", "--action", "Act"];
+        let drain = ["relay", "--drain", "--fail-fast"];
+        for (who, args) in [
+            (&writer, &write[..]),
+            (&relay, &drain),
+            (&relay, &["relay", "--drain", "--set", "outbox.shop.retention=1ms"]),
+            (&viewer, &["status"]),
+            (&viewer, &["status", "--by", "type"]),
+            (&viewer, &["events", "list"]),
+            (&migrator, &["migrate", "up"]),
+        ] {
+            let ran = who.run(args);
+            assert_eq!(ran.exit, Some(0), "{args:?} {ran:?}");
+        }
+        for (who, args) in
+            [(&writer, &drain[..]), (&relay, &write), (&viewer, &write), (&viewer, &["pause", "mail"])]
+        {
+            let ran = who.run(args);
+            assert!(ran.exit == Some(3) && ran.stderr.contains("denied"), "{args:?} {ran:?}");
+        }
+    }
+}

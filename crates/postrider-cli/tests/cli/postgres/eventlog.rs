@@ -1,0 +1,190 @@
+//! Layout `eventlog` on PostgreSQL.
+
+use super::{Shop, on};
+use crate::eventlog::{self, Place};
+use crate::program::Program;
+
+fn with_place(test: impl FnOnce(&Place<'_>)) {
+    let Some(shop) = Shop::new() else { return };
+    test(&place(&shop, &|sql| shop.sql(sql), &|sql| shop.number(sql)));
+}
+
+fn place<'a>(shop: &Shop, sql: &'a dyn Fn(&str), number: &'a dyn Fn(&str) -> i64) -> Place<'a> {
+    // Roles belong to the whole server, so their names must differ between databases.
+    let name = shop.url.rsplit_once('/').unwrap().1;
+    Place {
+        outbox: format!("url = '{}'\nlayout = 'eventlog'\nschema = '{name}'", shop.url),
+        events: "eventlog.events".to_owned(),
+        notifications: "eventlog.event_notifications".to_owned(),
+        index: "idx_events_action_id",
+        sql,
+        number,
+    }
+}
+
+#[test]
+fn the_base_alone_is_written_to_and_listed() {
+    with_place(eventlog::the_base_alone_is_written_to_and_listed);
+}
+
+#[test]
+fn events_are_fanned_out_listed_and_counted() {
+    with_place(eventlog::events_are_fanned_out_listed_and_counted);
+}
+
+#[test]
+fn events_are_fanned_out_listed_and_counted_in_another_time_zone() {
+    with_place(|place| {
+        (place.sql)(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''Asia/Kolkata''', current_database()); END $$",
+        );
+        eventlog::events_are_fanned_out_listed_and_counted(place);
+        let late = "SELECT count(*) FROM eventlog.events
+                    WHERE abs(extract(epoch FROM event_date - (now() AT TIME ZONE 'UTC'))) < 600";
+        assert_eq!((place.number)(late), 2, "the two events that the program wrote have the time in UTC");
+    });
+}
+
+#[test]
+fn the_doctor_reports_other_handlers_aliases_and_a_missing_index() {
+    with_place(|place| {
+        let drop_index = "DROP INDEX eventlog.events_undelivered";
+        eventlog::the_doctor_reports_other_handlers_aliases_and_a_missing_index(place, drop_index);
+    });
+}
+
+#[test]
+fn an_event_that_does_not_fit_is_refused() {
+    with_place(eventlog::an_event_that_does_not_fit_is_refused);
+}
+
+#[test]
+fn the_printed_scripts_run() {
+    with_place(eventlog::the_printed_scripts_run);
+}
+
+#[test]
+fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
+    let Some(shop) = Shop::new() else { return };
+    let schema = shop.url.rsplit_once('/').unwrap().1.to_owned();
+    let (sql, number) = (|sql: &str| shop.sql(sql), |sql: &str| shop.number(sql));
+    let place = place(&shop, &sql, &number);
+    let owner = place.program();
+    for args in [&["migrate", "up", "--with", "handlers"][..], &["migrate", "roles"]] {
+        let ran = owner.run(args);
+        assert_eq!(ran.exit, Some(0), "{ran:?}");
+        if args[1] == "roles" {
+            shop.sql(&ran.stdout);
+        }
+    }
+    let program = |role: &str| -> Program {
+        shop.sql(&format!("CREATE ROLE {schema}_{role}_user LOGIN IN ROLE {schema}_{role}"));
+        let url = shop.url_as(&format!("{schema}_{role}_user"));
+        place.program().variable("POSTRIDER__OUTBOX__SHOP__URL", &url)
+    };
+    let [writer, relay, viewer, migrator] = ["writer", "relay", "viewer", "migrator"].map(program);
+    let write = ["write", "--type", "A", "--aggregate", "Order:1", "--namespace", "shop", "--action", "Act"];
+    let drain = ["relay", "--drain"];
+    for (who, args) in [
+        (&writer, &write[..]),
+        (&relay, &drain),
+        (&relay, &["relay", "--drain", "--set", "outbox.shop.retention=1ms"]),
+        (&viewer, &["status"]),
+        (&viewer, &["status", "--by", "type"]),
+        (&viewer, &["events", "list"]),
+        (&migrator, &["migrate", "up"]),
+    ] {
+        let ran = who.run(args);
+        assert_eq!(ran.exit, Some(0), "{args:?} {ran:?}");
+    }
+    for (who, args) in [
+        (&writer, &drain[..]),
+        (&writer, &["status"]),
+        (&relay, &write),
+        (&viewer, &write),
+        (&viewer, &["pause", "mail"]),
+    ] {
+        let ran = who.run(args);
+        assert!(ran.exit == Some(3) && ran.stderr.contains("permission denied"), "{args:?} {ran:?}");
+    }
+    for (role, sql) in [
+        ("writer", "UPDATE eventlog.events SET delivered = TRUE"),
+        ("writer", "SELECT payload FROM eventlog.events"),
+        ("writer", "SELECT 1 FROM eventlog.event_notifications"),
+        ("relay", "UPDATE eventlog.events SET payload = '{}'"),
+        ("relay", "INSERT INTO eventlog.events SELECT * FROM eventlog.events"),
+        ("viewer", "DELETE FROM eventlog.event_notifications"),
+    ] {
+        let state = on(&shop.url_as(&format!("{schema}_{role}_user")), async |client| {
+            client.batch_execute(sql).await.err().and_then(|error| Some(error.code()?.code().to_owned()))
+        });
+        assert_eq!(state.as_deref(), Some("42501"), "{role}: {sql}");
+    }
+}
+
+#[test]
+fn events_move_from_postrider_to_eventlog_and_not_back() {
+    let Some(shop) = Shop::new() else { return };
+    let program = Program::with_config(&format!(
+        "[outbox.new]\nurl = '{0}'\nlayout = 'eventlog'\nschema = 'of_log'\n[outbox.old]\nurl = '{0}'\n\
+         [sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
+         [subscription.orders]\noutbox = 'old'\nsink = 'out'\n[subscription.mail]\noutbox = 'new'\nsink = 'out'\n",
+        shop.url
+    ));
+    for outbox in [&["--outbox", "old"][..], &["--outbox", "new", "--with", "handlers"]] {
+        let made = program.run(&[&["migrate", "up"], outbox].concat());
+        assert_eq!(made.exit, Some(0), "{made:?}");
+    }
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "creates the subscriptions");
+    let write = ["write", "--outbox", "old", "--type", "A", "--aggregate", "Order:1"];
+    let full = [&write[..], &["--namespace", "shop", "--action", "Act"]].concat();
+    assert_eq!(program.run(&full).exit, Some(0));
+    let forth = [
+        "adopt",
+        "--from",
+        "old",
+        "--to",
+        "new",
+        "--start",
+        "beginning",
+        "--subscription",
+        "orders",
+        "--leave-out",
+        "producer",
+    ];
+    let moved = program.run(&forth);
+    assert_eq!(moved.exit, Some(0), "{moved:?}");
+    assert_eq!(
+        shop.number("SELECT count(*) FROM eventlog.events WHERE action_name = 'Act' AND NOT delivered"),
+        1
+    );
+    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
+    let handled = "SELECT count(*) FROM eventlog.event_notifications WHERE handler_name = 'mail' AND state = 'SUCCEEDED'";
+    assert_eq!(shop.number(handled), 1);
+    assert_eq!(program.run(&write).exit, Some(0));
+    let refused = program.run(&forth);
+    assert!(refused.exit != Some(0) && refused.stderr.contains("it has no namespace"), "{refused:?}");
+
+    let back = program.run(&["adopt", "--from", "eventlog", "--to", "postrider", "--start", "beginning"]);
+    assert!(
+        back.exit != Some(0) && back.stderr.contains("out of layout eventlog is not supported"),
+        "{back:?}"
+    );
+    let refused = program.run(&["migrate", "up", "--outbox", "old", "--with", "handlers"]);
+    assert!(
+        refused.stderr.contains("the layout `postrider` has no optional tables for handlers"),
+        "{refused:?}"
+    );
+    let by_action = program.run(&[
+        "events",
+        "list",
+        "--outbox",
+        "old",
+        "--action",
+        "0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c77",
+    ]);
+    assert!(
+        by_action.stderr.contains("events of layout postrider cannot be listed by action"),
+        "{by_action:?}"
+    );
+}

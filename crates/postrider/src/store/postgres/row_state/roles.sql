@@ -1,0 +1,66 @@
+-- Roles of an outbox with layout eventlog, each with only the rights it needs. Run it after
+-- `migrate up --with handlers`, and again after every update, as a superuser or as the owner of both schemas with
+-- CREATEROLE. It is safe to run again.
+-- The roles cannot log in: GRANT {writer} TO shop_app, and so on.
+
+DO $$
+DECLARE
+    role text;
+    before text := pg_catalog.current_setting('search_path');
+BEGIN
+    -- Other users' functions with the names of the server's must not run here. The search_path is restored at the end.
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    FOREACH role IN ARRAY ARRAY['{writer}', '{relay}', '{inbox}', '{viewer}', '{migrator}'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = trim('"' FROM role)) THEN
+            EXECUTE 'CREATE ROLE ' || role || ' NOLOGIN';
+        END IF;
+    END LOOP;
+    PERFORM set_config('search_path', before, true);
+END $$;
+
+-- No role keeps a right that is not granted below. Rights of other users on the schema of the events stay.
+REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
+REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {writer}, {relay}, {inbox}, {viewer};
+REVOKE ALL ON {table}, {notifications} FROM {writer}, {relay}, {inbox}, {viewer};
+GRANT USAGE ON SCHEMA {schema} TO {relay}, {inbox}, {viewer};
+GRANT USAGE ON SCHEMA {views} TO {writer}, {relay}, {viewer};
+
+-- Writer: the application. It inserts events, and reads the id and date of those that it inserts (RETURNING).
+GRANT INSERT ON {table} TO {writer};
+GRANT SELECT (id, event_date) ON {table} TO {writer};
+
+-- Relay: reads events and marks them as fanned out; never inserts one, and changes no other column. Without a retention,
+-- which deletes events, it does not need DELETE.
+GRANT SELECT, UPDATE (delivered), DELETE ON {table} TO {relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {notifications} TO {relay};
+GRANT SELECT ON {schema}.row_migrations, {schema}.row_table TO {relay};
+GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.leases, {schema}.relays, {schema}.row_notes,
+                                        {schema}.row_done, {schema}.row_claims, {schema}.row_refused,
+                                        {schema}.handler_types, {schema}.handler_aliases, {schema}.fan_out TO {relay};
+GRANT SELECT, DELETE ON {schema}.inbox TO {relay};
+
+-- Inbox: the consumer. It inserts the rows of its events, finds the key of a duplicate, and deletes what has expired. It
+-- cannot change a row. If it also writes events, GRANT {writer} as well.
+GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO {inbox};
+
+-- Viewer: `status`, `events list` and `doctor`.
+GRANT SELECT ON {table}, {notifications} TO {viewer};
+GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {viewer};
+
+-- Migrator: `migrate up`. It owns all of it.
+ALTER SCHEMA {schema} OWNER TO {migrator};
+ALTER SCHEMA {views} OWNER TO {migrator};
+ALTER TABLE {table} OWNER TO {migrator};
+ALTER TABLE {notifications} OWNER TO {migrator};
+DO $$
+DECLARE
+    own text;
+    before text := pg_catalog.current_setting('search_path');
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    FOR own IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables
+               WHERE schemaname = trim('"' FROM '{schema}') LOOP
+        EXECUTE 'ALTER TABLE ' || own || ' OWNER TO {migrator}';
+    END LOOP;
+    PERFORM set_config('search_path', before, true);
+END $$;
