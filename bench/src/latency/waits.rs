@@ -12,20 +12,28 @@ use crate::{Error, Row};
 /// How often to check for the last acknowledgement: a hundred times per second.
 const LOOKS_MAX: usize = 6_000;
 
+/// When each event arrived, by its number.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Arrivals(Arc<Mutex<Vec<(u64, Instant)>>>);
+
 /// A sink that records when each message was acknowledged. The body of a message is its number.
 pub(super) struct Clocked {
     inner: Arc<dyn Sink>,
-    acknowledged: Mutex<Vec<(u64, Instant)>>,
+    acknowledged: Arrivals,
 }
 
-impl Clocked {
-    pub(super) fn new(inner: Arc<dyn Sink>) -> Self {
-        Self { inner, acknowledged: Mutex::default() }
+impl Arrivals {
+    /// The events with these numbers have arrived now.
+    #[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+    pub(super) fn record(&self, numbers: impl IntoIterator<Item = u64>) {
+        let now = Instant::now();
+        let mut arrived = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        arrived.extend(numbers.into_iter().map(|number| (number, now)));
     }
 
-    /// Waits for the acknowledgement of every commit. Returns the milliseconds from commit to acknowledgement, sorted.
+    /// Waits for the arrival of every commit. Returns the milliseconds from commit to arrival, sorted.
     pub(super) async fn waits(&self, commits: &[Instant]) -> Result<Vec<f64>, Error> {
-        let seen = || self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..LOOKS_MAX {
             if seen().len() >= commits.len() {
                 break;
@@ -34,7 +42,7 @@ impl Clocked {
         }
         let seen = seen().clone();
         if seen.len() < commits.len() {
-            return Err(format!("{} of {} events were acknowledged", seen.len(), commits.len()).into());
+            return Err(format!("{} of {} events arrived", seen.len(), commits.len()).into());
         }
         let pairs =
             seen.iter().filter_map(|(number, at)| Some((at, commits.get(usize::try_from(*number).ok()?)?)));
@@ -45,17 +53,25 @@ impl Clocked {
     }
 }
 
+impl Clocked {
+    pub(super) fn new(inner: Arc<dyn Sink>) -> Self {
+        Self { inner, acknowledged: Arrivals::default() }
+    }
+
+    /// See [`Arrivals::waits`].
+    pub(super) async fn waits(&self, commits: &[Instant]) -> Result<Vec<f64>, Error> {
+        self.acknowledged.waits(commits).await
+    }
+}
+
 impl Sink for Clocked {
     fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(async move {
             let outcomes = self.inner.publish(batch).await;
             let number = |message: &Message| std::str::from_utf8(&message.body).ok()?.parse().ok();
-            #[allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
-            let now = Instant::now();
             let taken =
                 batch.iter().zip(&outcomes).filter(|(_, one)| matches!(one, Outcome::Acknowledged(_)));
-            let mut acknowledged = self.acknowledged.lock().unwrap_or_else(PoisonError::into_inner);
-            acknowledged.extend(taken.filter_map(|(message, _)| Some((number(message)?, now))));
+            self.acknowledged.record(taken.filter_map(|(message, _)| number(message)));
             outcomes
         })
     }
@@ -83,6 +99,11 @@ pub(super) fn row(name: &str, runs: &[Vec<f64>]) -> Row {
             measure("max ms", runs.iter().map(|run| quantile(run, 1.0))),
         ],
     }
+}
+
+/// The medians of runs of sorted waits.
+pub(super) fn medians(runs: &[Vec<f64>]) -> impl Iterator<Item = f64> {
+    runs.iter().map(|run| quantile(run, 0.50))
 }
 
 fn quantile(sorted: &[f64], share: f64) -> f64 {

@@ -134,12 +134,13 @@ fn declared(line: &str) -> Option<&str> {
 }
 
 /// Whether `cargo test` runs a function declared after these lines: it has a test attribute, is in a `case! { }`,
-/// or is listed in a `cases.rs` from which a macro generates tests.
+/// or is listed in a `cases! { }` above it or in a `cases.rs`, from which a macro generates tests.
 fn is_run(tree: &Tree, path: &str, above: &[&str], name: &str) -> bool {
     let mut attributes =
         above.iter().rev().take_while(|line| line.starts_with('#') || line.starts_with("//"));
     attributes.any(|line| is_test_attribute(line))
         || is_in_case_macro(tree, path, above)
+        || is_in_cases_list(tree, path, above, name)
         || is_listed(tree, path, name)
 }
 
@@ -159,6 +160,16 @@ fn is_in_case_macro(tree: &Tree, path: &str, above: &[&str]) -> bool {
     folders(path).filter_map(|folder| tree.text(&format!("{folder}/case.rs"))).any(|text| {
         text.contains("macro_rules! case") && text.lines().any(|line| is_test_attribute(line.trim()))
     })
+}
+
+/// Whether a `cases! { name, ... }` above names the function, from which the folder's `mod.rs` generates tests.
+fn is_in_cases_list(tree: &Tree, path: &str, above: &[&str], name: &str) -> bool {
+    let entry = format!("{name},");
+    let mut list = above.iter().skip_while(|line| **line != "cases! {").take_while(|line| **line != "}");
+    list.any(|line| *line == entry)
+        && folders(path).filter_map(|folder| tree.text(&format!("{folder}/mod.rs"))).any(|text| {
+            text.contains("macro_rules! cases") && text.lines().any(|line| is_test_attribute(line.trim()))
+        })
 }
 
 /// Whether a `cases.rs` in the function's folder, or in one above it, lists the function.
@@ -261,6 +272,12 @@ mod tests {
             ["writes"]
         );
         assert!(found("a/tests/b/a.rs", &[("a/tests/b/a.rs", text)]).is_empty());
+        let macros = "macro_rules! cases {\n    () => {\n        #[tokio::test]\n    };\n}\n";
+        let text = "cases! {\n    reads,\n}\n\nasync fn reads() {}\n";
+        let generic = [("a/tests/b/a.rs", text), ("a/tests/b/mod.rs", macros)];
+        assert!(!found("a/tests/b/a.rs", &generic).is_empty());
+        let unlisted = [("a/tests/b/a.rs", "async fn reads() {}\n"), ("a/tests/b/mod.rs", macros)];
+        assert!(found("a/tests/b/a.rs", &unlisted).is_empty());
         let list = "    each! {\n        reads\n        waits: reads\n    }\n";
         let each = format!("macro_rules! each {{\n    () => {{\n        #[tokio::test]\n    }};\n}}\n{list}");
         assert_eq!(found("a/tests/c.rs", &[("a/tests/c.rs", &each)]), ["reads", "waits"]);

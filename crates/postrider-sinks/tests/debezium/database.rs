@@ -104,6 +104,14 @@ impl Database {
         }
     }
 
+    /// The address for a relay, on MySQL and MariaDB.
+    pub(crate) fn mysql_url(&self) -> &str {
+        match &self.server {
+            Server::MySql(server) => server.url(),
+            Server::Postgres(_) => "",
+        }
+    }
+
     /// The connector for this database, as Kafka Connect takes it.
     pub(crate) fn connector(&self, brokers: &str) -> String {
         let port = match &self.server {

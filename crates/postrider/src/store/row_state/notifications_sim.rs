@@ -223,7 +223,7 @@ impl Rng {
 
 const TYPES: [&str; 2] = ["Placed", "Shipped"];
 
-/// An application, and another program's fan-out, which act between the steps of ours.
+/// An application, and another program's fan-out, which act between our steps.
 fn others_act(database: &Arc<Mutex<Database>>, rng: &mut Rng) {
     let mut database = database.lock().unwrap();
     let database = &mut *database;
@@ -310,7 +310,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
             }
         }
     }
-    // Everything comes to rest: nobody dies, and nothing more is written.
+    // Everything comes to rest: no process dies, and nothing more is written.
     for _ in 0..200 {
         let mut tx = ModelTx::new(&database, &known, bug);
         let verb = FanOutOldest { events_max: 5, excluded: Vec::new() };
