@@ -34,7 +34,7 @@ const fn computes(seconds: u32) -> Needs {
 }
 
 /// Programs that take long. The measured times are in `docs/figures/test-loop.md`.
-const LIST: [(&str, Needs); 13] = [
+const LIST: [(&str, Needs); 15] = [
     // Two thirds of all tests, on servers that they share.
     ("postrider/stores", Needs { seconds: 350, places: 2, threads_per_core: 2, whole_build: false }),
     ("postrider-cli/cli", waits(150)),
@@ -49,6 +49,8 @@ const LIST: [(&str, Needs); 13] = [
     ("postrider-derive/derive", Needs { whole_build: true, ..computes(19) }),
     ("postrider-testkit/servers", waits(28)),
     ("postrider-writers-example/writers", waits(11)),
+    ("postrider-testkit/app", waits(10)),
+    ("postrider-consumers-example/kafka", waits(9)),
     // Built in its own profile, then thousands of histories.
     (SIMULATOR, Needs { whole_build: true, ..computes(45) }),
     ("postrider/languages", waits(5)),

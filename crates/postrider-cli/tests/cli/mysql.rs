@@ -111,9 +111,20 @@ fn the_doctor_checks_server_rights_and_tables() {
             let ran = program.run(args);
             assert_eq!(ran.exit, Some(0), "{ran:?}");
         }
-        for code in ["PD-0101", "PD-0103", "PD-0141", "PD-0142", "PD-0143", "PD-0146", "PD-0147", "PD-0148"] {
+        for code in [
+            "PD-0101", "PD-0103", "PD-0141", "PD-0142", "PD-0143", "PD-0146", "PD-0147", "PD-0148", "PD-0164",
+        ] {
             assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
         }
+        shop.sql(
+            "INSERT INTO {schema}.inbox (consumer_group, event_id, processed_at, expires_at)
+                  VALUES ('mail', UNHEX(REPLACE(UUID(), '-', '')), UTC_TIMESTAMP(6) - INTERVAL 40 DAY,
+                          UTC_TIMESTAMP(6) - INTERVAL 25 HOUR),
+                         ('mail', UNHEX(REPLACE(UUID(), '-', '')), UTC_TIMESTAMP(6) - INTERVAL 40 DAY,
+                          UTC_TIMESTAMP(6) - INTERVAL 1 HOUR)",
+        );
+        let (outcome, what) = found(&program, "PD-0164");
+        assert!(outcome == "warn" && what.starts_with("1 row(s) expired"), "{what}");
         let (outcome, what) = found(&program, "PD-0144");
         assert!(outcome == "warn" && what.contains("root"), "{what}");
         // The servers of the tests are configured for speed, not for durability.

@@ -11,11 +11,19 @@ fn the_doctor_checks_server_rights_and_tables() {
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
     for code in [
         "PD-0101", "PD-0103", "PD-0121", "PD-0122", "PD-0123", "PD-0125", "PD-0126", "PD-0127", "PD-0128",
-        "PD-0129", "PD-0131",
+        "PD-0129", "PD-0131", "PD-0164",
     ] {
         assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
     }
     assert_eq!(found(&program, "PD-0124"), ("warn".into(), "postgres is a superuser".into()));
+
+    shop.sql(
+        "INSERT INTO postrider.inbox (consumer_group, event_id, processed_at, expires_at)
+         SELECT 'mail', gen_random_uuid(), now() - interval '40 days', now() - hours * interval '1 hour'
+         FROM unnest(ARRAY[1, 25, 26]) AS hours",
+    );
+    let (outcome, what) = found(&program, "PD-0164");
+    assert!(outcome == "warn" && what.starts_with("2 row(s) expired"), "{what}");
 
     shop.sql("CREATE ROLE IF_ANY_WRITER_X NOLOGIN; GRANT UPDATE ON postrider.events TO IF_ANY_WRITER_X");
     let (outcome, what) = found(&program, "PD-0125");
