@@ -42,11 +42,14 @@ fn a_transaction_shows_its_events_before_and_after_the_commit_and_none_after_a_r
 #[tokio::test]
 async fn a_store_shows_the_same_events_as_the_connection() {
     let outbox = TestOutbox::new();
+    let mut database = outbox.connect();
+    let tx = database.transaction().unwrap();
     for order in 0..1_500 {
-        outbox.write(
-            Event::new("order.placed", format!("{order}")).with_key("k").with_header("tenant", "blue"),
-        );
+        let event =
+            Event::new("order.placed", format!("{order}")).with_key("k").with_header("tenant", "blue");
+        Outbox::new().write(&tx, event).unwrap();
     }
+    tx.commit().unwrap();
     let store = SqliteStore::open(outbox.path()).unwrap();
     let of_store = Emitted::committed(&store).await.unwrap();
     let of_file = outbox.emitted();
