@@ -32,6 +32,7 @@ pub struct EventFilter {
 
 impl EventFilter {
     /// Refuses a condition that needs an index which the layout does not have.
+    #[cfg_attr(not(feature = "_store"), allow(dead_code, reason = "only the databases list events"))]
     pub(crate) fn check(&self, table: Option<&RowTable>) -> Result<()> {
         let layout = table.map(RowTable::layout);
         if self.action.is_none() || layout.is_some_and(|layout| layout.has(Ability::Notifications)) {

@@ -53,6 +53,7 @@ pub(crate) struct Missed {
 
 /// Which events a statement fans out.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "_server"), allow(dead_code, reason = "SQLite does not have layout eventlog"))]
 pub(crate) enum FanOutScope<'a> {
     /// The oldest ones that wait, except these ids.
     Oldest { events_max: usize, excluded: &'a [String] },
