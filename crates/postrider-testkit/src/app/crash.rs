@@ -118,6 +118,10 @@ impl CrashTest {
         let (outbox, points, relay) = start();
         relay.run_until_done().await;
         check(&outbox, &Crash::None);
+        assert!(
+            !points.all().is_empty(),
+            "no crash point was reached: pass the points to the handler and mark some in it"
+        );
         let all = points.all().into_iter().map(|(point, time)| Crash::At(point, time));
         let crashes: Vec<Crash> = all.chain([Crash::BeforeProgress]).collect();
         for crash in &crashes {

@@ -29,8 +29,6 @@ pub(crate) use custom::length;
 pub use custom::{ColumnMap, ColumnName, MappedField, StateWord, States};
 pub use handler::{FanOut, Handler};
 pub use row_table::RowTable;
-#[cfg(feature = "_store")]
-pub(crate) use row_table::UNLIMITED;
 #[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};
 #[doc(hidden)]

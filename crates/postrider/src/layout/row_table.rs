@@ -7,7 +7,7 @@ use super::{Ability, ColumnMap, FanOut, Handler, RowLayout};
 use crate::{Ident, Result};
 
 /// Attempts of a row in a layout that has no limit of attempts. The column is an `int`.
-pub(crate) const UNLIMITED: u32 = i32::MAX.unsigned_abs();
+const UNLIMITED: u32 = i32::MAX.unsigned_abs();
 
 /// A table with a state per row, and how it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +172,7 @@ impl RowTable {
 
     /// The event types that the handler knows, as patterns of SQL's LIKE; `None` if it takes all.
     #[cfg(feature = "_server")]
-    pub(crate) fn handler_types(&self) -> Option<Vec<String>> {
+    pub(crate) fn handler_like_patterns(&self) -> Option<Vec<String>> {
         self.handler.as_ref().and_then(|handler| handler.like_patterns())
     }
 
@@ -192,7 +192,7 @@ impl RowTable {
         }
     }
 
-    /// The statement with its placeholders replaced: `{table}` and `{views}` (the database), quoted; `{name}`, for the
+    /// The statement with its placeholders replaced: `{table}` and `{table_schema}` (the database), quoted; `{name}`, for the
     /// names of indexes; `{check}`, the name of the layout's CHECK. The name of a CHECK is unique in its database, so a
     /// table with another name needs another one.
     #[cfg(feature = "_mysql_driver")]
@@ -205,7 +205,7 @@ impl RowTable {
         statement
             .replace("{table}", &format!("`{schema}`.`{name}`"))
             .replace("{notifications}", &format!("`{schema}`.`event_notifications`"))
-            .replace("{views}", &format!("`{schema}`"))
+            .replace("{table_schema}", &format!("`{schema}`"))
             .replace("{name}", name)
             .replace("{check}", check)
     }
@@ -218,7 +218,7 @@ impl RowTable {
         statement.replace("{table}", &self.name.to_string()).replace("{name}", self.name.as_str())
     }
 
-    /// The statement with its placeholders replaced: `{table}`, `{processed}` and `{views}` (the schema), quoted;
+    /// The statement with its placeholders replaced: `{table}`, `{processed}` and `{table_schema}` (the schema), quoted;
     /// `{name}`, for the names of indexes.
     #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
     pub(crate) fn put_into(&self, statement: &str) -> String {
@@ -228,7 +228,7 @@ impl RowTable {
             .replace("{table}", &format!("{}.{}", self.schema, self.name))
             .replace("{processed}", &format!("{}.\"processed_events\"", self.schema))
             .replace("{notifications}", &format!("{}.\"event_notifications\"", self.schema))
-            .replace("{views}", &self.schema.to_string())
+            .replace("{table_schema}", &self.schema.to_string())
             .replace("{name}", self.name.as_str())
     }
 }

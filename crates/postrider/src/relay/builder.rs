@@ -282,6 +282,13 @@ fn check_order(outbox: &ServedOutbox) -> Result<()> {
 
 /// Rejects invalid settings before anything is changed, and fits each router to its sink.
 fn check(subscriptions: &mut [Subscription]) -> Result<()> {
+    let all: HashSet<String> = subscriptions.iter().map(|of| of.name.clone()).collect();
+    for of in &*subscriptions {
+        if let Some(alias) = of.aliases.iter().find(|alias| all.contains(*alias)) {
+            let what = format!("{alias:?} is a subscription of this relay and an alias of {:?}", of.name);
+            return Err(Error::new(Code::HandlerInvalid, what).with_hint("an alias is an earlier name"));
+        }
+    }
     let mut names = HashSet::new();
     for Subscription { name, policy, router, sink, invalid, .. } in subscriptions {
         if let Some(error) = invalid.take() {

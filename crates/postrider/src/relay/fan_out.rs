@@ -22,6 +22,9 @@ const REFUSED_LOGGED: usize = 5;
 /// Wait while another relay fans out.
 const BUSY_WAIT: Duration = Duration::from_millis(200);
 
+/// Wait before the search for missed events is repeated because another relay was fanning out.
+const BUSY_SEARCH_WAIT: Duration = Duration::from_secs(5);
+
 /// If another process has been fanning out for this long without a break, it is logged.
 const BUSY_LONG: Duration = Duration::from_secs(60);
 
@@ -35,6 +38,8 @@ pub(super) struct FanOutTask {
     wake: Arc<Notify>,
     /// Ids of refused events.
     refused: Vec<String>,
+    /// It was logged that there are too many of them.
+    is_full_logged: bool,
     /// When refused events are tried again.
     retry_refused_at: Duration,
     /// When to search for missed events next.
@@ -61,6 +66,7 @@ impl FanOutTask {
             drivers,
             wake,
             refused: Vec::new(),
+            is_full_logged: false,
             retry_refused_at: search_at,
             search_at,
             busy_since: None,
@@ -121,7 +127,7 @@ impl FanOutTask {
 
     /// Fans events out that another program fanned out to its own handlers only.
     async fn search_missed(&mut self, wait: Option<Duration>) -> Result<Option<Duration>> {
-        let found = self.notifications.fan_out_missed(self.settings.events_max).await?;
+        let found = self.notifications.fan_out_missed(self.settings.events_max, &self.refused).await?;
         if found.notifications > 0 {
             tracing::warn!(
                 events = found.events,
@@ -129,8 +135,10 @@ impl FanOutTask {
                 "another program fanned these events out without the handlers that are registered here; they were added"
             );
         }
-        if found.more || found.busy {
+        if found.more {
             self.search_at = self.clock.now().elapsed;
+        } else if found.busy {
+            self.search_at = self.search_at.min(self.clock.now().elapsed + BUSY_SEARCH_WAIT);
         }
         let wait =
             if found.busy { Some(BUSY_WAIT.min(self.settings.poll)) } else { wait.filter(|_| !found.more) };
@@ -159,12 +167,15 @@ impl FanOutTask {
         if batch.notifications > 0 {
             self.drivers.iter().for_each(|driver| driver.wake_driver());
         }
-        let refused = batch.refused.len();
+        let new: Vec<_> =
+            batch.refused.into_iter().filter(|(event, _)| !self.refused.contains(event)).collect();
+        let refused = new.len();
         if refused > 0 && self.refused.is_empty() {
+            self.is_full_logged = false;
             self.retry_refused_at = self.clock.now().elapsed + REFUSED_RETRY;
         }
-        for (place, (event, reason)) in batch.refused.into_iter().enumerate() {
-            if place < REFUSED_LOGGED {
+        for (index, (event, reason)) in new.into_iter().enumerate() {
+            if index < REFUSED_LOGGED && self.refused.len() < REFUSED_MAX {
                 tracing::error!(
                     event,
                     reason,
@@ -172,11 +183,12 @@ impl FanOutTask {
                     "the database refuses the notification of an event; it is tried again later"
                 );
             }
-            if self.refused.len() < REFUSED_MAX && !self.refused.contains(&event) {
+            if self.refused.len() < REFUSED_MAX {
                 self.refused.push(event);
             }
         }
-        if refused > 0 && self.refused.len() >= REFUSED_MAX {
+        if self.refused.len() >= REFUSED_MAX && !self.is_full_logged {
+            self.is_full_logged = true;
             tracing::error!("too many events are refused; later events wait until they can be fanned out");
         }
     }

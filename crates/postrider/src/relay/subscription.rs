@@ -20,7 +20,7 @@ pub struct Subscription {
     /// The policy was set.
     has_policy: bool,
     /// Earlier names.
-    aliases: Vec<String>,
+    pub(super) aliases: Vec<String>,
     pub(super) router: Router,
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) sink: Arc<dyn Sink>,

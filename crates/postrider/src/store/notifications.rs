@@ -28,7 +28,11 @@ pub trait Notifications: Send + Sync {
     fn fan_out<'a>(&'a self, events_max: usize, excluded: &'a [String]) -> BoxFuture<'a, Result<FannedOut>>;
 
     /// Fans events out that another program fanned out without a notification for a handler registered here.
-    fn fan_out_missed(&self, events_max: usize) -> BoxFuture<'_, Result<FannedOut>>;
+    fn fan_out_missed<'a>(
+        &'a self,
+        events_max: usize,
+        excluded: &'a [String],
+    ) -> BoxFuture<'a, Result<FannedOut>>;
 }
 
 /// What a fan-out did.

@@ -96,13 +96,15 @@ impl<S: tracing::Subscriber> Layer<S> for Lines {
 #[test]
 fn planned_and_completed_deletions_are_logged_with_counts() {
     let lines = Lines::default();
+    // With only one subscriber, tracing decides whether a log line is enabled by the thread that reaches it first, which may
+    // be the thread of another test. With two, it checks all of them.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry().with(lines.clone()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let shop = Shop::open();
         write_old(&shop);
-        // Another test may have reached a log line for the first time while the subscriber was set. Without this, the
-        // line could stay disabled.
+        // Another test may have reached a log line before the subscribers were set.
         tracing::callsite::rebuild_interest_cache();
         let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
         let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());

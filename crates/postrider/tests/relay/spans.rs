@@ -42,6 +42,9 @@ fn spans(
     let exporter = InMemorySpanExporter::default();
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+    // With only one subscriber, tracing decides whether a log line is enabled by the thread that reaches it first, which may
+    // be the thread of another test. With two, it checks all of them.
+    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _subscriber = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -215,6 +215,9 @@ pub(super) fn park(
     let Queued { position, attempts, .. } = *queued;
     cx.report(Report::Parked { position, state: reason.state, attempts, details });
     let counts = reason.state != ParkedState::Expired || cx.setup.counts_expired;
+    if !counts && queued.parked {
+        progress.uncount_parked();
+    }
     progress.park(row, counts && !queued.parked, cx.elapsed());
     queued.parked = true;
 }

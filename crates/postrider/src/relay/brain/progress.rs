@@ -140,6 +140,11 @@ impl ProgressBuffer {
         }
     }
 
+    /// A parked event counts no longer: its row in the outbox records its end.
+    pub(super) fn uncount_parked(&mut self) {
+        self.parked_count = self.parked_count.saturating_sub(1);
+    }
+
     /// An event that is parked, or a parked event whose state changed.
     pub(super) fn park(&mut self, mut row: ParkedRow, is_new: bool, now: Duration) {
         self.parked_count += u64::from(is_new);

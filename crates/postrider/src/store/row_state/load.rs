@@ -2,7 +2,7 @@
 
 use super::refused::Refused;
 use super::term_rows::{HandoutState, RowClaim, TermRow, TermRows};
-use crate::layout::RowTable;
+use crate::layout::{Ability, RowTable};
 use crate::ledger::{Intervals, ParkedRow, ParkedState, Progress, Trial};
 use crate::store::{Epoch, Loaded};
 use crate::{Code, Error, Position, Result, Timestamp};
@@ -155,6 +155,7 @@ impl ParkedRows {
         table: &RowTable,
     ) -> (Loaded, TermRows) {
         let (mut known, mut parked, mut dead) = (TermRows::new(epoch), Vec::new(), Vec::new());
+        known.records_expiry = table.layout().has(Ability::Notifications);
         for LoadedRow { id, limit, is_noted, refused, mut row, .. } in self.rows {
             let state = match refused {
                 Some(_) if row.state.is_final() => HandoutState::Refused,

@@ -130,11 +130,12 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
-    /// Events that are fanned out, but not to these handlers.
+    /// Events that are fanned out, but not to these handlers, except these ids.
     fn find_missed(
         &mut self,
         _types: &[HandlerType],
         _events_max: usize,
+        _excluded: &[String],
     ) -> impl Future<Output = Result<Vec<Missed>>> + Send {
         std::future::ready(Err(no_notifications()))
     }
@@ -175,10 +176,15 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
         })
     }
 
-    fn fan_out_missed(&self, events_max: usize) -> BoxFuture<'_, Result<FannedOut>> {
+    fn fan_out_missed<'a>(
+        &'a self,
+        events_max: usize,
+        excluded: &'a [String],
+    ) -> BoxFuture<'a, Result<FannedOut>> {
         Box::pin(async move {
             let mut connection = self.0.dialect.connection(Role::Claimer).await?;
-            let (begun, missed) = connection.write(FindMissed { events_max }).await?;
+            let (begun, missed) =
+                connection.write(FindMissed { events_max, excluded: excluded.to_vec() }).await?;
             let is_full = missed.len() >= events_max;
             let inserted = insert_missed(&mut connection, missed).await?;
             if inserted.busy {
@@ -186,7 +192,8 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
             }
             // If none of a full batch could be inserted, the next search would find the same.
             let more = is_full && inserted.notifications > 0;
-            if !more {
+            // While events are refused, the search must find them again.
+            if !more && inserted.refused.is_empty() && excluded.is_empty() {
                 connection.write(RecordSearch { begun }).await?;
             }
             Ok(FannedOut { more, ..inserted })
@@ -305,7 +312,8 @@ impl Register {
             tracing::warn!(
                 handler = handler.name,
                 renamed_to = handler_now,
-                "the handler was renamed: no event is fanned out to its earlier name, only notifications that exist are handled"
+                "the handler was renamed: no event is fanned out to its earlier name, only notifications that exist are \
+                 handled; to use the name again, delete its row of handler_aliases"
             );
             return Ok(is_new);
         }
@@ -313,6 +321,14 @@ impl Register {
             tx.register_type(&handler.name, &pattern, since).await?;
         }
         for alias in &handler.aliases {
+            if let Some(other) = tx.renamed_to(alias).await?.filter(|other| *other != handler.name) {
+                let what = format!(
+                    "{alias:?} is an alias of handler {other:?} already, and cannot be one of {:?}",
+                    handler.name
+                );
+                return Err(Error::new(Code::HandlerInvalid, what)
+                    .with_hint("two handlers would handle the same notifications: remove one of the aliases, also from the table handler_aliases"));
+            }
             if registered.iter().any(|entry| &entry.handler == alias) {
                 tracing::info!(
                     handler = handler.name,
@@ -335,7 +351,7 @@ impl FanOutOldest {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
         let Some(types) = lock_types(tx).await? else { return Ok(busy()) };
         let mut all = FannedOut::default();
-        for types in types.chunks(TYPES_MAX) {
+        for types in whole_types(&types, TYPES_MAX) {
             let scope = FanOutScope::Oldest { events_max: self.events_max, excluded: &self.excluded };
             let (events, notifications) = tx.fan_out(types, scope).await?;
             all.events += events;
@@ -355,7 +371,7 @@ impl ListWaiting {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Vec<String>> {
         let Some(types) = lock_types(tx).await? else { return Ok(Vec::new()) };
         let mut ids = Vec::new();
-        for types in types.chunks(TYPES_MAX) {
+        for types in whole_types(&types, TYPES_MAX) {
             ids.extend(tx.list_waiting(types, self.events_max, &self.excluded).await?);
         }
         Ok(ids)
@@ -381,7 +397,7 @@ impl FanOutOne {
 verb! {
     /// Finds events that another program fanned out without a handler registered here, and when the search began. It
     /// may read the whole table, so it does not lock the fan-out.
-    FindMissed { events_max: usize, } -> (Timestamp, Vec<Missed>)
+    FindMissed { events_max: usize, excluded: Vec<String>, } -> (Timestamp, Vec<Missed>)
 }
 
 impl FindMissed {
@@ -398,10 +414,11 @@ impl FindMissed {
             RegisteredType { since: Some(since), ..entry }
         });
         let mut missed = Vec::new();
-        for types in handler_types(searched, &types).chunks(TYPES_MAX) {
+        let searched = handler_types(searched, &types);
+        for types in whole_types(&searched, TYPES_MAX) {
             let left = self.events_max - missed.len();
             if left > 0 {
-                missed.extend(tx.find_missed(types, left).await?);
+                missed.extend(tx.find_missed(types, left, &self.excluded).await?);
             }
         }
         Ok((begun, missed))
@@ -477,6 +494,24 @@ fn handler_types(registered: impl IntoIterator<Item = RegisteredType>, types: &[
     all.map(|((event_type, handler), since)| HandlerType { handler, event_type, since }).collect()
 }
 
+/// Slices of about this many entries. All handlers of a type are in one slice: the first statement that fans an event out
+/// must know all of its handlers.
+fn whole_types(all: &[HandlerType], most: usize) -> impl Iterator<Item = &[HandlerType]> {
+    let mut rest = all;
+    std::iter::from_fn(move || {
+        let mut end = 0;
+        for group in rest.chunk_by(|one, other| one.event_type == other.event_type) {
+            if end > 0 && end + group.len() > most {
+                break;
+            }
+            end += group.len();
+        }
+        let (slice, after) = rest.split_at(end);
+        rest = after;
+        (!slice.is_empty()).then_some(slice)
+    })
+}
+
 #[cfg(test)]
 #[path = "notifications_sim.rs"]
 mod sim;
@@ -517,6 +552,25 @@ mod tests {
             listed(all, &types),
             ["Missing stock -", "OrderPlaced audit -", "OrderPlaced mail -", "UserAdded audit -"]
         );
+    }
+
+    #[test]
+    fn the_handlers_of_a_type_are_never_separated() {
+        let entry = |event_type: &str, handler: usize| HandlerType {
+            handler: handler.to_string(),
+            event_type: event_type.to_owned(),
+            since: None,
+        };
+        let all: Vec<HandlerType> = [("A", 2), ("B", 3), ("C", 1)]
+            .iter()
+            .flat_map(|(name, of)| (0..*of).map(|n| entry(name, n)))
+            .collect();
+        let sizes = |most| whole_types(&all, most).map(<[HandlerType]>::len).collect::<Vec<_>>();
+        assert_eq!(sizes(1), [2, 3, 1]);
+        assert_eq!(sizes(4), [2, 4]);
+        assert_eq!(sizes(5), [5, 1]);
+        assert_eq!(sizes(100), [6]);
+        assert_eq!(whole_types(&[], 5).count(), 0);
     }
 
     #[test]

@@ -118,6 +118,8 @@ pub(crate) struct SettlePlan {
     pub(crate) done: OutcomeRows,
     pub(crate) retried: OutcomeRows,
     pub(crate) given_up: OutcomeRows,
+    /// The table records that a row has expired.
+    pub(super) records_expiry: bool,
     /// Rows that are given up and recorded as expired, so that they need no note.
     pub(super) expired: Vec<Position>,
     /// Unrouted rows: given up in the table, but the relay still waits for a route.
@@ -147,6 +149,7 @@ impl SettlePlan {
         let mut plan = Self {
             trial: settlement.trial.as_ref().map(|trial| trial_ids(trial, known)),
             trial_deaths: settlement.trial.as_ref().map_or(0, |trial| trial.deaths),
+            records_expiry: known.records_expiry,
             ..Self::default()
         };
         let park: BTreeMap<Position, &ParkedRow> =
@@ -206,14 +209,14 @@ impl SettlePlan {
                 self.notes.push(Note::of(entry, row, tried));
             }
             // Its row records that it expired, and nothing else is known about it.
-            ParkedState::Expired if entry.is_unlimited() => {
+            ParkedState::Expired if self.records_expiry => {
                 self.given_up.push(position, entry, tried, None);
                 self.expired.push(position);
                 if entry.is_noted {
                     self.obsolete_notes.push(entry.id.to_string());
                 }
             }
-            ParkedState::Dead if entry.is_unlimited() => {
+            ParkedState::Dead if self.records_expiry => {
                 self.given_up.push(position, entry, tried, None);
                 self.notes.push(Note::of(entry, row, tried));
             }

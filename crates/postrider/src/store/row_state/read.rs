@@ -170,14 +170,14 @@ impl Read {
     pub(crate) fn of<R>(
         rows: impl IntoIterator<Item = R>,
         budget: Budget,
-        which: ReadScope,
+        scope: ReadScope,
         state: impl Fn(&R) -> Result<RowState>,
         columns: impl Fn(R) -> Result<EventColumns>,
     ) -> Result<Self> {
         let (mut read, mut bytes) = (Self::default(), 0usize);
         for row in rows {
             let state = state(&row)?;
-            if which == ReadScope::Due && !state.is_due {
+            if scope == ReadScope::Due && !state.is_due {
                 read.rows.push(ReadRow { state, event: Err(not_due()) });
                 continue;
             }

@@ -66,7 +66,7 @@ pub(crate) fn check_names(table: &RowTable, shapes: &[Shape]) -> Result<()> {
 #[cfg(feature = "_server")]
 pub(crate) fn views_of(sql: &str) -> impl Iterator<Item = (&str, &str)> {
     sql.split_inclusive(";\n").filter_map(|statement| {
-        let (_, named) = statement.split_once(" VIEW {views}.")?;
+        let (_, named) = statement.split_once(" VIEW {table_schema}.")?;
         Some((named.split_whitespace().next()?.trim_matches('"'), statement))
     })
 }

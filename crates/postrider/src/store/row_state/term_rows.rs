@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::layout::UNLIMITED;
 use crate::store::Epoch;
 use crate::{Position, Timestamp};
 
@@ -26,6 +25,8 @@ pub(crate) struct TermRows {
     claims: HashMap<i64, usize>,
     /// Rows whose outcome the table has refused to record in this term.
     pub(crate) refused: usize,
+    /// The table records that a row has expired, so that it needs no note: layout `eventlog`.
+    pub(crate) records_expiry: bool,
 }
 
 /// One row.
@@ -75,11 +76,6 @@ pub(crate) enum HandoutState {
 }
 
 impl TermRow {
-    /// Whether the table sets no limit of attempts: layout `eventlog`.
-    pub(crate) fn is_unlimited(&self) -> bool {
-        self.limit >= UNLIMITED
-    }
-
     /// A row without a note, a mark or an earlier attempt.
     pub(crate) fn new(id: impl Into<RowId>, state: HandoutState, limit: u32) -> Self {
         Self {
@@ -103,6 +99,7 @@ impl TermRows {
             last: Position::ZERO,
             claims: HashMap::new(),
             refused: 0,
+            records_expiry: false,
         }
     }
 

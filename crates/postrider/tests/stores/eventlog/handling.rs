@@ -14,6 +14,7 @@ cases! {
     a_failed_event_delays_only_its_model_and_its_handler,
     an_answer_decides_what_happens_to_a_notification,
     a_type_that_this_version_does_not_know_waits_for_the_other_version,
+    a_failed_notification_of_a_type_that_this_version_does_not_know_waits_too,
     a_pattern_of_this_version_does_not_take_other_types,
     notifications_under_an_earlier_name_are_handled,
     a_process_that_still_uses_an_earlier_name_gets_no_new_events,
@@ -151,6 +152,28 @@ async fn a_type_that_this_version_does_not_know_waits_for_the_other_version<D: R
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
     relay.shutdown().await?;
     assert_eq!(new.all(), ["mail OrderShipped 1 1"]);
+    Ok(())
+}
+
+async fn a_failed_notification_of_a_type_that_this_version_does_not_know_waits_too<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let (old, new) = (Calls::default(), Calls::default());
+    let relay =
+        log.relay([new.answering("mail", &["OrderPlaced", "OrderShipped"], |_, _| fails("no"))]).await?;
+    log.write("OrderShipped", "1", 1).await?;
+    log.wait_for("SELECT state FROM event_notifications", "FAILED").await?;
+    relay.shutdown().await?;
+    log.run("UPDATE event_notifications SET next_retry_at = created_date").await?;
+    let relay = log.relay([old.handler("mail", &["OrderPlaced"])]).await?;
+    log.write("OrderPlaced", "1", 2).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(old.all(), ["mail OrderPlaced 1 2"]);
+    let relay = log.relay([new.handler("mail", &["OrderPlaced", "OrderShipped"])]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    relay.shutdown().await?;
+    assert_eq!(new.of("mail"), ["OrderShipped 1 1", "OrderShipped 1 1"]);
     Ok(())
 }
 

@@ -84,7 +84,7 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
         layout_sql.push_str(&format!("{UNDELIVERED_INDEX}\n{NOTIFICATIONS}"));
     }
     if table.layout.spec().default_table.is_some() {
-        layout_sql.insert_str(0, "CREATE DATABASE IF NOT EXISTS {views};\n");
+        layout_sql.insert_str(0, "CREATE DATABASE IF NOT EXISTS {table_schema};\n");
     }
     let layout_sql = table.put_into_mysql(&layout_sql);
     // They count the rows of the inbox, so they come after it.
@@ -171,7 +171,7 @@ async fn apply(
     let mut created = Vec::new();
     if let (None, Some(layout_sql)) = (&found, layout_sql) {
         if !holds(session, "schemata WHERE schema_name = ?", params![table.schema.as_str()]).await? {
-            let database = table.put_into_mysql("CREATE DATABASE {views}");
+            let database = table.put_into_mysql("CREATE DATABASE {table_schema}");
             session.several(Access::Writes, &database).await?;
         }
         session.several(Access::Writes, &table.put_into_mysql(layout_sql)).await?;

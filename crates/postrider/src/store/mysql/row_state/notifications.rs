@@ -47,7 +47,10 @@ const RECORD_SEARCH: &str = "
     WHERE registered_at <= TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')";
 
 /// Index: events_undelivered (delivered, event_type, event_date), one step per type.
-const TYPES: &str = "SELECT event_type FROM {table} WHERE delivered = {delivered} AND event_type IS NOT NULL GROUP BY event_type";
+const TYPES: &str = "
+    SELECT DISTINCT CONVERT(event_type USING utf8mb4) COLLATE utf8mb4_bin
+    FROM {table}
+    WHERE delivered = {delivered} AND event_type IS NOT NULL";
 
 /// The oldest events of one type that are not fanned out. Index: events_undelivered (delivered, event_type, event_date),
 /// one range, in its order.
@@ -77,7 +80,7 @@ const MISSED: &str = "
     (SELECT e.id
      FROM {table} AS e
      WHERE e.delivered = TRUE AND e.event_type = {type}
-       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}
+       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{excluded}
        AND NOT EXISTS (SELECT 1 FROM {notifications} AS n
                        WHERE n.event_id = e.id
                          AND (CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin = {handler}
@@ -106,7 +109,7 @@ const INSERT: &str = "
     ON DUPLICATE KEY UPDATE handler_name = {notifications}.handler_name";
 
 /// Index: the primary key (id).
-const MARK: &str = "UPDATE {table} SET delivered = TRUE WHERE id IN ({ids}) AND delivered = FALSE";
+const SET_DELIVERED: &str = "UPDATE {table} SET delivered = TRUE WHERE id IN ({ids}) AND delivered = FALSE";
 
 /// Old events whose notifications are all finished, and old rows without an event. An event that a registered handler has
 /// no notification for stays: the search for missed events will find it. No index: the layout has none for the date of
@@ -198,6 +201,14 @@ fn listed(ids: &[String]) -> String {
     ids.iter().map(|id| literal(id)).collect::<Vec<_>>().join(",")
 }
 
+/// The condition that an event is none of these.
+fn except(ids: &[String]) -> String {
+    match ids {
+        [] => String::new(),
+        ids => format!(" AND e.id NOT IN ({})", listed(ids)),
+    }
+}
+
 /// Several SELECTs as one.
 fn union(selects: Vec<String>, end: &str) -> String {
     format!("{}{end}", selects.join("\nUNION ALL\n"))
@@ -223,22 +234,19 @@ impl Picked {
 /// The oldest events that are not fanned out, of the types of these targets.
 async fn oldest(
     tx: &mut Tx<'_>,
-    targets: &[HandlerType],
+    handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
 ) -> Result<Vec<Picked>> {
     let mut types: Vec<(&str, Option<Timestamp>)> = Vec::new();
-    for target in targets {
-        match types.iter_mut().find(|(name, _)| *name == target.event_type) {
+    for entry in handler_types {
+        match types.iter_mut().find(|(name, _)| *name == entry.event_type) {
             // A type is read from the earliest start of its handlers; `None` is the beginning.
-            Some((_, from)) => *from = (*from).min(target.since),
-            None => types.push((&target.event_type, target.since)),
+            Some((_, from)) => *from = (*from).min(entry.since),
+            None => types.push((&entry.event_type, entry.since)),
         }
     }
-    let excluded = match excluded {
-        [] => String::new(),
-        ids => format!(" AND e.id NOT IN ({})", listed(ids)),
-    };
+    let excluded = except(excluded);
     let selects = types.iter().map(|(name, from)| {
         OLDEST
             .replace("{type}", &literal(name))
@@ -252,46 +260,51 @@ async fn oldest(
 
 pub(super) async fn list_waiting(
     tx: &mut Tx<'_>,
-    targets: &[HandlerType],
+    handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
 ) -> Result<Vec<String>> {
-    Ok(oldest(tx, targets, events_max, excluded).await?.into_iter().map(|event| event.id).collect())
+    Ok(oldest(tx, handler_types, events_max, excluded).await?.into_iter().map(|event| event.id).collect())
 }
 
 pub(super) async fn fan_out(
     tx: &mut Tx<'_>,
-    targets: &[HandlerType],
+    handler_types: &[HandlerType],
     scope: FanOutScope<'_>,
 ) -> Result<(u64, u64)> {
     let picked = match scope {
-        FanOutScope::Oldest { events_max, excluded } => oldest(tx, targets, events_max, excluded).await?,
+        FanOutScope::Oldest { events_max, excluded } => {
+            oldest(tx, handler_types, events_max, excluded).await?
+        }
         FanOutScope::One(id) => {
             let statement = ONE.replace("{id}", &literal(id));
             tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect::<Result<_>>()?
         }
     };
-    let mut deliveries = Vec::new();
+    let mut new_notifications = Vec::new();
     for event in &picked {
-        let of_type = targets.iter().filter(|target| target.event_type == event.event_type);
-        let wanted = of_type.filter(|target| target.since.is_none_or(|since| event.at >= since));
-        deliveries.extend(wanted.map(|target| (event.id.as_str(), target.handler.as_str())));
+        let of_type = handler_types.iter().filter(|entry| entry.event_type == event.event_type);
+        let wanted = of_type.filter(|entry| entry.since.is_none_or(|since| event.at >= since));
+        new_notifications.extend(wanted.map(|entry| (event.id.as_str(), entry.handler.as_str())));
     }
-    let inserted = insert(tx, &deliveries).await?;
+    let inserted = insert(tx, &new_notifications).await?;
     if !picked.is_empty() {
         let ids: Vec<String> = picked.iter().map(|event| event.id.clone()).collect();
-        tx.execute(&MARK.replace("{ids}", &listed(&ids)), Params::new()).await?;
+        tx.execute(&SET_DELIVERED.replace("{ids}", &listed(&ids)), Params::new()).await?;
     }
     Ok((picked.len() as u64, inserted))
 }
 
 /// Inserts the notifications of these events and handlers. Returns how many.
-async fn insert(tx: &mut Tx<'_>, deliveries: &[(&str, &str)]) -> Result<u64> {
-    if deliveries.is_empty() {
+async fn insert(tx: &mut Tx<'_>, new_notifications: &[(&str, &str)]) -> Result<u64> {
+    if new_notifications.is_empty() {
         return Ok(0);
     }
-    let new =
-        deliveries.iter().map(|(event, handler)| NewNotification { id: Uuid::now_v7(), event, handler });
+    let new = new_notifications.iter().map(|(event, handler)| NewNotification {
+        id: Uuid::now_v7(),
+        event,
+        handler,
+    });
     let rows: Vec<NewNotification<'_>> = new.collect();
     let rows = serde_json::to_string(&rows).map_err(|cause| {
         Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause)
@@ -303,8 +316,9 @@ pub(super) async fn find_missed(
     tx: &mut Tx<'_>,
     types: &[HandlerType],
     events_max: usize,
+    excluded: &[String],
 ) -> Result<Vec<Missed>> {
-    let mut found = Vec::new();
+    let (mut found, excluded) = (Vec::new(), except(excluded));
     for entry in types.iter() {
         if found.len() >= events_max {
             break;
@@ -313,6 +327,7 @@ pub(super) async fn find_missed(
             .replace("{type}", &literal(&entry.event_type))
             .replace("{handler}", &literal(&entry.handler))
             .replace("{since}", &since(entry.since))
+            .replace("{excluded}", &excluded)
             .replace("{events_max}", &(events_max - found.len()).to_string());
         for row in tx.query(&statement, Params::new()).await? {
             found.push(Missed { event: get(&row, 0)?, handler: entry.handler.clone() });
@@ -322,9 +337,9 @@ pub(super) async fn find_missed(
 }
 
 pub(super) async fn insert_missed(tx: &mut Tx<'_>, missed: &[Missed]) -> Result<u64> {
-    let deliveries: Vec<(&str, &str)> =
+    let new_notifications: Vec<(&str, &str)> =
         missed.iter().map(|missed| (missed.event.as_str(), missed.handler.as_str())).collect();
-    insert(tx, &deliveries).await
+    insert(tx, &new_notifications).await
 }
 
 pub(super) async fn renamed_to(tx: &mut Tx<'_>, name: &str) -> Result<Option<String>> {

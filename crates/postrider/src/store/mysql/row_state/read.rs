@@ -8,7 +8,7 @@ use mysql_async::{Row, Value};
 use super::super::page::payload_limit;
 use super::super::row::{get, get_opt};
 use super::super::session::{Access, Params, Session, params};
-use super::sql::{Ids, Marks, Sql};
+use super::sql::{Ids, Marks, Sql, of_handler};
 use crate::layout::RowTable;
 use crate::store::Budget;
 use crate::store::row_state::dialect::{Owner, SeenRow};
@@ -42,7 +42,8 @@ pub(super) async fn read(
 ) -> Result<Read> {
     let listed = sql.ids.listed(ids.iter().map(|id| &**id));
     let payload_max = payload_limit(budget).to_string();
-    let statement = sql.read.replace("{payload_max}", &payload_max).replace("{ids}", &listed);
+    let statement =
+        of_handler(sql.read, table).replace("{payload_max}", &payload_max).replace("{ids}", &listed);
     let mut found: HashMap<RowId, Row> = HashMap::new();
     for row in session.autocommit(Access::Reads, &statement, Params::new()).await? {
         found.insert(id(&row)?, row);

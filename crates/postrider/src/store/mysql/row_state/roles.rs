@@ -11,7 +11,7 @@ const ROLES: &str = include_str!("roles.sql");
 /// # Errors
 /// As for the default layout.
 pub(super) fn roles(schema: &Ident, table: &RowTable) -> Result<String> {
-    let sql = ROLES.replace("{table_database}", &roles::database_pattern(&table.schema));
+    let sql = ROLES.replace("{table_schema}", &roles::database_pattern(&table.schema));
     roles::fill(schema, &table.put_into_mysql(&sql))
 }
 

@@ -46,5 +46,5 @@ GRANT SELECT ON performance_schema.* TO '{viewer}';
 
 -- Migrator: `migrate up`.
 GRANT ALL PRIVILEGES ON {database}.* TO '{migrator}';
-GRANT ALL PRIVILEGES ON {table_database}.* TO '{migrator}';
+GRANT ALL PRIVILEGES ON {table_schema}.* TO '{migrator}';
 GRANT SELECT ON performance_schema.* TO '{migrator}';

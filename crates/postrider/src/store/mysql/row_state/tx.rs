@@ -135,7 +135,7 @@ impl RowTx for MySqlRowTx<'_> {
 
     async fn notes(&mut self, subscription: &str) -> Result<Vec<NotedRow>> {
         self.tx
-            .query(&of_subscription(self.sql.notes, subscription), Params::new())
+            .query(&of_subscription(&of_handler(self.sql.notes, self.table), subscription), Params::new())
             .await?
             .iter()
             .map(NotedRow::read)
@@ -149,7 +149,7 @@ impl RowTx for MySqlRowTx<'_> {
 
     async fn scheduled_rows(&mut self, subscription: &str) -> Result<Vec<ScheduledRow>> {
         let Some(statement) = self.sql.scheduled else { return Ok(Vec::new()) };
-        let statement = of_subscription(statement, subscription);
+        let statement = of_subscription(&of_handler(statement, self.table), subscription);
         self.tx.query(&statement, Params::new()).await?.iter().map(ScheduledRow::read).collect()
     }
 
@@ -291,8 +291,13 @@ impl NotificationTx for MySqlRowTx<'_> {
         notifications::renamed_to(&mut self.tx, name).await
     }
 
-    async fn find_missed(&mut self, types: &[HandlerType], events_max: usize) -> Result<Vec<Missed>> {
-        notifications::find_missed(&mut self.tx, types, events_max).await
+    async fn find_missed(
+        &mut self,
+        types: &[HandlerType],
+        events_max: usize,
+        excluded: &[String],
+    ) -> Result<Vec<Missed>> {
+        notifications::find_missed(&mut self.tx, types, events_max, excluded).await
     }
 
     async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {

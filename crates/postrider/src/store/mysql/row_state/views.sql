@@ -1,13 +1,13 @@
 -- The views of the layout event_outbox; the one over hours is in a separate file. A view that counts
 -- cannot be merged into the query around it, whatever it says; the documented views list MERGE for all.
-CREATE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox AS
+CREATE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {table_schema}.vw_event_outbox AS
 SELECT e.*,
        e.status = 'pending' AS is_pending,
        e.status = 'pending' AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= UTC_TIMESTAMP(6)) AS is_due
 FROM {table} AS e;
 
 -- The rows that a publisher would claim now. Unlike is_due above, it includes failed rows: they are retried.
-CREATE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_due AS
+CREATE ALGORITHM = MERGE SQL SECURITY INVOKER VIEW {table_schema}.vw_event_outbox_due AS
 SELECT e.*,
        TIMESTAMPDIFF(SECOND, e.created_at, UTC_TIMESTAMP(6)) AS age_sec,
        TIMESTAMPDIFF(SECOND, COALESCE(e.next_attempt_at, e.created_at), UTC_TIMESTAMP(6)) AS since_next_sec
@@ -17,7 +17,7 @@ WHERE e.status IN ('pending', 'failed')
 
 -- The time from creation to delivery, per type. A percentile lies between two neighbours in the order, nearer to the
 -- nearer one: a row's weight is one minus its distance from there, if it is less than one away.
-CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_latency AS
+CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {table_schema}.vw_event_outbox_latency AS
 SELECT event_type,
        COUNT(*) AS processed,
        AVG(latency_sec) AS avg_latency_sec,
@@ -35,7 +35,7 @@ GROUP BY event_type;
 
 -- Per type: the number of rows, the age of undelivered rows, and their attempts. Delivered rows have no age; see
 -- adr/0035-views-of-event-outbox.md.
-CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_event_outbox_metrics AS
+CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {table_schema}.vw_event_outbox_metrics AS
 SELECT event_type,
        COUNT(*) AS total,
        COALESCE(SUM(status = 'pending'), 0) AS pending,
@@ -58,7 +58,7 @@ FROM (SELECT measured.*,
 GROUP BY event_type;
 
 -- Undelivered rows, per producer and type.
-CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {views}.vw_sync_backlog_by_node AS
+CREATE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {table_schema}.vw_sync_backlog_by_node AS
 SELECT COALESCE(e.producer_node, '(unknown)') AS producer_node,
        e.event_type AS event_type,
        SUM(e.status = 'pending') AS pending,

@@ -189,7 +189,7 @@ impl RowConnection for PostgresRowConnection<'_> {
         let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
         let timeout = read::foreign_timeout(table);
         let attempts = i64::from(table.max_attempts);
-        let (names, types) = (table.handler_names(), table.handler_types());
+        let (names, types) = (table.handler_names(), table.handler_like_patterns());
         let found = self.conn.read(sql.list, &[&limit, &attempts, &timeout, &names, &types]).await?;
         found.iter().map(|row| get::<&str>(row, 0).map(RowId::from)).collect()
     }

@@ -24,7 +24,7 @@ const OPEN: &str = "
     ORDER BY 1";
 
 pub(super) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<HandlerCheck> {
-    let names = [table.put_into("{notifications}"), table.put_into("{views}.\"{name}_undelivered\"")];
+    let names = [table.put_into("{notifications}"), table.put_into("{table_schema}.\"{name}_undelivered\"")];
     let found = query_unnamed(client, TABLES, &[&names[0], &names[1]]).await.map_err(failed)?;
     let Some(found) = found.first() else { return Ok(HandlerCheck::default()) };
     let mut check =

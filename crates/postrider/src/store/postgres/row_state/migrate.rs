@@ -155,7 +155,7 @@ pub(super) async fn migrate(
 
 /// Creates an optional index if it does not exist.
 async fn create_index(client: &Client, table: &RowTable, name: &str, sql: &str) -> Result<()> {
-    let name = table.put_into(&format!("{{views}}.\"{name}\""));
+    let name = table.put_into(&format!("{{table_schema}}.\"{name}\""));
     if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &name).await? {
         client.batch_execute(&table.put_into(sql)).await.map_err(failed)?;
     }

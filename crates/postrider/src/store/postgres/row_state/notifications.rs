@@ -54,9 +54,9 @@ const FANNED_OUT_TYPES: &str =
     "SELECT DISTINCT event_type::text FROM {table} WHERE delivered AND event_type IS NOT NULL";
 
 /// The events to fan out go to these handlers: `$1` handlers, `$2` types, `$3` dates before which a handler gets none.
-macro_rules! targets {
+macro_rules! wanted {
     () => {
-        "WITH targets AS (
+        "WITH wanted AS (
              SELECT t.handler, t.event_type, t.since AT TIME ZONE 'UTC' AS since
              FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS t (handler, event_type, since)
          )"
@@ -69,7 +69,7 @@ macro_rules! oldest {
     () => {
         ", picked AS (
              SELECT e.*
-             FROM (SELECT event_type, min(coalesce(since, '-infinity')) AS since FROM targets GROUP BY 1) AS types
+             FROM (SELECT event_type, min(coalesce(since, '-infinity')) AS since FROM wanted GROUP BY 1) AS types
              CROSS JOIN LATERAL (
                  SELECT e.*
                  FROM {table} AS e
@@ -92,14 +92,14 @@ macro_rules! one {
 }
 
 /// Events and their handlers: each event goes to the handlers of its type.
-macro_rules! deliveries {
+macro_rules! new_notifications {
     () => {
-        ", deliveries AS (
-             SELECT picked.*, targets.handler
+        ", new_notifications AS (
+             SELECT picked.*, wanted.handler
              FROM picked
-             JOIN targets ON targets.event_type = picked.event_type
-                         AND (targets.since IS NULL OR picked.event_date >= targets.since)
-         ), marked AS (
+             JOIN wanted ON wanted.event_type = picked.event_type
+                         AND (wanted.since IS NULL OR picked.event_date >= wanted.since)
+         ), set_delivered AS (
              UPDATE {table} AS e SET delivered = TRUE FROM picked WHERE e.id = picked.id AND e.delivered = FALSE
          )"
     };
@@ -108,11 +108,11 @@ macro_rules! deliveries {
 /// These events (`$1`) and handlers (`$2`). Index: the primary key (id).
 macro_rules! pairs {
     () => {
-        "WITH deliveries AS (
+        "WITH new_notifications AS (
              SELECT e.*, p.handler
              FROM unnest($1::text[], $2::text[]) AS p (event, handler)
              JOIN {table} AS e ON e.id = p.event::uuid
-         ), picked AS (SELECT DISTINCT id FROM deliveries)"
+         ), picked AS (SELECT DISTINCT id FROM new_notifications)"
     };
 }
 
@@ -128,7 +128,7 @@ macro_rules! insert {
              SELECT gen_random_uuid(), d.id, d.handler, d.namespace, d.action_id, d.action_name, d.action_params,
                     d.started_date, d.completion_date, d.model_id, d.model_type, d.event_type, d.payload, d.event_date,
                     'PENDING', 0, least(d.event_date, clock.now), clock.now, clock.now
-             FROM deliveries AS d
+             FROM new_notifications AS d
              CROSS JOIN (SELECT statement_timestamp() AT TIME ZONE 'UTC' AS now) AS clock
              ORDER BY d.event_date, d.id
              ON CONFLICT (event_id, handler_name) DO NOTHING
@@ -138,26 +138,26 @@ macro_rules! insert {
     };
 }
 
-const FAN_OUT_OLDEST: &str = concat!(targets!(), oldest!(), deliveries!(), insert!());
-const FAN_OUT_ONE: &str = concat!(targets!(), one!(), deliveries!(), insert!());
+const FAN_OUT_OLDEST: &str = concat!(wanted!(), oldest!(), new_notifications!(), insert!());
+const FAN_OUT_ONE: &str = concat!(wanted!(), one!(), new_notifications!(), insert!());
 const INSERT_MISSED: &str = concat!(pairs!(), insert!());
 
-/// Events that are fanned out but have no notification for a handler: `$4` how many. No index over such events; the
+/// Events that are fanned out but have no notification for a handler: `$4` how many, `$5` ids to leave out. No index over such events; the
 /// notifications are found by their key (event_id, handler_name).
 const FIND_MISSED: &str = concat!(
-    targets!(),
-    " SELECT e.id::text, targets.handler
-      FROM targets
-      JOIN {table} AS e ON e.event_type = targets.event_type AND e.event_date >= targets.since
-      WHERE e.delivered
+    wanted!(),
+    " SELECT e.id::text, wanted.handler
+      FROM wanted
+      JOIN {table} AS e ON e.event_type = wanted.event_type AND e.event_date >= wanted.since
+      WHERE e.delivered AND e.id <> ALL ($5::text[]::uuid[])
         AND NOT EXISTS (SELECT FROM {notifications} AS n
-                        WHERE n.event_id = e.id AND n.handler_name = targets.handler)
+                        WHERE n.event_id = e.id AND n.handler_name = wanted.handler)
         AND NOT EXISTS (SELECT FROM {notifications} AS n
                         JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
-                        WHERE n.event_id = e.id AND a.handler = targets.handler)
+                        WHERE n.event_id = e.id AND a.handler = wanted.handler)
       LIMIT $4"
 );
-const LIST_OLDEST: &str = concat!(targets!(), oldest!(), " SELECT id::text FROM picked");
+const LIST_OLDEST: &str = concat!(wanted!(), oldest!(), " SELECT id::text FROM picked");
 
 /// Locks the fan-out; `false` if another process has it and the caller does not wait.
 pub(super) async fn lock(tx: &Tx<'_>, wait: bool) -> Result<bool> {
@@ -198,7 +198,7 @@ pub(super) async fn types(tx: &Tx<'_>, fanned_out: bool) -> Result<Vec<String>> 
     tx.query(statement, &[]).await?.iter().map(|row| get(row, 0)).collect()
 }
 
-/// The targets of a statement, as one array per column.
+/// The handlers and types of a statement, as one array per column.
 struct Columns<'a> {
     handlers: Vec<&'a str>,
     types: Vec<&'a str>,
@@ -206,11 +206,11 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    fn of(targets: &'a [HandlerType]) -> Self {
+    fn of(handler_types: &'a [HandlerType]) -> Self {
         Self {
-            handlers: targets.iter().map(|target| target.handler.as_str()).collect(),
-            types: targets.iter().map(|target| target.event_type.as_str()).collect(),
-            since: targets.iter().map(|target| target.since.map(Time)).collect(),
+            handlers: handler_types.iter().map(|entry| entry.handler.as_str()).collect(),
+            types: handler_types.iter().map(|entry| entry.event_type.as_str()).collect(),
+            since: handler_types.iter().map(|entry| entry.since.map(Time)).collect(),
         }
     }
 }
@@ -221,21 +221,21 @@ fn limit(events_max: usize) -> i64 {
 
 pub(super) async fn list_waiting(
     tx: &Tx<'_>,
-    targets: &[HandlerType],
+    handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
 ) -> Result<Vec<String>> {
-    let Columns { handlers, types, since } = Columns::of(targets);
+    let Columns { handlers, types, since } = Columns::of(handler_types);
     let rows = tx.query(LIST_OLDEST, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
     rows.iter().map(|row| get(row, 0)).collect()
 }
 
 pub(super) async fn fan_out(
     tx: &Tx<'_>,
-    targets: &[HandlerType],
+    handler_types: &[HandlerType],
     scope: FanOutScope<'_>,
 ) -> Result<(u64, u64)> {
-    let Columns { handlers, types, since } = Columns::of(targets);
+    let Columns { handlers, types, since } = Columns::of(handler_types);
     let row = match scope {
         FanOutScope::Oldest { events_max, excluded } => {
             let params = (limit(events_max), excluded);
@@ -260,9 +260,10 @@ pub(super) async fn find_missed(
     tx: &Tx<'_>,
     types: &[HandlerType],
     events_max: usize,
+    excluded: &[String],
 ) -> Result<Vec<Missed>> {
     let Columns { handlers, types, since } = Columns::of(types);
-    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(events_max)]).await?;
+    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
     rows.iter().map(|row| Ok(Missed { event: get(row, 0)?, handler: get(row, 1)? })).collect()
 }
 

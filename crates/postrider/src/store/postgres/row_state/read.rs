@@ -37,7 +37,12 @@ pub(super) async fn read(
 ) -> Result<Read> {
     let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
     let (payload_max, limit) = (i64::from(payload_limit(budget)), i64::from(table.max_attempts));
-    let rows = conn.read(sql.read, &[&payload_max, &ids, &limit, &foreign_timeout(table)]).await?;
+    let rows = conn
+        .read(
+            sql.read,
+            &[&payload_max, &ids, &limit, &foreign_timeout(table), &table.handler_like_patterns()],
+        )
+        .await?;
     let mut read = Read::of(&rows, budget, which, |row| state(row), |row| columns(row, table))?;
     let lacking_payload = read.lacking_payload();
     if !lacking_payload.is_empty() {

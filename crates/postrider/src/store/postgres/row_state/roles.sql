@@ -23,7 +23,7 @@ REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {writer}, {relay}, {inbox}, {viewer};
 REVOKE ALL ON {table}, {notifications} FROM {writer}, {relay}, {inbox}, {viewer};
 GRANT USAGE ON SCHEMA {schema} TO {relay}, {inbox}, {viewer};
-GRANT USAGE ON SCHEMA {views} TO {writer}, {relay}, {viewer};
+GRANT USAGE ON SCHEMA {table_schema} TO {writer}, {relay}, {viewer};
 
 -- Writer: the application. It inserts events, and reads the id and date of those that it inserts (RETURNING).
 GRANT INSERT ON {table} TO {writer};
@@ -49,7 +49,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {viewer};
 
 -- Migrator: `migrate up`. It owns all of it.
 ALTER SCHEMA {schema} OWNER TO {migrator};
-ALTER SCHEMA {views} OWNER TO {migrator};
+ALTER SCHEMA {table_schema} OWNER TO {migrator};
 ALTER TABLE {table} OWNER TO {migrator};
 ALTER TABLE {notifications} OWNER TO {migrator};
 DO $$

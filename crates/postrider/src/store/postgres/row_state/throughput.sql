@@ -1,6 +1,6 @@
 -- Events written and events received per hour, for hours with at least one of them. Received events are counted in
 -- Postrider's own inbox.
-CREATE VIEW {views}."vw_event_throughput_hourly" AS
+CREATE VIEW {table_schema}."vw_event_throughput_hourly" AS
 SELECT hour_ts, count(written) AS outbox_cnt, count(received) AS inbox_cnt
 FROM (SELECT date_trunc('hour', created_at, 'UTC') AS hour_ts, 1 AS written, NULL::integer AS received
       FROM {table}

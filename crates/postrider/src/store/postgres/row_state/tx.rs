@@ -96,7 +96,7 @@ impl RowTx for PostgresRowTx<'_> {
 
     async fn has_due_row(&mut self) -> Result<bool> {
         let timeout = read::foreign_timeout(&self.rows.table);
-        let (names, types) = (self.rows.table.handler_names(), self.rows.table.handler_types());
+        let (names, types) = (self.rows.table.handler_names(), self.rows.table.handler_like_patterns());
         let due =
             self.tx.query_opt(self.rows.sql.list, &[&1i64, &self.limit(), &timeout, &names, &types]).await?;
         Ok(due.is_some())
@@ -119,7 +119,8 @@ impl RowTx for PostgresRowTx<'_> {
     }
 
     async fn notes(&mut self, subscription: &str) -> Result<Vec<NotedRow>> {
-        let rows = self.tx.query(self.rows.sql.notes, &[&self.limit(), &subscription]).await?;
+        let types = self.rows.table.handler_like_patterns();
+        let rows = self.tx.query(self.rows.sql.notes, &[&self.limit(), &subscription, &types]).await?;
         rows.iter().map(NotedRow::read).collect()
     }
 
@@ -130,7 +131,8 @@ impl RowTx for PostgresRowTx<'_> {
 
     async fn scheduled_rows(&mut self, subscription: &str) -> Result<Vec<ScheduledRow>> {
         let Some(statement) = self.rows.sql.scheduled else { return Ok(Vec::new()) };
-        self.tx.query(statement, &[&subscription]).await?.iter().map(ScheduledRow::read).collect()
+        let types = self.rows.table.handler_like_patterns();
+        self.tx.query(statement, &[&subscription, &types]).await?.iter().map(ScheduledRow::read).collect()
     }
 
     async fn delete_notes(&mut self, ids: &[String]) -> Result<()> {
@@ -241,8 +243,13 @@ impl NotificationTx for PostgresRowTx<'_> {
         notifications::renamed_to(&self.tx, name).await
     }
 
-    async fn find_missed(&mut self, types: &[HandlerType], events_max: usize) -> Result<Vec<Missed>> {
-        notifications::find_missed(&self.tx, types, events_max).await
+    async fn find_missed(
+        &mut self,
+        types: &[HandlerType],
+        events_max: usize,
+        excluded: &[String],
+    ) -> Result<Vec<Missed>> {
+        notifications::find_missed(&self.tx, types, events_max, excluded).await
     }
 
     async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {

@@ -21,7 +21,7 @@ pub(super) fn all(table: &RowTable) -> String {
 /// Creates the missing views. Received events are counted in Postrider's own inbox, which is in `schema`, and in a table
 /// `event_inbox` if one exists now. Returns a difference for each name that something else already has.
 pub(super) async fn create(client: &Client, schema: &Ident, table: &RowTable) -> Result<Vec<Difference>> {
-    let inbox = columns(client, &table.put_into("{views}.\"event_inbox\"")).await?;
+    let inbox = columns(client, &table.put_into("{table_schema}.\"event_inbox\"")).await?;
     let throughput = match inbox.iter().find(|column| column.name == "received_at") {
         // A time without a time zone is read as UTC.
         Some(column) if column.sql_type.contains("without time zone") => {
@@ -32,7 +32,7 @@ pub(super) async fn create(client: &Client, schema: &Ident, table: &RowTable) ->
     };
     let mut others = Vec::new();
     for (name, sql) in views_of(VIEWS).chain(views_of(&throughput)) {
-        let view = table.put_into(&format!("{{views}}.\"{name}\""));
+        let view = table.put_into(&format!("{{table_schema}}.\"{name}\""));
         if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &view).await? {
             client.batch_execute(&schema.put_into(&table.put_into(sql))).await.map_err(failed)?;
         } else if !is_layout_view(client, table, &view, name).await? {

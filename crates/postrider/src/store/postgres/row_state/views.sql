@@ -1,12 +1,12 @@
 -- The views of the layout event_outbox; the one over hours is in a separate file.
-CREATE VIEW {views}."vw_event_outbox" AS
+CREATE VIEW {table_schema}."vw_event_outbox" AS
 SELECT e.*,
        e.status = 'pending' AS is_pending,
        e.status = 'pending' AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= now()) AS is_due
 FROM {table} AS e;
 
 -- The rows that a publisher would claim now. Unlike is_due above, it includes failed rows: they are retried.
-CREATE VIEW {views}."vw_event_outbox_due" AS
+CREATE VIEW {table_schema}."vw_event_outbox_due" AS
 SELECT e.*,
        floor(extract(epoch FROM now() - e.created_at))::bigint AS age_sec,
        floor(extract(epoch FROM now() - coalesce(e.next_attempt_at, e.created_at)))::bigint AS since_next_sec
@@ -14,7 +14,7 @@ FROM {table} AS e
 WHERE e.status IN ('pending', 'failed') AND (e.next_attempt_at IS NULL OR e.next_attempt_at <= now());
 
 -- The time from creation to delivery, per type.
-CREATE VIEW {views}."vw_event_outbox_latency" AS
+CREATE VIEW {table_schema}."vw_event_outbox_latency" AS
 SELECT event_type,
        count(*) AS processed,
        avg(latency_sec) AS avg_latency_sec,
@@ -28,7 +28,7 @@ GROUP BY event_type;
 
 -- Per type: the number of rows, the age of undelivered rows, and their attempts. Delivered rows have no age; see
 -- adr/0035-views-of-event-outbox.md.
-CREATE VIEW {views}."vw_event_outbox_metrics" AS
+CREATE VIEW {table_schema}."vw_event_outbox_metrics" AS
 SELECT event_type,
        count(*) AS total,
        count(*) FILTER (WHERE status = 'pending') AS pending,
@@ -47,7 +47,7 @@ FROM (SELECT e.*,
 GROUP BY event_type;
 
 -- Undelivered rows, per producer and type.
-CREATE VIEW {views}."vw_sync_backlog_by_node" AS
+CREATE VIEW {table_schema}."vw_sync_backlog_by_node" AS
 SELECT coalesce(producer_node, '(unknown)') AS producer_node,
        event_type,
        count(*) FILTER (WHERE status = 'pending') AS pending,

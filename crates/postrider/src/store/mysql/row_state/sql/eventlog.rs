@@ -152,7 +152,8 @@ pub(super) const SQL: Sql = Sql {
                 COALESCE(LENGTH(t.payload), 4) + LENGTH(t.action_params), NULL, ",
         micros!("t.event_date"),
         "     , NULL, {limit}, NULL, t.attempts,
-                t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= UTC_TIMESTAMP(6), t.state <> 'SUCCEEDED', ",
+                {types} AND t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= UTC_TIMESTAMP(6),
+                t.state <> 'SUCCEEDED', ",
         micros!("UTC_TIMESTAMP(6)"),
         "     , t.namespace, t.action_id, t.action_name,
                 CASE WHEN LENGTH(t.action_params) <= 4194304 THEN t.action_params END, ",
@@ -180,7 +181,7 @@ pub(super) const SQL: Sql = Sql {
          FROM {schema}.row_notes AS n
          LEFT JOIN {notifications} AS t
            ON t.id = /*!80000 CONVERT(n.row_id USING ascii) */ /*M! CAST(n.row_id AS UUID) */
-         WHERE t.id IS NULL OR ",
+         WHERE t.id IS NULL OR {types} AND ",
         is_of_subscription!()
     ),
     // Index: event_notifications_due (state, next_retry_at), one range per state.
@@ -190,7 +191,7 @@ pub(super) const SQL: Sql = Sql {
         ", ",
         micros!("t.event_date"),
         " FROM {notifications} AS t
-          WHERE t.state IN ('PENDING', 'FAILED') AND t.next_retry_at > UTC_TIMESTAMP(6) AND ",
+          WHERE t.state IN ('PENDING', 'FAILED') AND t.next_retry_at > UTC_TIMESTAMP(6) AND {types} AND ",
         is_of_subscription!(),
         " AND NOT EXISTS (SELECT 1 FROM {schema}.row_notes AS n WHERE n.row_id = ",
         id_text!("t.id"),

@@ -49,7 +49,7 @@ pub(super) fn of_handler(statement: &str, table: &RowTable) -> String {
     let one = |pattern: &String| {
         format!("CONVERT(t.event_type USING utf8mb4) COLLATE utf8mb4_bin LIKE {}", literal(pattern))
     };
-    let types = table.handler_types().map_or("TRUE".to_owned(), |types| match types.is_empty() {
+    let types = table.handler_like_patterns().map_or("TRUE".to_owned(), |types| match types.is_empty() {
         true => "FALSE".to_owned(),
         false => format!("({})", types.iter().map(one).collect::<Vec<_>>().join(" OR ")),
     });

@@ -148,7 +148,8 @@ pub(super) const SQL: Sql = Sql {
                 END,
                 CASE WHEN pg_column_size(t.payload) >= 2000 THEN octet_length(t.payload::text)::bigint END,
                 NULL::text, t.event_date AT TIME ZONE 'UTC', NULL::text, $3::bigint, NULL::text, t.attempts::bigint,
-                t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= ",
+                ($5::text[] IS NULL OR t.event_type LIKE ANY ($5::text[]))
+                  AND t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= ",
         now!(),
         "     , t.state <> 'SUCCEEDED', statement_timestamp(), t.namespace::text, t.action_id::text,
                 t.action_name::text, CASE WHEN params.bytes <= 4194304 THEN t.action_params::text END,
@@ -199,7 +200,7 @@ pub(super) const SQL: Sql = Sql {
                 t.event_date AT TIME ZONE 'UTC', t.state = 'SUCCEEDED', coalesce(t.state = 'EXPIRED', false), $1::bigint
          FROM {schema}.row_notes AS n
          LEFT JOIN {notifications} AS t ON t.id = n.row_id::uuid
-         WHERE t.id IS NULL OR ",
+         WHERE t.id IS NULL OR ($3::text[] IS NULL OR t.event_type LIKE ANY ($3::text[])) AND ",
         is_of!("$2")
     ),
     // Index: event_notifications_due (next_retry_at), one range.
@@ -209,7 +210,7 @@ pub(super) const SQL: Sql = Sql {
          FROM {notifications} AS t
          WHERE t.state IN ('PENDING', 'FAILED') AND t.next_retry_at > ",
         now!(),
-        " AND ",
+        " AND ($2::text[] IS NULL OR t.event_type LIKE ANY ($2::text[])) AND ",
         is_of!("$1"),
         " AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)"
     )),

@@ -23,7 +23,7 @@ pub(super) struct Sql {
     /// another publisher is considered abandoned, `$4` names and `$5` event types of the handler.
     pub(super) list: &'static str,
     /// Rows by id, due or not, in the requested order. `$1` bytes up to which a payload is included, `$2` ids, `$3`
-    /// limit of attempts, `$4` as `$3` of `list`. The columns are those that [`read`](super::read) reads.
+    /// limit of attempts, `$4` as `$3` of `list`, `$5` types that the handler knows. The columns are those that [`read`](super::read) reads.
     pub(super) read: &'static str,
     /// Payloads by id (`$1`): id, payload.
     pub(super) payloads: &'static str,
@@ -43,10 +43,11 @@ pub(super) struct Sql {
     /// Records deliveries only, in parallel with a settle: `$1` name, `$2` epoch, `$3` and `$4` the server, `$5` ids,
     /// `$6` times of their marks. Returns the same columns as `settle`.
     pub(super) deliver: &'static str,
-    /// Notes with the state of their rows in the table: `$1` limit of attempts, `$2` subscription.
+    /// Notes with the state of their rows in the table: `$1` limit of attempts, `$2` subscription, `$3` types that
+    /// the handler knows.
     pub(super) notes: &'static str,
     /// Rows without a note whose next attempt is scheduled for later, if the table has a column for that: `$1`
-    /// subscription.
+    /// subscription, `$2` types that the handler knows.
     pub(super) scheduled: Option<&'static str>,
     /// Deletes rows that were delivered long ago, by any program: `$1` microseconds, `$2` how many.
     pub(super) delete_delivered: &'static str,
