@@ -49,7 +49,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// Opens the store that a relay works on. Its tables must exist. Close it after use.
     ///
     /// # Errors
-    /// [`Code::SchemaMissing`](crate::Code::SchemaMissing), `SchemaNewer`, or the database's error.
+    /// [`Code::SchemaMissing`], `SchemaNewer`, or the database's error.
     fn open(&self) -> BoxFuture<'_, Result<Arc<dyn Store>>>;
 
     /// Opens the store to move its events to another outbox. No other publisher may use the table meanwhile, even if it
@@ -80,7 +80,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// The newest events that match a filter, newest first. Needs only the right to read.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the filter has a state or an action and the layout has
+    /// [`Code::LayoutDiffers`] if the filter has a state or an action and the layout has
     /// none, or the database's error.
     fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>>;
 
@@ -108,7 +108,7 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// An existing table of a layout with a state per row is compared with it and never altered.
     ///
     /// # Errors
-    /// [`Code::SchemaNewer`](crate::Code::SchemaNewer), [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if this
+    /// [`Code::SchemaNewer`], [`Code::LayoutDiffers`] if this
     /// outbox has another layout, or the database's error.
     fn migrate(&self, layout: Option<RowLayout>, extras: RowExtras)
     -> BoxFuture<'_, Result<MigrationReport>>;
@@ -116,14 +116,14 @@ pub trait Admin: fmt::Debug + Send + Sync {
     /// The SQL that creates the tables in an empty database.
     ///
     /// # Errors
-    /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the layout does not have one of the optional parts.
+    /// [`Code::NameInvalid`] if the layout does not have one of the optional parts.
     fn migration_sql(&self, extras: RowExtras) -> Result<String>;
 
     /// The SQL that creates roles with only the rights each needs.
     ///
     /// # Errors
-    /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if there are none for this layout, or
-    /// [`Code::ConfigValue`](crate::Code::ConfigValue) if this database has no roles.
+    /// [`Code::LayoutDiffers`] if there are none for this layout, or
+    /// [`Code::ConfigValue`] if this database has no roles.
     fn roles_sql(&self) -> Result<String>;
 
     /// How the table with a state per row differs from its layout; empty for the layout `postrider`.
