@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::Kind;
 use super::programs::{Programs, option};
@@ -16,6 +17,9 @@ const READY: &str = "ready for connections";
 
 /// Attempts with other ports, if another process takes the free port first.
 const STARTS_MAX: usize = 3;
+
+/// Wait before a server that ended at its start is started again.
+const RESTART_WAIT: Duration = Duration::from_millis(500);
 
 /// Enough for an empty server, its logs and a few events.
 const SMALL_DISK_BYTES: u32 = 256 * 1024 * 1024;
@@ -156,7 +160,7 @@ impl Server {
         let keeper = Mutex::new(Keeper::new(&place.folder, &command, "KILL")?);
         let url = format!("mysql://root@127.0.0.1:{port}/test");
         let server = Self { port, url, certificate, place, programs, options, keeper };
-        server.keeper().start(READY)?;
+        server.start()?;
         Ok(server)
     }
 
@@ -212,8 +216,19 @@ impl Server {
     ///
     /// # Errors
     /// The error of the server.
+    #[allow(clippy::disallowed_methods, reason = "nothing signals that a port or a file was released")]
     pub fn start(&self) -> Result<(), String> {
-        self.keeper().start(READY)
+        // A process that was killed may hold its port and its files for a moment longer.
+        let mut starts = 1;
+        loop {
+            match self.keeper().start(READY) {
+                Err(reason) if reason.starts_with("the server ended") && starts < STARTS_MAX => {
+                    std::thread::sleep(RESTART_WAIT);
+                    starts += 1;
+                }
+                started => return started,
+            }
+        }
     }
 
     /// Suspends it: connections stay open and get no response.
