@@ -75,10 +75,14 @@ pub struct Idle {
     pub dead: u64,
     /// Events whose time was over before they were handled.
     pub expired: u64,
+    /// Events that have no destination.
+    pub unrouted: u64,
+    /// Events that are held because their destination is down.
+    pub held: u64,
 }
 
 impl Idle {
-    /// Every event is handled: none waits, none is dead or expired.
+    /// Every event is handled: none waits, is held, dead or expired, and none has no destination.
     pub fn is_done(&self) -> bool {
         *self == Self::default()
     }
@@ -178,6 +182,8 @@ impl TestRelay {
             waiting: waiting + behind,
             dead: count(ParkedState::Dead),
             expired: count(ParkedState::Expired),
+            unrouted: count(ParkedState::Unrouted),
+            held: count(ParkedState::Held),
         }
     }
 

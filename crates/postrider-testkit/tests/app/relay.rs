@@ -120,3 +120,16 @@ async fn a_dead_event_does_not_keep_later_ones_of_its_key_from_being_handled() {
     let idle = relay.run_until_done().await;
     assert_eq!((idle.waiting, idle.dead, idle.expired), (0, 1, 0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_without_a_destination_is_not_done() {
+    let outbox = TestOutbox::new();
+    let relay = TestRelay::new(&outbox, || {
+        let mail = Subscription::handler("mail", |_: OrderPlaced, _| async { Ok(()) });
+        [mail.router(postrider::route::Router::by_topic())]
+    });
+    outbox.write(Event::new("order.placed", r#"{"order": 1, "cents": 1}"#));
+    let idle = relay.run_until_idle().await;
+    assert_eq!((idle.unrouted, idle.waiting, idle.dead), (1, 0, 0));
+    assert!(!idle.is_done());
+}

@@ -11,7 +11,7 @@ pub(crate) struct TextField {
     /// Its name in messages, which is also the name of its column.
     pub(crate) name: &'static str,
     get: fn(&Event) -> &Option<String>,
-    #[cfg_attr(not(feature = "_store"), allow(dead_code))]
+    #[cfg_attr(not(feature = "_store"), allow(dead_code, reason = "only the databases read events"))]
     get_mut: fn(&mut Event) -> &mut Option<String>,
 }
 

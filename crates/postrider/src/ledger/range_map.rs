@@ -81,7 +81,10 @@ impl<V> RangeMap<V> {
 
 impl<V: Copy> RangeMap<V> {
     /// Removes one position, which may split its range. Returns whether it was in a range.
-    #[cfg_attr(not(feature = "_server"), allow(dead_code))]
+    #[cfg_attr(
+        not(feature = "_server"),
+        allow(dead_code, reason = "SQLite has no position that is filled later")
+    )]
     pub(crate) fn remove(&mut self, position: Position) -> bool {
         let Some((first, last, value)) = self.get(position).map(|(first, last, value)| (first, last, *value))
         else {

@@ -384,7 +384,7 @@ fn interleave(
 const SEEDS: std::ops::Range<u64> = 0..1_000;
 
 #[test]
-fn every_handler_gets_what_it_is_owed_whatever_dies_and_whoever_fans_out_too() {
+fn every_registered_handler_gets_its_events_despite_crashes_and_another_fan_out() {
     for seed in SEEDS {
         assert_eq!(history(seed, None), [], "seed {seed}");
     }

@@ -8,6 +8,7 @@ use crate::row_database::RowDatabase;
 
 cases! {
     events_that_another_program_fanned_out_reach_our_handlers,
+    an_event_that_is_refused_does_not_hide_others_that_another_program_fanned_out,
     notifications_of_other_programs_are_not_touched,
 }
 
@@ -54,6 +55,45 @@ async fn events_that_another_program_fanned_out_reach_our_handlers<D: RowDatabas
     numbers.sort();
     numbers.dedup();
     assert_eq!((numbers.len(), calls.of("mail").len()), (40, 40));
+    Ok(())
+}
+
+async fn an_event_that_is_refused_does_not_hide_others_that_another_program_fanned_out<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    // Batches are smaller than the number of refused events.
+    let log = EventlogDatabase(log.0.with_fan_out(super::fast_fan_out().events_max(3)));
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    relay.shutdown().await?;
+    for number in 0..7 {
+        log.write("OrderPlaced", "7", number).await?;
+    }
+    log.write("OrderPlaced", "8", 7).await?;
+    foreign_fan_out(&log, "theirs").await?;
+    log.run(
+        "ALTER TABLE event_notifications
+         ADD CONSTRAINT not_for_us CHECK (model_id <> '7' OR handler_name <> 'mail')",
+    )
+    .await?;
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.wait_for(
+        "SELECT count(*) FROM event_notifications WHERE handler_name = 'mail' AND state = 'SUCCEEDED'",
+        "1",
+    )
+    .await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all(), ["mail OrderPlaced 8 7"]);
+    // Once the table accepts them, they are found again.
+    log.run("ALTER TABLE event_notifications DROP CONSTRAINT not_for_us").await?;
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    log.wait_for(
+        "SELECT count(*) FROM event_notifications WHERE handler_name = 'mail' AND state = 'SUCCEEDED'",
+        "8",
+    )
+    .await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all().len(), 8);
     Ok(())
 }
 
