@@ -68,8 +68,8 @@ impl Bench {
             ))
             .await?;
         let config = MySqlConfig::new(url)?.schema(ledger.clone());
-        let table = RowTable::new(layout)?.in_schema(schema.clone());
-        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        let table = RowTable::new(layout).in_schema(schema.clone());
+        let extras = RowExtras::default().handlers(layout == RowLayout::Eventlog);
         MySqlRowStore::migrate(&config, &table, extras).await?;
         Ok(Self { config, table, schema, ledger, client })
     }
@@ -101,10 +101,10 @@ impl LayoutBench for Bench {
         // One table per digit of the number, because recursion is limited on these servers.
         let digits = "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
                        UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
-        let places = rows.max(2).ilog10() + 1;
-        let from: Vec<String> = (0..places).map(|place| format!("{digits} AS p{place}")).collect();
+        let digits_max = rows.max(2).ilog10() + 1;
+        let from: Vec<String> = (0..digits_max).map(|digit| format!("{digits} AS p{digit}")).collect();
         let number: Vec<String> =
-            (0..places).map(|place| format!("p{place}.d * {}", 10_u64.pow(place))).collect();
+            (0..digits_max).map(|digit| format!("p{digit}.d * {}", 10_u64.pow(digit))).collect();
         let sql = format!(
             "TRUNCATE {name};
              INSERT INTO {name} {columns}

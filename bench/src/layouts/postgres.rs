@@ -87,8 +87,8 @@ impl Bench {
             ))
             .await?;
         let config = PostgresConfig::new(url)?.schema(ledger.clone());
-        let table = RowTable::new(layout)?.in_schema(schema.clone());
-        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        let table = RowTable::new(layout).in_schema(schema.clone());
+        let extras = RowExtras::default().handlers(layout == RowLayout::Eventlog);
         PostgresRowStore::migrate(&config, &table, extras).await?;
         Ok(Self { config, table, schema, ledger, client })
     }

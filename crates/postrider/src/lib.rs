@@ -117,6 +117,7 @@ mod ident;
 #[cfg(feature = "_mysql")]
 mod mysql_error;
 mod position;
+mod setters;
 #[cfg(feature = "_postgres")]
 mod postgres_error;
 #[cfg(feature = "_sqlite")]
@@ -135,6 +136,7 @@ pub use position::Position;
 #[cfg(feature = "relay")]
 #[doc(inline)]
 pub use relay::{Relay, RelayHandle, Subscription};
+pub(crate) use setters::setters;
 #[doc(inline)]
 pub use write::Outbox;
 pub use write::Written;

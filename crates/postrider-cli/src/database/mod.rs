@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use postrider::store::Store;
 use postrider::store::admin::{Admin, EventWriter};
-use postrider::{Code, Error, Outbox, Recovery, Result};
+use postrider::{Error, Outbox, Result};
 
 use crate::config::settings::OutboxSettings;
 use crate::config::url;
@@ -87,7 +87,7 @@ impl Database {
                 format!("sqlite:{}", path.display())
             }
             #[cfg(feature = "postgres")]
-            Connection::Postgres(..) => url::place(&self.shown).to_owned(),
+            Connection::Postgres(..) => url::without_scheme_and_user(&self.shown).to_owned(),
             #[cfg(feature = "mysql")]
             Connection::MySql(..) => url::server(&self.shown).to_owned(),
         }
@@ -96,8 +96,7 @@ impl Database {
     /// Whether a later attempt may succeed without an operator: a server is down or starting, or a standby is not the
     /// primary yet. Not for a file.
     pub fn may_come_up(&self, error: &Error) -> bool {
-        let by_itself = error.code().recovery() != Recovery::Operator || error.code() == Code::StoreReadOnly;
-        by_itself && self.is_server()
+        error.code().may_recover_by_itself() && self.is_server()
     }
 
     fn is_server(&self) -> bool {

@@ -83,7 +83,7 @@ pub(crate) fn the_base_alone_is_written_to_and_listed(place: &Place<'_>) {
     assert!(made.stderr.contains("created events\n"), "{made:?}");
     ran(&program, &WRITE);
     let listed = json(&program, &["events", "list"]);
-    assert_eq!((listed.len(), &listed[0]["status"]), (1, &"waiting".into()));
+    assert_eq!((listed.len(), &listed[0]["state"]), (1, &"waiting".into()));
     for args in [&["relay", "--drain", "--fail-fast"][..], &["status"]] {
         let refused = program.run(args);
         assert_ne!(refused.exit, Some(0), "{refused:?}");
@@ -124,7 +124,7 @@ pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
         assert!(!json(&program, &["status", "--by", by]).is_empty());
     }
     let listed = json(&program, &["events", "list", "--action", action]);
-    let states: Vec<&str> = listed.iter().map(|event| event["status"].as_str().unwrap()).collect();
+    let states: Vec<&str> = listed.iter().map(|event| event["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["no event", "waiting", "waiting"], "newest first");
     assert_eq!(listed[2]["time"], "2026-11-18T01:00:00.500000Z");
     assert_eq!(json(&program, &["events", "list", "--status", "no event"]).len(), 1);

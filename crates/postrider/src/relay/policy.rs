@@ -87,23 +87,7 @@ pub struct Policy {
     pub trial_deaths_max: u32,
 }
 
-/// Generates one method per field, so that a policy can be built although the struct is not exhaustive.
-macro_rules! setters {
-    ($($field:ident: $type:ty,)+) => {
-        impl Policy {
-            $(
-                #[doc = concat!("Sets [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
-                #[must_use]
-                pub fn $field(mut self, $field: $type) -> Self {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
-setters! {
+crate::setters! { Policy:
     order: Order,
     on_dead: OnDead,
     several_destinations: bool,

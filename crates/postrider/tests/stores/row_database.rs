@@ -224,7 +224,7 @@ fn is_row<D: RowDatabase>(layout: RowLayout, key: &str, number: usize) -> String
     format!("OLD.{about} = '{key}' AND {} = '{{\"n\": {number}}}'", D::text("OLD.payload"))
 }
 
-/// The table of the layout at a place in [`STATE_PER_ROW`], shared with other publishers or not.
+/// The table of the layout at an index of [`STATE_PER_ROW`], shared with other publishers or not.
 pub(crate) struct LayoutTable<D, const LAYOUT: usize, const SHARED: bool = false>(D);
 
 impl<D: RowDatabase, const LAYOUT: usize, const SHARED: bool> LayoutTable<D, LAYOUT, SHARED> {

@@ -75,7 +75,7 @@ macro_rules! by_layout {
         ) -> BoxFuture<'_, Result<MigrationReport>> {
             Box::pin(self.named(async move {
                 if let Some(table) = super::migrate::table_to_create(self.table.as_ref(), layout, extras)? {
-                    let table = placed(table, &self.$at)?;
+                    let table = with_default_schema(table, &self.$at)?;
                     return Ok($Rows::migrate(&self.$at, &table, extras)$(.$await)??.into());
                 }
                 let migrated = $Log::migrate(&self.$at)$(.$await)??;

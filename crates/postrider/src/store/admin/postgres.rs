@@ -6,9 +6,7 @@ use tokio_postgres::Client;
 
 use super::by_layout::by_layout;
 use super::writer::not_written;
-use super::{
-    Admin, EventWriter, MigrationReport, check_printed, no_roles, overview_of, placed_outbox, script,
-};
+use super::{Admin, EventWriter, MigrationReport, check_printed, no_roles, outbox_for, overview_of, script};
 use crate::adopt::AdoptSource;
 use crate::layout::{Ability, Difference, RowLayout, RowTable};
 use crate::store::postgres::{
@@ -42,7 +40,7 @@ impl PostgresAdmin {
 }
 
 /// A table without a schema is in `public`.
-fn placed(table: RowTable, _: &PostgresConfig) -> Result<RowTable> {
+fn with_default_schema(table: RowTable, _: &PostgresConfig) -> Result<RowTable> {
     Ok(table)
 }
 
@@ -50,7 +48,7 @@ impl Admin for PostgresAdmin {
     by_layout! { at: config, log: PostgresStore, rows: PostgresRowStore, open: connect, await }
 
     fn outbox(&self, outbox: Outbox) -> Outbox {
-        placed_outbox(outbox, self.table.as_ref(), self.config.schema_name())
+        outbox_for(outbox, self.table.as_ref(), self.config.schema_name())
     }
 
     fn open_writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {

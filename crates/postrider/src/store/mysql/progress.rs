@@ -4,7 +4,7 @@ use mysql_async::Row;
 
 use super::row::{self, get, get_opt};
 use super::session::{Tx, params};
-use crate::ledger::{Mark, Progress};
+use crate::ledger::{LastSeen, Progress};
 use crate::store::Epoch;
 use crate::store::subscription::{ProgressColumns, SubscriptionRow};
 use crate::{Position, Result};
@@ -43,7 +43,7 @@ fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
 
 fn progress(name: &str, row: &Row) -> Result<Progress> {
     let highest = match (get_opt(row, 5)?, row::uuid_opt(row, 6)?) {
-        (Some(position), Some(id)) => Some(Mark { position: Position::new(position), id }),
+        (Some(position), Some(id)) => Some(LastSeen { position: Position::new(position), id }),
         _ => None,
     };
     let (done, trial): (String, Option<String>) = (get(row, 4)?, get_opt(row, 7)?);

@@ -24,7 +24,7 @@ macro_rules! micros {
 }
 pub(super) use micros;
 
-/// Place of the first [text column](text_columns) in the SELECT.
+/// Index of the first [text column](text_columns) in the SELECT.
 const FIRST_TEXT: usize = 11;
 
 /// A SELECT with its `{columns}` put in: those that [`event`] reads. The first three parameters limit the bytes of
@@ -117,7 +117,7 @@ fn read(mut row: Row, widths: &Widths) -> Result<(Event, bool)> {
         max_attempts: get_opt::<i64>(&row, 9)?.map(event_row::count).transpose()?,
         expires_at: date(&row, 10)?,
     };
-    columns.into_event(widths, |place| text(&mut row, FIRST_TEXT + place))
+    columns.into_event(widths, |index| text(&mut row, FIRST_TEXT + index))
 }
 
 /// The deferred columns of a row: `payload, headers, action` after position and id.

@@ -7,7 +7,7 @@ use super::session::Tx;
 use super::time::Time;
 use super::writers::decided_up_to;
 use super::{lease, park, progress, relays};
-use crate::ledger::{Intervals, Mark, ParkedRow};
+use crate::ledger::{Intervals, LastSeen, ParkedRow};
 use crate::store::log_tx::{LogTx, VisibleStep, visible_intervals};
 use crate::store::subscription::SubscriptionRow;
 use crate::store::{LeaseOverview, PurgeBound, RelayOverview};
@@ -68,8 +68,8 @@ impl LogTx for Tx<'_> {
         )
     }
 
-    async fn mark_at_or_below(&mut self, position: Position) -> Result<Option<Mark>> {
-        history::mark_at_or_below(self, position).await
+    async fn last_at_or_below(&mut self, position: Position) -> Result<Option<LastSeen>> {
+        history::last_at_or_below(self, position).await
     }
 
     async fn time_of(&mut self, position: Position) -> Result<Option<Timestamp>> {

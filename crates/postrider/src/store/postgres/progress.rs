@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 
 use super::row::{self, get};
 use super::session::Tx;
-use crate::ledger::{Mark, Progress};
+use crate::ledger::{LastSeen, Progress};
 use crate::store::Epoch;
 use crate::store::subscription::{ProgressColumns, SubscriptionRow};
 use crate::{Position, Result};
@@ -44,7 +44,7 @@ fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
 
 fn progress(name: &str, row: &Row) -> Result<Progress> {
     let highest = match (get(row, 5)?, get(row, 6)?) {
-        (Some(position), Some(id)) => Some(Mark { position: Position::new(position), id }),
+        (Some(position), Some(id)) => Some(LastSeen { position: Position::new(position), id }),
         _ => None,
     };
     let (done, trial, trial_deaths) = (get(row, 4)?, get(row, 7)?, row::count(row, 8)?);

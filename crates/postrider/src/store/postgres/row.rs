@@ -15,7 +15,7 @@ use super::time::Time;
 use crate::store::event_row::{self, EventValues, Widths, text_columns, text_list, unreadable_event};
 use crate::{Code, Error, Event, Limits, Position, Result, StoredEvent, Timestamp};
 
-/// Place of the first [text column](text_columns) in the SELECT.
+/// Index of the first [text column](text_columns) in the SELECT.
 const FIRST_TEXT: usize = 11;
 
 /// A SELECT with its `{columns}` put in: those that [`event`] reads. Of payload, headers and action, only values of up

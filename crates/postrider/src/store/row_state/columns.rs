@@ -135,7 +135,7 @@ impl RowCounts {
 }
 
 /// How many rows other publishers have marked: recently, and in total.
-pub(crate) fn foreign_marks(row: &impl ResultRow) -> Result<(i64, i64)> {
+pub(crate) fn foreign_claims(row: &impl ResultRow) -> Result<(i64, i64)> {
     Ok((required(row.number(0)?, 0)?, required(row.number(1)?, 1)?))
 }
 

@@ -7,7 +7,7 @@ use super::failure::Attempt;
 use super::ledger::Ledger;
 use super::worker::poll_once;
 use super::{history, lease, park, progress, relays};
-use crate::ledger::{Intervals, Mark, ParkedRow, Progress};
+use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress};
 use crate::store::log_tx::{self, LogTx};
 use crate::store::subscription::SubscriptionRow;
 use crate::store::{LeaseOverview, Overview, Purge, PurgeBound, Purged, RelayOverview, Start};
@@ -80,8 +80,8 @@ impl LogTx for SqliteTx<'_> {
         Ok(Intervals::up_to(first.map_or(end, |first| first.previous().min(end))))
     }
 
-    async fn mark_at_or_below(&mut self, position: Position) -> Result<Option<Mark>> {
-        Ok(history::mark_at_or_below(self.0, position)?)
+    async fn last_at_or_below(&mut self, position: Position) -> Result<Option<LastSeen>> {
+        Ok(history::last_at_or_below(self.0, position)?)
     }
 
     async fn time_of(&mut self, position: Position) -> Result<Option<Timestamp>> {

@@ -15,7 +15,7 @@ use super::failure::Attempt;
 use crate::store::event_row::{EventValues, Widths, text_columns, text_list, unreadable_event};
 use crate::{Code, Error, Event, Position, StoredEvent, Timestamp};
 
-/// Place of the first [text column](text_columns) in the SELECT.
+/// Index of the first [text column](text_columns) in the SELECT.
 const FIRST_TEXT: usize = 8;
 
 /// A SELECT with its `{columns}` put in: those that [`event`] reads.

@@ -108,7 +108,7 @@ impl<D: Driver> Stage for Server<D> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let Some(url) = D::url() else { return Ok(None) };
         let schema = format!("adopt_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX);
+        let table = RowTable::new(layout).in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX);
         let mut client = D::connect(url).await?;
         D::run(&mut client, &format!("{} {schema}", D::CREATE_SCHEMA)).await?;
         let stage = Self { url, schema, table, client: Mutex::new(client) };

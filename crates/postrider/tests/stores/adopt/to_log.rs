@@ -94,7 +94,7 @@ pub(crate) async fn a_row_that_waits_for_a_retry_moves_before_those_behind_it(
 pub(crate) async fn adopted_rows_are_not_deleted_by_retention(stage: &impl Stage) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..2)).await?;
     let source = stage.rows().await?;
-    source.trace_deliveries();
+    source.note_deliveries();
     adopt(&*source, stage.to_log(), all()).await?;
     if stage.layout() == RowLayout::Outbox {
         stage.run("UPDATE {t} SET expires_at = '2020-01-01 00:00:00'").await?;

@@ -219,8 +219,8 @@ pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
 /// Refuses a database without Postrider's tables, with those of another outbox, or with a table that does not match its
 /// layout. From then on the session's statements use this table.
 pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTable) -> Result<()> {
-    let place = format!("the database {}", session.schema().as_str());
-    schema::check(&place, version(session).await?, LATEST)
+    let database = format!("the database {}", session.schema().as_str());
+    schema::check(&database, version(session).await?, LATEST)
         .map_err(|error| with_migrate_hint(error, table))?;
     check_table(session, table).await?;
     refuse_harmful(table, &differences(session, table).await?)?;
@@ -281,9 +281,9 @@ async fn found(
     table: &RowTable,
     shape: Option<&Shape>,
 ) -> Result<Option<Vec<Difference>>> {
-    let place = || params![table.schema.as_str(), table.name.as_str()];
+    let full_name = || params![table.schema.as_str(), table.name.as_str()];
     let engine = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
-    let engine = session.autocommit(Access::Reads, engine, place()).await?;
+    let engine = session.autocommit(Access::Reads, engine, full_name()).await?;
     let Some(engine) = engine.first() else {
         return Ok(table.map.is_some().then(|| vec![missing_custom(table)]));
     };
@@ -295,7 +295,7 @@ async fn found(
                    WHERE table_schema = ? AND table_name = ?
                    GROUP BY index_name";
     let mut keys = Vec::new();
-    for row in session.autocommit(Access::Reads, indexes, place()).await? {
+    for row in session.autocommit(Access::Reads, indexes, full_name()).await? {
         keys.push(FoundIndex { name: get(&row, 0)?, definition: get(&row, 1)? });
     }
     let mut different = match (&table.map, shape) {

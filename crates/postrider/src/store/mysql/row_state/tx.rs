@@ -13,7 +13,7 @@ use super::{notifications, retention};
 use crate::adopt::AdoptionBatch;
 use crate::layout::{Ability, RowTable};
 use crate::store::lease_tx::LeaseTx;
-use crate::store::row_state::columns::{ResultRow, foreign_marks};
+use crate::store::row_state::columns::{ResultRow, foreign_claims};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
@@ -128,9 +128,9 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.query(sql, Params::new()).await?.iter().map(|row| RowClaim::read(row, true)).collect()
     }
 
-    async fn foreign_marks(&mut self) -> Result<Option<(i64, i64)>> {
+    async fn foreign_claims(&mut self) -> Result<Option<(i64, i64)>> {
         let Some(marks) = &self.sql.marks else { return Ok(None) };
-        self.tx.query_opt(marks.foreign, Params::new()).await?.as_ref().map(foreign_marks).transpose()
+        self.tx.query_opt(marks.foreign, Params::new()).await?.as_ref().map(foreign_claims).transpose()
     }
 
     async fn notes(&mut self, subscription: &str) -> Result<Vec<NotedRow>> {

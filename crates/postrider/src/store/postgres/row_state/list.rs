@@ -102,7 +102,7 @@ async fn search(
     let part = part.map(ToString::to_string);
     let action = filter.action.map(|action| action.to_string());
     let params: Params<'_> =
-        &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.status, &events_max, &action];
+        &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.state, &events_max, &action];
     // Only the statement for an action has its parameter.
     let given = if action.is_some() { params } else { &params[..params.len() - 1] };
     query_unnamed(client, sql, given).await.map_err(failed)
@@ -113,12 +113,12 @@ async fn search(
 pub(super) async fn keys_of_one_group(client: &Client, table: &RowTable) -> Result<Option<Vec<String>>> {
     // Index: those of the catalog.
     let sql = "SELECT to_regclass($1) IS NOT NULL,
-                      array(SELECT c.relname || ' (' || string_agg(a.attname, ', ' ORDER BY k.place) || ')'
+                      array(SELECT c.relname || ' (' || string_agg(a.attname, ', ' ORDER BY k.ordinal) || ')'
                             FROM pg_index AS i
                             JOIN pg_class AS c ON c.oid = i.indexrelid
-                            CROSS JOIN unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
+                            CROSS JOIN unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, ordinal)
                             JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number
-                            WHERE i.indrelid = to_regclass($1) AND i.indisunique AND k.place <= i.indnkeyatts
+                            WHERE i.indrelid = to_regclass($1) AND i.indisunique AND k.ordinal <= i.indnkeyatts
                             GROUP BY c.relname
                             HAVING NOT bool_or(a.attname = 'consumer_group')
                             ORDER BY 1)";

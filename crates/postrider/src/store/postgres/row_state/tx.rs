@@ -11,7 +11,7 @@ use super::connection::PostgresRows;
 use super::{notifications, read, retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
-use crate::store::row_state::columns::{ResultRow, foreign_marks};
+use crate::store::row_state::columns::{ResultRow, foreign_claims};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
@@ -113,9 +113,9 @@ impl RowTx for PostgresRowTx<'_> {
         self.tx.query(sql, &[]).await?.iter().map(|row| RowClaim::read(row, false)).collect()
     }
 
-    async fn foreign_marks(&mut self) -> Result<Option<(i64, i64)>> {
-        let Some(statement) = self.rows.sql.foreign_marks else { return Ok(None) };
-        self.tx.query_opt(statement, &[]).await?.as_ref().map(foreign_marks).transpose()
+    async fn foreign_claims(&mut self) -> Result<Option<(i64, i64)>> {
+        let Some(statement) = self.rows.sql.foreign_claims else { return Ok(None) };
+        self.tx.query_opt(statement, &[]).await?.as_ref().map(foreign_claims).transpose()
     }
 
     async fn notes(&mut self, subscription: &str) -> Result<Vec<NotedRow>> {

@@ -10,7 +10,7 @@ use super::sql::Names;
 use super::{retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
-use crate::store::row_state::columns::{ResultRow, foreign_marks};
+use crate::store::row_state::columns::{ResultRow, foreign_claims};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
@@ -178,10 +178,10 @@ impl RowTx for SqliteRowTx<'_> {
         })
     }
 
-    async fn foreign_marks(&mut self) -> Result<Option<(i64, i64)>> {
+    async fn foreign_claims(&mut self) -> Result<Option<(i64, i64)>> {
         self.step(|tx, names| {
             let Some(marks) = &names.sql.marks else { return Ok(None) };
-            first(tx, &names.put_into(marks.foreign), [], |row| foreign_marks(row))
+            first(tx, &names.put_into(marks.foreign), [], |row| foreign_claims(row))
         })
     }
 

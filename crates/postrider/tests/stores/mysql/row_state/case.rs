@@ -41,7 +41,7 @@ impl<W: ServerKind> RowCase<W> {
 
     pub(crate) async fn new(layout: RowLayout) -> Result<Self> {
         let case = Self::without_tables(layout).await?;
-        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        let extras = RowExtras::default().handlers(layout == RowLayout::Eventlog);
         MySqlRowStore::migrate(&case.config, &case.table, extras).await?;
         Ok(case)
     }
@@ -54,7 +54,7 @@ impl<W: ServerKind> RowCase<W> {
         let url = W::KIND.url().ok_or_else(|| failed(std::io::Error::other("there is no server")))?;
         let config = MySqlConfig::new(url)?.schema(Ident::new(&ledger)?);
         let client = Mutex::new(config.client().await?);
-        let table = limited(RowTable::new(layout)?.in_schema(Ident::new(&schema)?))?;
+        let table = limited(RowTable::new(layout).in_schema(Ident::new(&schema)?))?;
         let case =
             Self { config, table, layout, is_shared: false, schema, ledger, client, _which: PhantomData };
         case.run("DROP DATABASE IF EXISTS {schema}; DROP DATABASE IF EXISTS {ledger}").await?;

@@ -121,7 +121,7 @@ async fn outboxes_do_not_interfere_with_each_other<W: ServerKind>() -> Result<()
     assert!(refused.report().contains("another `schema`"), "{refused}");
     let missing = MySqlRowStore::connect(&postrider, &case.table).await.unwrap_err();
     assert!(missing.code() == Code::SchemaMissing && missing.report().contains("--layout outbox_events"));
-    let not_here = RowTable::new(RowLayout::Outbox)?;
+    let not_here = RowTable::new(RowLayout::Outbox);
     assert_eq!(
         MySqlRowStore::migrate(&config, &not_here, extras).await.unwrap_err().code(),
         Code::LayoutDiffers
@@ -181,7 +181,7 @@ async fn the_six_views_of_seed_002_return_the_documented_figures<W: ServerKind>(
     case.run("DROP VIEW vw_event_outbox, vw_event_outbox_due, vw_event_outbox_latency, vw_event_outbox_metrics, vw_event_throughput_hourly, vw_sync_backlog_by_node").await?;
     MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     assert_eq!(case.one::<i64>(flags).await?, 0);
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
     MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(case.one::<i64>(flags).await?, 6);
@@ -217,7 +217,7 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: ServerKind>() 
     case.run("DROP VIEW vw_event_throughput_hourly").await?;
     case.run("DROP TABLE event_inbox").await?;
     case.run("CREATE TABLE event_inbox (id BIGINT)").await?;
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(case.one::<String>(hours).await?, "10 2 0, 11 1 2");
     Ok(())
@@ -237,7 +237,7 @@ async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_creat
     assert_eq!(case.one::<String>("SELECT whose FROM vw_sync_backlog_by_node").await?, "theirs");
     let views = "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = '{schema}'";
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     let again = MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(again.differences.len(), 1, "Postrider's own views are not reported: {again:?}");
     Ok(())

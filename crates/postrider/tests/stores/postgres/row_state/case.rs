@@ -36,7 +36,7 @@ impl Case {
 
     pub(crate) async fn new(layout: RowLayout) -> Result<Self> {
         let case = Self::without_tables(layout).await?;
-        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        let extras = RowExtras::default().handlers(layout == RowLayout::Eventlog);
         PostgresRowStore::migrate(&case.config, &case.table, extras).await?;
         Ok(case)
     }
@@ -122,7 +122,7 @@ impl Case {
 }
 
 fn table(layout: RowLayout, schema: &str) -> Result<RowTable> {
-    limited(RowTable::new(layout)?.in_schema(Ident::new(schema)?))
+    limited(RowTable::new(layout).in_schema(Ident::new(schema)?))
 }
 
 impl RowDatabase for Case {

@@ -9,7 +9,9 @@ use postrider::store::postgres::PostgresRowStore;
 
 use super::case::Case;
 
-const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
+fn with_index() -> RowExtras {
+    RowExtras::default().aggregate_index(true)
+}
 
 /// The text of a document. Prints why there is none.
 fn document(test: &str, number: &str) -> Option<String> {
@@ -121,10 +123,10 @@ async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
 
     // The index that the document does not define.
     let optional =
-        sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
-    theirs.run(&format!("CREATE INDEX{optional}")).await?;
-    PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
-    PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
+        sql.lines().find_map(|line| line.strip_prefix("-- CREATE with_index()")).expect("an optional index");
+    theirs.run(&format!("CREATE with_index(){optional}")).await?;
+    PostgresRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
+    PostgresRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
     let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
     assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
@@ -155,12 +157,12 @@ async fn the_table_of_seed_002_has_every_fact_of_its_document() -> Result<()> {
         "event_outbox constraint uq_event_outbox_key UNIQUE (event_key)",
         "event_outbox constraint event_outbox_pkey PRIMARY KEY (id)",
         "event_outbox constraint event_outbox_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'sent'::text, 'failed'::text])))",
-        "CREATE INDEX gin_event_outbox_payload ON event_outbox USING gin (payload jsonb_path_ops)",
-        "CREATE INDEX idx_event_outbox_created_at ON event_outbox USING btree (created_at)",
-        "CREATE INDEX idx_event_outbox_entity_time ON event_outbox USING btree (entity_table, entity_pk, created_at)",
-        "CREATE INDEX idx_event_outbox_status_sched ON event_outbox USING btree (status, next_attempt_at)",
-        "CREATE UNIQUE INDEX uq_event_outbox_key ON event_outbox USING btree (event_key)",
-        "CREATE UNIQUE INDEX event_outbox_pkey ON event_outbox USING btree (id)",
+        "CREATE with_index() gin_event_outbox_payload ON event_outbox USING gin (payload jsonb_path_ops)",
+        "CREATE with_index() idx_event_outbox_created_at ON event_outbox USING btree (created_at)",
+        "CREATE with_index() idx_event_outbox_entity_time ON event_outbox USING btree (entity_table, entity_pk, created_at)",
+        "CREATE with_index() idx_event_outbox_status_sched ON event_outbox USING btree (status, next_attempt_at)",
+        "CREATE UNIQUE with_index() uq_event_outbox_key ON event_outbox USING btree (event_key)",
+        "CREATE UNIQUE with_index() event_outbox_pkey ON event_outbox USING btree (id)",
     ];
     for fact in expected {
         assert!(facts.iter().any(|found| found == fact), "{fact}\nis not among {facts:#?}");
@@ -202,7 +204,7 @@ async fn the_tables_of_seed_000_equal_its_document() -> Result<()> {
     let columns =
         |table: &str| facts.iter().filter(|fact| fact.starts_with(table) && fact.contains("null=")).count();
     assert_eq!((columns("events."), columns("event_notifications.")), (13, 19), "{facts:#?}");
-    for extras in [RowExtras::default(), RowExtras { handlers: true, ..RowExtras::default() }] {
+    for extras in [RowExtras::default(), RowExtras::default().handlers(true)] {
         let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, extras).await?;
         assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
     }

@@ -15,7 +15,7 @@ struct Of<const LAYOUT: usize>(Case);
 
 /// Generates the tests of one layout.
 macro_rules! cases {
-    ($layout:ident = $place:literal; $($file:ident::$case:ident)+) => {
+    ($layout:ident = $index:literal; $($file:ident::$case:ident)+) => {
         mod $layout {
             use super::*;
 
@@ -25,7 +25,7 @@ macro_rules! cases {
                     if !Case::is_available() {
                         return Ok(());
                     }
-                    $file::$case(&Databases::of::<Of<$place>>()).await
+                    $file::$case(&Databases::of::<Of<$index>>()).await
                 }
             )+
         }
@@ -33,8 +33,8 @@ macro_rules! cases {
 }
 
 macro_rules! all_cases {
-    ($layout:ident = $place:literal) => {
-        cases! { $layout = $place;
+    ($layout:ident = $index:literal) => {
+        cases! { $layout = $index;
             lease::a_free_lease_is_granted_and_a_held_one_is_not
             lease::an_expired_lease_is_taken_over
             lease::the_same_holder_gets_its_lease_again_with_a_new_epoch

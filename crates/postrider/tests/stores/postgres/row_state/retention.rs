@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use postrider::Result;
 use postrider::layout::RowLayout;
-use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
+use postrider::relay::{OutboxOptions, Relay, Retention, RetentionScope, Subscription};
 use postrider::store::postgres::PostgresRowStore;
 use postrider::store::{InboxPurge, Purge, Start};
 use postrider_testkit::eventually;
@@ -20,7 +20,11 @@ fn soon(retention: Retention) -> Retention {
 /// A relay delivers pending rows, with this retention, until this many rows are left.
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let subscription = Subscription::new("mail", RecordingSink::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
+    let relay = Relay::builder().outbox_with(
+        case.store().await?,
+        [subscription],
+        OutboxOptions::default().retention(soon(retention)),
+    );
     let relay = relay.spawn().await?;
     eventually(
         "all else is deleted",
@@ -86,7 +90,11 @@ async fn published_rows_are_deleted_at_their_own_expiry() -> Result<()> {
 /// A relay with this retention runs until `processed_events` has these groups and rows.
 async fn cleaned(case: &Case, retention: Retention, expected: &str) -> Result<()> {
     let subscription = Subscription::new("mail", RecordingSink::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
+    let relay = Relay::builder().outbox_with(
+        case.store().await?,
+        [subscription],
+        OutboxOptions::default().retention(soon(retention)),
+    );
     let relay = relay.spawn().await?;
     let groups = "SELECT string_agg(DISTINCT consumer_group, ' ') || count(*) FROM processed_events";
     eventually("expired rows of the inbox are deleted", async || {

@@ -66,9 +66,9 @@ async fn publish(mut client: Client, layout: RowLayout) -> Result<Vec<String>> {
             return Ok(published);
         }
         let poller = client.transaction().await.map_err(failed)?;
-        for (place, id) in poll(&poller, layout, 7).await?.into_iter().enumerate() {
+        for (index, id) in poll(&poller, layout, 7).await?.into_iter().enumerate() {
             tokio::task::yield_now().await;
-            if place % 3 == 0 && failed_once.insert(id.clone()) {
+            if index % 3 == 0 && failed_once.insert(id.clone()) {
                 poller.execute(fail(layout), &[&id]).await.map_err(failed)?;
             } else {
                 poller.execute(mark(layout), &[&id]).await.map_err(failed)?;

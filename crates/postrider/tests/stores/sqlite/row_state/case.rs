@@ -33,7 +33,7 @@ impl Case {
     pub(crate) fn without_tables() -> Result<Self> {
         let folder = TempDir::new().map_err(failed)?;
         let path = folder.path().join("shop.db");
-        let table = RowTable::new(RowLayout::OutboxEvents)?.max_attempts(ATTEMPTS_MAX);
+        let table = RowTable::new(RowLayout::OutboxEvents).max_attempts(ATTEMPTS_MAX);
         Ok(Self { _folder: folder, path, table, is_shared: false })
     }
 

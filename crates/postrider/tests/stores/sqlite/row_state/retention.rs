@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider::Result;
-use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
+use postrider::relay::{OutboxOptions, Relay, Retention, RetentionScope, Subscription};
 use postrider::store::Start;
 use postrider_testkit::eventually;
 
@@ -13,8 +13,10 @@ use crate::recording_sink::RecordingSink;
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let retention = retention.interval(Duration::from_millis(5));
     let subscription = Subscription::new("mail", RecordingSink::new(|_, _| None)).start(Start::Beginning);
-    let relay =
-        Relay::builder().outbox_with_retention(case.store()?, [subscription], retention).spawn().await?;
+    let relay = Relay::builder()
+        .outbox_with(case.store()?, [subscription], OutboxOptions::default().retention(retention))
+        .spawn()
+        .await?;
     let count = "SELECT count(*) FROM outbox_events";
     eventually("all else is deleted", async || Ok(case.one::<i64>(count)? == rows)).await?;
     relay.shutdown().await.map(|_| ())

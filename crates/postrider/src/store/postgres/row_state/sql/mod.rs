@@ -37,7 +37,7 @@ pub(super) struct Sql {
     /// Removes the marks from rows that are not settled: `$1` name, `$2` epoch. Returns how many.
     pub(super) remove_marks: Option<&'static str>,
     /// Rows that other publishers have marked: how many in the last ten minutes, and how many in total.
-    pub(super) foreign_marks: Option<&'static str>,
+    pub(super) foreign_claims: Option<&'static str>,
     /// Records outcomes; see [`settle`](super::settle).
     pub(super) settle: &'static str,
     /// Records deliveries only, in parallel with a settle: `$1` name, `$2` epoch, `$3` and `$4` the server, `$5` ids,
