@@ -69,7 +69,7 @@ pub fn run(args: Vec<OsString>) -> Exit {
 
 /// Reports a panic like any other error, through the same filter.
 fn report_panic(panic: &PanicHookInfo<'_>) {
-    let said = panic.payload_as_str().unwrap_or("without a word");
+    let said = panic.payload_as_str().unwrap_or("no message");
     let location = panic.location().map(ToString::to_string).unwrap_or_default();
     let backtrace = std::backtrace::Backtrace::capture();
     let error = Error::new(Code::RelayStopped, format!("panic at {location}: {said}")).with_hint(format!(

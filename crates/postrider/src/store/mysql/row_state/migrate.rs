@@ -98,18 +98,19 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
         };
         let views = if version == LATEST { views.as_str() } else { "" };
         let sql = format!("{preamble}{}\n\n{views}{record}{}\n", sql.trim_end(), entry(version));
-        Migration { version, sql: schema.put_into_mysql(&with_id_type(table, &sql)) }
+        Migration { version, sql: schema.put_into_mysql(&for_layout(table, &sql)) }
     });
     Ok(steps.collect())
 }
 
-/// The line that limits the subscriptions to one.
+/// The column that limits the subscriptions to one.
 const ONLY_ONE: &str = "    only_one         TINYINT NOT NULL DEFAULT 1 UNIQUE CHECK (only_one = 1),\n";
 
-/// The statement with `{id_type}` replaced. With notifications, each handler is a subscription.
-fn with_id_type(table: &RowTable, sql: &str) -> String {
+/// The statement with the placeholders of its layout replaced: `{id_type}` is the type of row ids; the line `{only_one}`
+/// is a column, except with notifications, where each handler is a subscription.
+fn for_layout(table: &RowTable, sql: &str) -> String {
     let only_one = if table.layout.has(Ability::Notifications) { "" } else { ONLY_ONE };
-    let sql = sql.replace(ONLY_ONE, only_one);
+    let sql = sql.replace("    {only_one}\n", only_one);
     let ids = Sql::of(table.layout).map_or(Ids::Numbers, |sql| sql.ids);
     sql.replace("{id_type}", ids.sql_type())
 }
@@ -193,7 +194,7 @@ async fn apply(
         let (preamble, record) =
             if version == 1 { (MIGRATIONS_TABLE, record_table(table)) } else { Default::default() };
         let step = format!("{preamble}{sql}\n{record}{}", entry(version));
-        session.several(Access::Writes, &with_id_type(table, &step)).await?;
+        session.several(Access::Writes, &for_layout(table, &step)).await?;
     }
     let is_new = table.layout.has(Ability::Views) && !created.is_empty();
     let mut differences = found.unwrap_or_default();

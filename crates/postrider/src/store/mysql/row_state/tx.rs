@@ -15,8 +15,8 @@ use crate::layout::{Ability, RowTable};
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_claims};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
-use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
+use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
     FanOutScope, HandlerType, Missed, NotificationTx, RegisteredType,
 };
@@ -185,7 +185,7 @@ impl RowTx for MySqlRowTx<'_> {
 
     async fn counts(&mut self) -> Result<RowCounts> {
         let row = self.tx.query_opt(self.sql.counts, Params::new()).await?;
-        RowCounts::read(&row.ok_or_else(lease_lost)?)
+        RowCounts::read(&row.ok_or_else(no_row)?)
     }
 
     async fn delete_own(&mut self, purge: &Purge) -> Result<(u64, u64)> {

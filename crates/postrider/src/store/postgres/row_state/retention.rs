@@ -12,7 +12,7 @@ use super::sql::Sql;
 use crate::Result;
 use crate::inbox::processed_events::DELETE_EXPIRED;
 use crate::layout::RowTable;
-use crate::store::row_state::lease_lost;
+use crate::store::row_state::no_row;
 use crate::store::{InboxPurge, InboxPurged, Purge};
 
 /// Longer retentions are cut to this: the calendar of the database ends.
@@ -88,7 +88,7 @@ pub(super) async fn delete_own(
     let row = tx
         .query_opt(delete_own_sql(sql, table, purge.at_expiry), &[&age, &rows_max])
         .await?
-        .ok_or_else(lease_lost)?;
+        .ok_or_else(no_row)?;
     let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
     Ok((count(0)?, count(1)?))
 }
@@ -107,7 +107,7 @@ pub(super) async fn purge_processed(
 ) -> Result<InboxPurged> {
     let tx = conn.begin().await?;
     let schema = table.schema.as_str().to_owned();
-    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(lease_lost)?;
+    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(no_row)?;
     if !get::<bool>(&found, 0)? {
         return Ok(InboxPurged::default());
     }

@@ -12,8 +12,8 @@ use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_claims};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
-use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
+use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::NotificationTx;
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
@@ -228,7 +228,7 @@ impl RowTx for SqliteRowTx<'_> {
     async fn counts(&mut self) -> Result<RowCounts> {
         let counts = |row: &Row<'_>| RowCounts::read(row);
         let counts = self.step(|tx, names| first(tx, &names.put_into(names.sql.counts), [], counts))?;
-        counts.ok_or_else(lease_lost)
+        counts.ok_or_else(no_row)
     }
 
     async fn delete_own(&mut self, purge: &Purge) -> Result<(u64, u64)> {
