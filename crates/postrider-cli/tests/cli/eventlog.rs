@@ -127,14 +127,14 @@ pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
     let states: Vec<&str> = listed.iter().map(|event| event["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["no event", "waiting", "waiting"], "newest first");
     assert_eq!(listed[2]["time"], "2026-11-18T01:00:00.500000Z");
-    assert_eq!(json(&program, &["events", "list", "--status", "no event"]).len(), 1);
+    assert_eq!(json(&program, &["events", "list", "--state", "no event"]).len(), 1);
     let plan = ran(&program, &["events", "list", "--action", action, "--plan"]);
     assert!(plan.stdout.contains(place.index), "{plan:?}");
 
     ran(&program, &["relay", "--drain"]);
     assert_eq!((lines(&program, "mail.jsonl"), lines(&program, "stock.jsonl")), (4, 3));
     assert_eq!(backlogs(&program), [("mail".to_owned(), 0), ("stock".to_owned(), 0)]);
-    assert_eq!(json(&program, &["events", "list", "--status", "fanned out"]).len(), 4);
+    assert_eq!(json(&program, &["events", "list", "--state", "fanned out"]).len(), 4);
     let open = format!("SELECT count(*) FROM {} WHERE state <> 'SUCCEEDED'", place.notifications);
     assert_eq!((place.number)(&open), 0);
     for code in ["PD-0132", "PD-0139", "PD-0140", "PD-0152"] {
