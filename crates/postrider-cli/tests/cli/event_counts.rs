@@ -183,7 +183,7 @@ fn the_views_agree(case: &CountCase<'_>) {
     case.holds_one("vw_outbox_backlog WHERE subscription = 'mail' AND producer = '(unknown)' AND total = 1");
 }
 
-/// In an empty table of seed 002.
+/// In an empty table of `event_outbox`.
 pub(crate) fn event_outbox_is_counted(case: &CountCase<'_>) {
     let CountCase { ago, at, run, .. } = case;
     let rows = [
@@ -231,7 +231,7 @@ pub(crate) fn event_outbox_is_counted(case: &CountCase<'_>) {
     assert_eq!((&oldest["hour"], &oldest["total"]), (&"2020-01-01T00:00:00.000000Z".into(), &3.into()));
 }
 
-/// In an empty table of seed 004, with numeric ids.
+/// In an empty table of `outbox_events`, with numeric ids.
 pub(crate) fn outbox_events_is_counted(case: &CountCase<'_>) {
     let CountCase { own, ago, own_ago, run, .. } = case;
     let rows = [

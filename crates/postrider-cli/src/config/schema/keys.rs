@@ -46,7 +46,7 @@ const OUTBOX: &[KeySpec] = &[
     key(Outbox, "url", Url, r#""sqlite:shop.db""#, "The database: `sqlite:PATH`, relative to the working directory, or `sqlite:///absolute/path`; or `postgres://USER@HOST:PORT/DATABASE`, `mysql://USER@HOST:PORT`, `mariadb://USER@HOST:PORT`.").required(),
     key(Outbox, "password", Secret, r#""env:SHOP_PASSWORD""#, "The password, if it is not part of the URL. Not for SQLite."),
     key(Outbox, "schema", Text, r#""shop_outbox""#, "The schema that contains Postrider's tables; on MySQL and MariaDB, the database. Not for SQLite. Default: `postrider`."),
-    key(Outbox, "layout", Choice(RowLayout::CHOICES), r#""outbox_events""#, "The layout of the outbox: `postrider`, or an existing table with a state per row (see docs/src/layouts.md). `event_outbox` and `eventlog` on PostgreSQL, MySQL and MariaDB, `outbox` on PostgreSQL, `outbox_events` and `custom` on every database.").default("postrider"),
+    key(Outbox, "layout", Choice(RowLayout::CHOICES), r#""outbox_events""#, "The layout of the outbox: `postrider`, or another one; docs/src/layouts.md describes them, and lists the databases on which each exists.").default("postrider"),
     key(Outbox, "table", Text, r#""shop_events""#, "The name of the table with a state per row. Default: the name of the layout; `events` with layout `eventlog`; `outboxevent` with `preset = \"debezium\"`."),
     key(Outbox, "preset", Choice(&["debezium"]), r#""debezium""#, "A predefined column map for layout `custom`: the columns of Debezium's outbox event router. `columns` overrides and extends it."),
     key(Outbox, "columns", Map, r#"{ id = "id", type = "kind", payload = "body", status = "state" }"#, "The column map for layout `custom`; see docs/src/layouts.md."),

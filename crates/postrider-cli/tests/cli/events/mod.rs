@@ -139,7 +139,8 @@ macro_rules! events {
             events_are_found_by_aggregate_type_time_and_payload_newest_first
             a_state_is_refused_where_events_have_none
             a_payload_that_is_no_json_contains_nothing
-            each_filter_is_served_by_the_index_its_layout_has_for_it);
+            each_filter_is_served_by_the_index_its_layout_has_for_it
+        );
     };
     ($database:ty: $($case:ident)+) => {
         $(

@@ -54,8 +54,8 @@ async fn as_in_the_document<W: ServerKind>(test: &str) -> Result<()> {
 
     // The index that the document does not define.
     let optional =
-        sql.lines().find_map(|line| line.strip_prefix("-- CREATE with_index()")).expect("an optional index");
-    theirs.run(&format!("CREATE with_index(){optional}")).await?;
+        sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
+    theirs.run(&format!("CREATE INDEX{optional}")).await?;
     MySqlRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
     MySqlRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
@@ -65,13 +65,13 @@ async fn as_in_the_document<W: ServerKind>(test: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_equals_its_document_on_mysql() -> Result<()> {
-    as_in_the_document::<MySql>("the_table_of_seed_004_equals_its_document_on_mysql").await
+async fn the_table_of_outbox_events_equals_its_document_on_mysql() -> Result<()> {
+    as_in_the_document::<MySql>("the_table_of_outbox_events_equals_its_document_on_mysql").await
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_equals_its_document_on_mariadb() -> Result<()> {
-    as_in_the_document::<MariaDb>("the_table_of_seed_004_equals_its_document_on_mariadb").await
+async fn the_table_of_outbox_events_equals_its_document_on_mariadb() -> Result<()> {
+    as_in_the_document::<MariaDb>("the_table_of_outbox_events_equals_its_document_on_mariadb").await
 }
 
 /// Seed 002 is a list of facts, which were copied here. MariaDB prints JSON as text, numbers with a width, and a
@@ -121,11 +121,11 @@ async fn every_fact<W: ServerKind>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_table_of_seed_002_has_every_fact_of_its_document_on_mysql() -> Result<()> {
+async fn the_table_of_event_outbox_has_every_fact_of_its_document_on_mysql() -> Result<()> {
     every_fact::<MySql>().await
 }
 
 #[tokio::test]
-async fn the_table_of_seed_002_has_every_fact_of_its_document_on_mariadb() -> Result<()> {
+async fn the_table_of_event_outbox_has_every_fact_of_its_document_on_mariadb() -> Result<()> {
     every_fact::<MariaDb>().await
 }

@@ -54,7 +54,7 @@ async fn catalog(case: &Case) -> Result<Vec<String>> {
     .await
 }
 
-/// The SQL of seed 003, whose lines were joined: a comment ends where the next SQL word begins.
+/// The document of `outbox`, whose lines were joined: a comment ends where the next SQL word begins.
 fn separated(text: &str) -> String {
     let text = text.replace(" CREATE ", "\nCREATE ").replace(" -- ", "\n-- ");
     let mut sql = String::new();
@@ -89,8 +89,8 @@ fn after_comment(comment: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_seed_003_equal_its_document() -> Result<()> {
-    let Some(text) = document("the_tables_of_seed_003_equal_its_document", "003") else {
+async fn the_tables_of_outbox_equal_its_document() -> Result<()> {
+    let Some(text) = document("the_tables_of_outbox_equal_its_document", "003") else {
         return Ok(());
     };
     if !Case::is_available() {
@@ -108,8 +108,8 @@ async fn the_tables_of_seed_003_equal_its_document() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
-    let Some(text) = document("the_table_of_seed_004_equals_its_document", "004") else { return Ok(()) };
+async fn the_table_of_outbox_events_equals_its_document() -> Result<()> {
+    let Some(text) = document("the_table_of_outbox_events_equals_its_document", "004") else { return Ok(()) };
     if !Case::is_available() {
         return Ok(());
     }
@@ -123,8 +123,8 @@ async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
 
     // The index that the document does not define.
     let optional =
-        sql.lines().find_map(|line| line.strip_prefix("-- CREATE with_index()")).expect("an optional index");
-    theirs.run(&format!("CREATE with_index(){optional}")).await?;
+        sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
+    theirs.run(&format!("CREATE INDEX{optional}")).await?;
     PostgresRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
     PostgresRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
@@ -135,7 +135,7 @@ async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
 
 /// Seed 002 is a list of facts, which were copied here.
 #[tokio::test]
-async fn the_table_of_seed_002_has_every_fact_of_its_document() -> Result<()> {
+async fn the_table_of_event_outbox_has_every_fact_of_its_document() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -157,12 +157,12 @@ async fn the_table_of_seed_002_has_every_fact_of_its_document() -> Result<()> {
         "event_outbox constraint uq_event_outbox_key UNIQUE (event_key)",
         "event_outbox constraint event_outbox_pkey PRIMARY KEY (id)",
         "event_outbox constraint event_outbox_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'sent'::text, 'failed'::text])))",
-        "CREATE with_index() gin_event_outbox_payload ON event_outbox USING gin (payload jsonb_path_ops)",
-        "CREATE with_index() idx_event_outbox_created_at ON event_outbox USING btree (created_at)",
-        "CREATE with_index() idx_event_outbox_entity_time ON event_outbox USING btree (entity_table, entity_pk, created_at)",
-        "CREATE with_index() idx_event_outbox_status_sched ON event_outbox USING btree (status, next_attempt_at)",
-        "CREATE UNIQUE with_index() uq_event_outbox_key ON event_outbox USING btree (event_key)",
-        "CREATE UNIQUE with_index() event_outbox_pkey ON event_outbox USING btree (id)",
+        "CREATE INDEX gin_event_outbox_payload ON event_outbox USING gin (payload jsonb_path_ops)",
+        "CREATE INDEX idx_event_outbox_created_at ON event_outbox USING btree (created_at)",
+        "CREATE INDEX idx_event_outbox_entity_time ON event_outbox USING btree (entity_table, entity_pk, created_at)",
+        "CREATE INDEX idx_event_outbox_status_sched ON event_outbox USING btree (status, next_attempt_at)",
+        "CREATE UNIQUE INDEX uq_event_outbox_key ON event_outbox USING btree (event_key)",
+        "CREATE UNIQUE INDEX event_outbox_pkey ON event_outbox USING btree (id)",
     ];
     for fact in expected {
         assert!(facts.iter().any(|found| found == fact), "{fact}\nis not among {facts:#?}");
@@ -191,8 +191,8 @@ fn statements_of_000(text: &str, schema: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_seed_000_equal_its_document() -> Result<()> {
-    let Some(text) = document("the_tables_of_seed_000_equal_its_document", "000") else { return Ok(()) };
+async fn the_tables_of_eventlog_equal_its_document() -> Result<()> {
+    let Some(text) = document("the_tables_of_eventlog_equal_its_document", "000") else { return Ok(()) };
     if !Case::is_available() {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use postrider::Result;
-use postrider::layout::RowLayout;
+use postrider::layout::{Ability, RowLayout};
 use postrider::relay::{OutboxOptions, Relay, Retention, RetentionScope, Subscription};
 use postrider::store::postgres::PostgresRowStore;
 use postrider::store::{InboxPurge, Purge, Start};
@@ -11,6 +11,7 @@ use postrider_testkit::eventually;
 
 use super::case::{Case, on_every_layout};
 use crate::recording_sink::RecordingSink;
+use crate::test_layouts::TestLayout;
 
 /// Runs continuously.
 fn soon(retention: Retention) -> Retention {
@@ -41,20 +42,13 @@ async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_de
         for number in 0..100 {
             case.run(&case.insert("theirs", number)).await?;
         }
-        case.run(match layout {
-            RowLayout::EventOutbox => "UPDATE {t} SET status = 'sent', processed_at = now() - interval '1 year'",
-            RowLayout::Outbox => {
-                "UPDATE {t} SET status = 'published', published_at = now() - interval '1 year', expires_at = '2020-01-01'"
-            }
-            RowLayout::OutboxEvents => "UPDATE {t} SET status = 'PUBLISHED'",
-            other => panic!("no rows of {other:?} here"),
-        })
-        .await?;
+        let delivered = TestLayout::of(layout).delivered("now() - interval '1 year'");
+        case.run(&format!("UPDATE {{t}} SET {delivered}")).await?;
         case.run("UPDATE {t} SET created_at = now() - interval '1 year'").await?;
         for number in 0..10 {
             case.run(&case.insert("ours", number)).await?;
         }
-        if layout == RowLayout::Outbox {
+        if layout.has(Ability::Expiry) {
             case.run("UPDATE {t} SET expires_at = '2020-01-01'").await?;
         }
         left(&case, Retention::keep_for(Duration::ZERO), 100).await?;

@@ -6,7 +6,7 @@ use postrider::store::postgres::{PostgresRowStore, PostgresStore};
 use postrider::{Code, Ident, Result};
 
 use super::case::Case;
-use crate::row_database::STATE_PER_ROW;
+use crate::test_layouts::STATE_PER_ROW;
 
 fn with_index() -> RowExtras {
     RowExtras::default().aggregate_index(true)
@@ -121,7 +121,7 @@ async fn a_slightly_different_table_is_used_and_the_differences_are_reported() -
     }
     let case = Case::new(RowLayout::OutboxEvents).await?;
     case.run("ALTER TABLE outbox_events ALTER payload TYPE text, ADD max_attempts int").await?;
-    case.run("DROP with_index() idx_outbox_events_status_created_at").await?;
+    case.run("DROP INDEX idx_outbox_events_status_created_at").await?;
     let migrated = PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     let reported: Vec<&str> =
         migrated.differences.iter().map(|difference| difference.what.as_str()).collect();
@@ -166,7 +166,7 @@ async fn an_optional_index_belongs_to_its_own_layout() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_six_views_of_seed_002_return_the_documented_figures() -> Result<()> {
+async fn the_six_views_of_event_outbox_return_the_documented_figures() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -220,7 +220,7 @@ async fn the_six_views_of_seed_002_return_the_documented_figures() -> Result<()>
 }
 
 #[tokio::test]
-async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
+async fn the_hours_of_event_outbox_count_its_inbox_if_there_is_one() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

@@ -60,14 +60,6 @@ impl Case {
     pub(crate) fn one<T: FromSql>(&self, sql: &str) -> Result<T> {
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
     }
-
-    /// The INSERT of one row, as a program without Postrider would write it.
-    pub(crate) fn insert(key: &str, number: usize) -> String {
-        format!(
-            "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
-             VALUES ('Order', '{key}', 'order.placed', '{{\"n\": {number}}}')"
-        )
-    }
 }
 
 impl RowDatabase for Case {
@@ -117,10 +109,6 @@ impl RowDatabase for Case {
 
     fn text(expression: &str) -> String {
         format!("CAST({expression} AS TEXT)")
-    }
-
-    fn insert_sql(&self, key: &str, number: usize) -> String {
-        Self::insert(key, number)
     }
 
     async fn insert_rows(&self, inserts: Vec<(String, Option<String>)>) -> Result<Vec<String>> {

@@ -9,6 +9,7 @@ use postrider_testkit::eventually;
 
 use super::case::Case;
 use crate::recording_sink::RecordingSink;
+use crate::row_database::RowDatabase;
 
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let retention = retention.interval(Duration::from_millis(5));
@@ -30,7 +31,7 @@ async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_de
          INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload, status, created_at)
          SELECT 'Order', n, 'order.placed', '{}', 'PUBLISHED', '2025-01-01 00:00:00' FROM n",
     )?;
-    (0..10).try_for_each(|number| case.run(&Case::insert("k", number)))?;
+    (0..10).try_for_each(|number| case.run(&case.insert_sql("k", number)))?;
     left(&case, Retention::keep_for(Duration::ZERO), 1_000).await?;
     left(&case, Retention::keep_for(Duration::from_secs(60)).scope(RetentionScope::All), 0).await
 }

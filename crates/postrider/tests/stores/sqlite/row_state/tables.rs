@@ -120,14 +120,14 @@ fn catalog(case: &Case) -> Result<Vec<String>> {
 }
 
 #[test]
-fn the_table_of_seed_004_equals_its_document() -> Result<()> {
+fn the_table_of_outbox_events_equals_its_document() -> Result<()> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
     let found = std::fs::read_dir(&folder)
         .ok()
         .and_then(|entries| entries.flatten().find(|e| e.file_name().to_string_lossy().starts_with("004")));
     let Some(text) = found.and_then(|entry| std::fs::read_to_string(entry.path()).ok()) else {
         println!(
-            "SKIPPED: the_table_of_seed_004_equals_its_document: the documents are not beside the checkout"
+            "SKIPPED: the_table_of_outbox_events_equals_its_document: the documents are not beside the checkout"
         );
         return Ok(());
     };
