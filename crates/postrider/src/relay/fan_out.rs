@@ -19,6 +19,10 @@ const REFUSED_MAX: usize = 5_000;
 /// How many refused events of one batch are logged.
 const REFUSED_LOGGED: usize = 5;
 
+/// While more events wait, the handlers are woken when this many notifications were inserted: they then read larger
+/// pages.
+const WAKE_NOTIFICATIONS: u64 = 1_000;
+
 /// Wait while another relay fans out.
 const BUSY_WAIT: Duration = Duration::from_millis(200);
 
@@ -36,6 +40,8 @@ pub(super) struct FanOutTask {
     clock: Arc<dyn Clock>,
     drivers: Vec<Arc<DriverHandle>>,
     wake: Arc<Notify>,
+    /// Notifications that were inserted since the handlers were woken.
+    unannounced: u64,
     /// Ids of refused events.
     refused: Vec<String>,
     /// It was logged that there are too many of them.
@@ -65,6 +71,7 @@ impl FanOutTask {
             clock,
             drivers,
             wake,
+            unannounced: 0,
             refused: Vec::new(),
             is_full_logged: false,
             retry_refused_at: search_at,
@@ -92,6 +99,7 @@ impl FanOutTask {
                 }
                 Err(error) => {
                     self.log_error(&error);
+                    self.wake_handlers();
                     Some(BUSY_WAIT.max(self.settings.poll))
                 }
             };
@@ -162,10 +170,17 @@ impl FanOutTask {
         }
     }
 
+    fn wake_handlers(&mut self) {
+        if std::mem::take(&mut self.unannounced) > 0 {
+            self.drivers.iter().for_each(|driver| driver.wake_driver());
+        }
+    }
+
     /// Wakes the handlers, and reports refused events.
     fn apply(&mut self, batch: FannedOut) {
-        if batch.notifications > 0 {
-            self.drivers.iter().for_each(|driver| driver.wake_driver());
+        self.unannounced += batch.notifications;
+        if !batch.more || self.unannounced >= WAKE_NOTIFICATIONS {
+            self.wake_handlers();
         }
         let new: Vec<_> =
             batch.refused.into_iter().filter(|(event, _)| !self.refused.contains(event)).collect();

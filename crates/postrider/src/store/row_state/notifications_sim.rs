@@ -308,7 +308,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
             }
             _ => {
                 let mut tx = ModelTx::new(&database, &known, bug);
-                let verb = FanOutOldest { events_max: 2, excluded: Vec::new() };
+                let verb = FanOutOldest { events_max: 2, excluded: Vec::new(), existing: Existing::Keep };
                 if run(&mut tx, &mut rng, Some(&database), |tx| Box::pin(verb.run_in(tx))).is_some() {
                     tx.commit();
                 }
@@ -318,7 +318,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
     // Everything comes to rest: no process dies, and nothing more is written.
     for _ in 0..200 {
         let mut tx = ModelTx::new(&database, &known, bug);
-        let verb = FanOutOldest { events_max: 5, excluded: Vec::new() };
+        let verb = FanOutOldest { events_max: 5, excluded: Vec::new(), existing: Existing::Keep };
         let done = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
         tx.commit();
         drop(tx);
@@ -326,7 +326,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
             Some(Bug::IgnoreOtherFanOut) => 0,
             _ => {
                 let mut tx = ModelTx::new(&database, &known, bug);
-                let verb = FindMissed { events_max: 5, excluded: Vec::new() };
+                let verb = FindMissed { events_max: 5, excluded: Vec::new(), existing: Existing::Keep };
                 let found = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
                 drop(tx);
                 let mut tx = ModelTx::new(&database, &known, bug);
@@ -365,7 +365,9 @@ fn interleave(
         registered.map(|_| registration.commit()).unwrap();
     });
     let mut fanning_out = Box::pin(async move {
-        let fanned_out = FanOutOldest { events_max: 3, excluded: Vec::new() }.run_in(&mut fan_out).await;
+        let fanned_out = FanOutOldest { events_max: 3, excluded: Vec::new(), existing: Existing::Keep }
+            .run_in(&mut fan_out)
+            .await;
         round_trip().await;
         fanned_out.map(|_| fan_out.commit()).unwrap();
     });

@@ -273,7 +273,7 @@ pub(super) async fn fan_out(
     scope: FanOutScope<'_>,
 ) -> Result<(u64, u64)> {
     let picked = match scope {
-        FanOutScope::Oldest { events_max, excluded } => {
+        FanOutScope::Oldest { events_max, excluded, .. } => {
             oldest(tx, handler_types, events_max, excluded).await?
         }
         FanOutScope::One(id) => {
