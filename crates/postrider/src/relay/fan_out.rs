@@ -22,9 +22,6 @@ const REFUSED_LOGGED: usize = 5;
 /// Wait while another relay fans out.
 const BUSY_WAIT: Duration = Duration::from_millis(200);
 
-/// Wait before the search for missed events is repeated because another relay was fanning out.
-const BUSY_SEARCH_WAIT: Duration = Duration::from_secs(5);
-
 /// If another process has been fanning out for this long without a break, it is logged.
 const BUSY_LONG: Duration = Duration::from_secs(60);
 
@@ -42,8 +39,6 @@ pub(super) struct FanOutTask {
     is_full_logged: bool,
     /// When refused events are tried again.
     retry_refused_at: Duration,
-    /// When to search for missed events next.
-    search_at: Duration,
     /// Since when another process has been fanning out.
     busy_since: Option<Duration>,
     /// The error that was logged last, so that it is logged once.
@@ -58,7 +53,7 @@ impl FanOutTask {
         drivers: Vec<Arc<DriverHandle>>,
         wake: Arc<Notify>,
     ) -> Self {
-        let search_at = clock.now().elapsed;
+        let retry_refused_at = clock.now().elapsed;
         Self {
             notifications,
             settings,
@@ -67,8 +62,7 @@ impl FanOutTask {
             wake,
             refused: Vec::new(),
             is_full_logged: false,
-            retry_refused_at: search_at,
-            search_at,
+            retry_refused_at,
             busy_since: None,
             logged_error: None,
         }
@@ -117,33 +111,7 @@ impl FanOutTask {
             (false, false) => Some(self.settings.poll),
         };
         self.apply(batch);
-        if now >= self.search_at {
-            // Also after an error: a search that takes too long must not be repeated at once.
-            self.search_at = now + self.settings.search_missed_every;
-            return self.search_missed(wait).await;
-        }
-        Ok(wait.map(|wait| wait.min(self.search_at.saturating_sub(now).max(Duration::from_millis(1)))))
-    }
-
-    /// Fans events out that another program fanned out to its own handlers only.
-    async fn search_missed(&mut self, wait: Option<Duration>) -> Result<Option<Duration>> {
-        let found = self.notifications.fan_out_missed(self.settings.events_max, &self.refused).await?;
-        if found.notifications > 0 {
-            tracing::warn!(
-                events = found.events,
-                notifications = found.notifications,
-                "another program fanned these events out without the handlers that are registered here; they were added"
-            );
-        }
-        if found.more {
-            self.search_at = self.clock.now().elapsed;
-        } else if found.busy {
-            self.search_at = self.search_at.min(self.clock.now().elapsed + BUSY_SEARCH_WAIT);
-        }
-        let wait =
-            if found.busy { Some(BUSY_WAIT.min(self.settings.poll)) } else { wait.filter(|_| !found.more) };
-        self.apply(found);
-        Ok(wait.map(|wait| wait.min(self.settings.search_missed_every)))
+        Ok(wait)
     }
 
     /// Logs once if another process has been fanning out for a long time.

@@ -1,10 +1,11 @@
 //! Fanning events out to handlers: the part of layout `eventlog` that the other layouts do not have.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Start, Store};
 use crate::layout::Handler;
-use crate::{BoxFuture, Result};
+use crate::{BoxFuture, Result, Timestamp};
 
 /// An outbox whose events are fanned out: one notification per event and handler. See adr/0066-eventlog.md.
 pub trait Notifications: Send + Sync {
@@ -27,12 +28,58 @@ pub trait Notifications: Send + Sync {
     /// event, the others are fanned out without it.
     fn fan_out<'a>(&'a self, events_max: usize, excluded: &'a [String]) -> BoxFuture<'a, Result<FannedOut>>;
 
-    /// Fans events out that another program fanned out without a notification for a handler registered here.
-    fn fan_out_missed<'a>(
+    /// Searches for events that another program fanned out without a notification for a handler registered here, and
+    /// returns one page of them. A new search (`after` is `None`) begins only if the last one began at least `every` ago
+    /// by the database's clock; `after` continues a search behind its last page. It may read the whole table, and takes no
+    /// lock.
+    fn search_missed<'a>(
         &'a self,
-        events_max: usize,
-        excluded: &'a [String],
-    ) -> BoxFuture<'a, Result<FannedOut>>;
+        every: Duration,
+        after: Option<&'a Missed>,
+    ) -> BoxFuture<'a, Result<MissedSearch>>;
+
+    /// Inserts the notifications of these events and handlers, in one transaction that waits for a fan-out in progress. If
+    /// the database refuses one of them, the others are inserted without it. One that exists stays as it is.
+    fn insert_missed<'a>(&'a self, missed: &'a [Missed]) -> BoxFuture<'a, Result<FannedOut>>;
+
+    /// Records that all missed events were found by a search that began at this time.
+    fn record_search(&self, begun: Timestamp) -> BoxFuture<'_, Result<()>>;
+}
+
+/// An event and a handler that it has no notification for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Missed {
+    /// The id of the event.
+    pub event: String,
+    /// Its type.
+    pub event_type: String,
+    /// Its date.
+    pub event_date: Timestamp,
+    /// The handler.
+    pub handler: String,
+}
+
+/// The result of [`Notifications::search_missed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissedSearch {
+    /// A search is due in this time.
+    NotDue(Duration),
+    /// What was found.
+    Page(MissedPage),
+}
+
+/// One page of a search for missed events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissedPage {
+    /// When the page was read, by the database's clock.
+    pub begun: Timestamp,
+    /// In the order of types, handlers and events.
+    pub missed: Vec<Missed>,
+    /// There may be more.
+    pub more: bool,
 }
 
 /// What a fan-out did.

@@ -40,6 +40,8 @@ pub(crate) enum Role {
     Reader,
     /// Deletes old rows and records what relays report.
     Cleaner,
+    /// Searches for missed events, which may take minutes.
+    Searcher,
 }
 
 /// The connections to one outbox with a state per row.

@@ -8,8 +8,9 @@ use uuid::Uuid;
 use super::super::row::{get, micros};
 use super::super::session::{Params, Tx, params};
 use super::sql::literal;
+use crate::store::Missed;
 use crate::store::row_state::columns::ResultRow;
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, Missed, RegisteredType};
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType};
 use crate::{Code, Error, Result, Timestamp};
 
 const LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE";
@@ -75,18 +76,21 @@ const ONE: &str = concat!(
 );
 
 /// Events of one type that are fanned out but have no notification for one handler. Indexes: events_undelivered (delivered,
-/// event_type, event_date), one range, and the key (event_id, handler_name).
-const MISSED: &str = "
-    (SELECT e.id
-     FROM {table} AS e
+/// event_type, event_date), one range, in its order, and the key (event_id, handler_name).
+const MISSED: &str = concat!(
+    "SELECT e.id, ",
+    micros!("e.event_date"),
+    " FROM {table} AS e
      WHERE e.delivered = TRUE AND e.event_type = {type}
-       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{excluded}
+       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{after}
        AND NOT EXISTS (SELECT 1 FROM {notifications} AS n
                        WHERE n.event_id = e.id
                          AND (CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin = {handler}
                               OR CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin
                                  IN (SELECT a.alias FROM {schema}.handler_aliases AS a WHERE a.handler = {handler})))
-     LIMIT {events_max})";
+     ORDER BY e.event_date, e.id
+     LIMIT {rows_max}"
+);
 
 /// Inserts notifications: their ids, events and handlers are the parameter. A notification is due at once; its
 /// next_retry_at is the date of the event, so that the index over it has the order of events. A notification that another
@@ -312,25 +316,38 @@ async fn insert(tx: &mut Tx<'_>, new_notifications: &[(&str, &str)]) -> Result<u
     tx.execute(INSERT, params![rows]).await
 }
 
+/// The condition that an event of one date and id is later than this one; its date is not earlier.
+fn behind(after: &Missed) -> String {
+    let date = format!("TIMESTAMPADD(MICROSECOND, {}, '1970-01-01')", after.event_date.as_micros());
+    format!(" AND (e.event_date > {date} OR e.id > {})", literal(&after.event))
+}
+
 pub(super) async fn find_missed(
     tx: &mut Tx<'_>,
     types: &[HandlerType],
-    events_max: usize,
-    excluded: &[String],
+    mut after: Option<&Missed>,
+    rows_max: usize,
 ) -> Result<Vec<Missed>> {
-    let (mut found, excluded) = (Vec::new(), except(excluded));
-    for entry in types.iter() {
-        if found.len() >= events_max {
+    let mut found = Vec::new();
+    for entry in types {
+        if found.len() >= rows_max {
             break;
         }
+        let after = after.take();
+        let from = entry.since.max(after.map(|after| after.event_date));
         let statement = MISSED
             .replace("{type}", &literal(&entry.event_type))
             .replace("{handler}", &literal(&entry.handler))
-            .replace("{since}", &since(entry.since))
-            .replace("{excluded}", &excluded)
-            .replace("{events_max}", &(events_max - found.len()).to_string());
+            .replace("{since}", &since(from))
+            .replace("{after}", &after.map_or_else(String::new, behind))
+            .replace("{rows_max}", &(rows_max - found.len()).to_string());
         for row in tx.query(&statement, Params::new()).await? {
-            found.push(Missed { event: get(&row, 0)?, handler: entry.handler.clone() });
+            found.push(Missed {
+                event: get(&row, 0)?,
+                event_type: entry.event_type.clone(),
+                event_date: row.time(1)?.unwrap_or_default(),
+                handler: entry.handler.clone(),
+            });
         }
     }
     Ok(found)

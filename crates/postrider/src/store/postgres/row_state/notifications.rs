@@ -6,9 +6,10 @@ use tokio_postgres::Row;
 use super::super::row::get;
 use super::super::session::Tx;
 use super::super::time::Time;
+use crate::store::Missed;
 use crate::store::row_state::columns::ResultRow;
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, Missed, RegisteredType};
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType};
 use crate::{Result, Timestamp};
 
 const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
@@ -142,21 +143,23 @@ const FAN_OUT_OLDEST: &str = concat!(wanted!(), oldest!(), new_notifications!(),
 const FAN_OUT_ONE: &str = concat!(wanted!(), one!(), new_notifications!(), insert!());
 const INSERT_MISSED: &str = concat!(pairs!(), insert!());
 
-/// Events that are fanned out but have no notification for a handler: `$4` how many, `$5` ids to leave out. No index over such events; the
-/// notifications are found by their key (event_id, handler_name).
-const FIND_MISSED: &str = concat!(
-    wanted!(),
-    " SELECT e.id::text, wanted.handler
-      FROM wanted
-      JOIN {table} AS e ON e.event_type = wanted.event_type AND e.event_date >= wanted.since
-      WHERE e.delivered AND e.id <> ALL ($5::text[]::uuid[])
-        AND NOT EXISTS (SELECT FROM {notifications} AS n
-                        WHERE n.event_id = e.id AND n.handler_name = wanted.handler)
-        AND NOT EXISTS (SELECT FROM {notifications} AS n
-                        JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
-                        WHERE n.event_id = e.id AND a.handler = wanted.handler)
-      LIMIT $4"
-);
+/// Events that are fanned out but have no notification for a handler: `$4` how many. The first handler and type continue
+/// behind the event with the date `$5` and the id `$6`. No index over such events; the notifications are found by their key
+/// (event_id, handler_name).
+const FIND_MISSED: &str = "
+    SELECT e.id::text, wanted.handler, wanted.event_type, e.event_date AT TIME ZONE 'UTC'
+    FROM unnest($1::text[], $2::text[], $3::timestamptz[]) WITH ORDINALITY AS wanted (handler, event_type, since, place)
+    JOIN {table} AS e ON e.event_type = wanted.event_type AND e.event_date >= wanted.since AT TIME ZONE 'UTC'
+    WHERE e.delivered
+      AND (wanted.place > 1 OR $5::timestamptz IS NULL
+           OR (e.event_date, e.id) > ($5 AT TIME ZONE 'UTC', $6::text::uuid))
+      AND NOT EXISTS (SELECT FROM {notifications} AS n
+                      WHERE n.event_id = e.id AND n.handler_name = wanted.handler)
+      AND NOT EXISTS (SELECT FROM {notifications} AS n
+                      JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
+                      WHERE n.event_id = e.id AND a.handler = wanted.handler)
+    ORDER BY wanted.place, e.event_date, e.id
+    LIMIT $4";
 const LIST_OLDEST: &str = concat!(wanted!(), oldest!(), " SELECT id::text FROM picked");
 
 /// Locks the fan-out; `false` if another process has it and the caller does not wait.
@@ -259,12 +262,21 @@ pub(super) async fn renamed_to(tx: &Tx<'_>, name: &str) -> Result<Option<String>
 pub(super) async fn find_missed(
     tx: &Tx<'_>,
     types: &[HandlerType],
-    events_max: usize,
-    excluded: &[String],
+    after: Option<&Missed>,
+    rows_max: usize,
 ) -> Result<Vec<Missed>> {
     let Columns { handlers, types, since } = Columns::of(types);
-    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
-    rows.iter().map(|row| Ok(Missed { event: get(row, 0)?, handler: get(row, 1)? })).collect()
+    let (date, id) = (after.map(|after| Time(after.event_date)), after.map(|after| after.event.as_str()));
+    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(rows_max), &date, &id]).await?;
+    let read = |row: &Row| {
+        Ok(Missed {
+            event: get(row, 0)?,
+            handler: get(row, 1)?,
+            event_type: get(row, 2)?,
+            event_date: row.time(3)?.unwrap_or_default(),
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
 pub(super) async fn insert_missed(tx: &Tx<'_>, missed: &[Missed]) -> Result<u64> {

@@ -15,13 +15,11 @@ use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
-use crate::store::row_state::notifications::{
-    FanOutScope, HandlerType, Missed, NotificationTx, RegisteredType,
-};
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, NotificationTx, RegisteredType};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
-use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, Settlement};
+use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Missed, Purge, RelayOverview, Settlement};
 use crate::{Result, Timestamp};
 
 /// One transaction on a server.
@@ -246,10 +244,10 @@ impl NotificationTx for PostgresRowTx<'_> {
     async fn find_missed(
         &mut self,
         types: &[HandlerType],
-        events_max: usize,
-        excluded: &[String],
+        after: Option<&Missed>,
+        rows_max: usize,
     ) -> Result<Vec<Missed>> {
-        notifications::find_missed(&self.tx, types, events_max, excluded).await
+        notifications::find_missed(&self.tx, types, after, rows_max).await
     }
 
     async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {
