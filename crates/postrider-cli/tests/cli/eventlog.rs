@@ -225,3 +225,16 @@ pub(crate) fn the_printed_scripts_run(place: &Place<'_>) {
     (place.sql)(&roles);
     (place.sql)(&roles);
 }
+
+/// The roles of a base alone are created; those of its handlers, once these are there. `granted` counts the rights of the
+/// relay on the notifications.
+pub(crate) fn roles_are_granted_what_exists(place: &Place<'_>, granted: &str) {
+    let program = place.program();
+    ran(&program, &["migrate", "up"]);
+    let roles = ran(&program, &["migrate", "roles"]).stdout;
+    (place.sql)(&roles);
+    assert_eq!((place.number)(granted), 0);
+    ran(&program, &["migrate", "up", "--with", "handlers"]);
+    (place.sql)(&roles);
+    assert!((place.number)(granted) > 0, "{granted}");
+}

@@ -50,6 +50,18 @@ fn the_printed_scripts_run() {
 }
 
 #[test]
+fn roles_are_granted_what_exists() {
+    with_places(|place| {
+        let schema = place.events.strip_suffix("_log.events").unwrap();
+        let granted = format!(
+            "SELECT count(*) FROM mysql.tables_priv
+             WHERE Table_name = 'event_notifications' AND User = '{schema}_relay'"
+        );
+        eventlog::roles_are_granted_what_exists(place, &granted);
+    });
+}
+
+#[test]
 fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
     for shop in Shop::all() {
         let (schema, url) = (&shop.schema, &shop.url);

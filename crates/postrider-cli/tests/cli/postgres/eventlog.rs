@@ -64,6 +64,13 @@ fn the_printed_scripts_run() {
 }
 
 #[test]
+fn roles_are_granted_what_exists() {
+    let granted = "SELECT count(*) FROM information_schema.role_table_grants
+                   WHERE table_name = 'event_notifications' AND grantee LIKE '%_relay'";
+    with_place(|place| eventlog::roles_are_granted_what_exists(place, granted));
+}
+
+#[test]
 fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
     let Some(shop) = Shop::new() else { return };
     let schema = shop.url.rsplit_once('/').unwrap().1.to_owned();
