@@ -69,6 +69,11 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
+    /// The earlier names of a handler.
+    fn aliases_of(&mut self, _handler: &str) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
     /// The types of events that wait for the fan-out.
     fn waiting_types(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send {
         std::future::ready(Err(no_notifications()))

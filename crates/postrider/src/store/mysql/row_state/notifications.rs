@@ -42,6 +42,9 @@ const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler 
 /// Index: the primary key (alias).
 const RENAMED_TO: &str = "SELECT handler FROM {schema}.handler_aliases WHERE alias = ?";
 
+/// No index: the table has a row per renamed handler.
+const ALIASES_OF: &str = "SELECT alias FROM {schema}.handler_aliases WHERE handler = ? ORDER BY alias";
+
 const RECORD_SEARCH: &str = "
     UPDATE {schema}.handler_types
     SET searched_at = TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
@@ -357,6 +360,10 @@ pub(super) async fn insert_missed(tx: &mut Tx<'_>, missed: &[Missed]) -> Result<
     let new_notifications: Vec<(&str, &str)> =
         missed.iter().map(|missed| (missed.event.as_str(), missed.handler.as_str())).collect();
     insert(tx, &new_notifications).await
+}
+
+pub(super) async fn aliases_of(tx: &mut Tx<'_>, handler: &str) -> Result<Vec<String>> {
+    tx.query(ALIASES_OF, params![handler]).await?.iter().map(|row| get(row, 0)).collect()
 }
 
 pub(super) async fn renamed_to(tx: &mut Tx<'_>, name: &str) -> Result<Option<String>> {

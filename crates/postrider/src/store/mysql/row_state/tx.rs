@@ -181,8 +181,9 @@ impl RowTx for MySqlRowTx<'_> {
         relays::load(&mut self.tx, name).await
     }
 
-    async fn counts(&mut self) -> Result<RowCounts> {
-        let row = self.tx.query_opt(self.sql.counts, Params::new()).await?;
+    async fn counts(&mut self, subscription: &str) -> Result<RowCounts> {
+        let statement = of_subscription(self.sql.counts, subscription);
+        let row = self.tx.query_opt(&statement, Params::new()).await?;
         RowCounts::read(&row.ok_or_else(lease_lost)?)
     }
 
@@ -258,6 +259,10 @@ impl NotificationTx for MySqlRowTx<'_> {
 
     async fn register_alias(&mut self, handler: &str, alias: &str) -> Result<()> {
         notifications::register_alias(&mut self.tx, handler, alias).await
+    }
+
+    async fn aliases_of(&mut self, handler: &str) -> Result<Vec<String>> {
+        notifications::aliases_of(&mut self.tx, handler).await
     }
 
     async fn waiting_types(&mut self) -> Result<Vec<String>> {

@@ -35,6 +35,9 @@ const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler 
 /// Index: the primary key (alias).
 const RENAMED_TO: &str = "SELECT handler FROM {schema}.handler_aliases WHERE alias = $1";
 
+/// No index: the table has a row per renamed handler.
+const ALIASES_OF: &str = "SELECT alias FROM {schema}.handler_aliases WHERE handler = $1 ORDER BY alias";
+
 const RECORD_SEARCH: &str = "UPDATE {schema}.handler_types SET searched_at = $1 WHERE registered_at <= $1";
 
 /// The types of events that are not fanned out, each found with one step through the index events_undelivered.
@@ -253,6 +256,10 @@ pub(super) async fn fan_out(
 
 pub(super) async fn record_search(tx: &Tx<'_>, begun: Timestamp) -> Result<()> {
     tx.execute(RECORD_SEARCH, &[&Time(begun)]).await.map(drop)
+}
+
+pub(super) async fn aliases_of(tx: &Tx<'_>, handler: &str) -> Result<Vec<String>> {
+    tx.query(ALIASES_OF, &[&handler]).await?.iter().map(|row| get(row, 0)).collect()
 }
 
 pub(super) async fn renamed_to(tx: &Tx<'_>, name: &str) -> Result<Option<String>> {

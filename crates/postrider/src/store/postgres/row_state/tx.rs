@@ -10,6 +10,7 @@ use super::super::{adopt, lease, relays};
 use super::connection::PostgresRows;
 use super::{notifications, read, retention, settle};
 use crate::adopt::AdoptionBatch;
+use crate::layout::Ability;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
@@ -158,8 +159,12 @@ impl RowTx for PostgresRowTx<'_> {
         relays::load(&self.tx, name).await
     }
 
-    async fn counts(&mut self) -> Result<RowCounts> {
-        let row = self.tx.query_opt(self.rows.sql.counts, &[&self.limit()]).await?;
+    async fn counts(&mut self, subscription: &str) -> Result<RowCounts> {
+        let (statement, limit) = (self.rows.sql.counts, self.limit());
+        let row = match self.rows.table.layout.has(Ability::Notifications) {
+            true => self.tx.query_opt(statement, &[&subscription]).await?,
+            false => self.tx.query_opt(statement, &[&limit]).await?,
+        };
         RowCounts::read(&row.ok_or_else(lease_lost)?)
     }
 
@@ -210,6 +215,10 @@ impl NotificationTx for PostgresRowTx<'_> {
 
     async fn register_alias(&mut self, handler: &str, alias: &str) -> Result<()> {
         notifications::register_alias(&self.tx, handler, alias).await
+    }
+
+    async fn aliases_of(&mut self, handler: &str) -> Result<Vec<String>> {
+        notifications::aliases_of(&self.tx, handler).await
     }
 
     async fn waiting_types(&mut self) -> Result<Vec<String>> {
