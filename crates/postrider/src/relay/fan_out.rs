@@ -6,18 +6,16 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use super::driver::DriverHandle;
+use super::refused_events::RefusedEvents;
 use crate::layout::FanOut;
-use crate::store::{FannedOut, Notifications};
+use crate::store::{FannedOut, Notifications, RefusedEvent};
 use crate::{Clock, Code, Error, Result};
 
 /// Events whose notification the database refused are left out until this time has passed.
 const REFUSED_RETRY: Duration = Duration::from_secs(10 * 60);
 
-/// How many refused events are left out at most. With more, the oldest ones fill every batch, and later events wait.
-const REFUSED_MAX: usize = 5_000;
-
-/// How many refused events of one batch are logged.
-const REFUSED_LOGGED: usize = 5;
+/// How many refused events are tried again at once. Each is a transaction, and new events wait meanwhile.
+const RETRIED_EVENTS_MAX: usize = 20;
 
 /// Wait while another relay fans out.
 const BUSY_WAIT: Duration = Duration::from_millis(200);
@@ -33,16 +31,25 @@ pub(super) struct FanOutTask {
     clock: Arc<dyn Clock>,
     drivers: Vec<Arc<DriverHandle>>,
     wake: Arc<Notify>,
-    /// Ids of refused events.
-    refused: Vec<String>,
-    /// It was logged that there are too many of them.
-    is_full_logged: bool,
-    /// When refused events are tried again.
+    /// Refused events, which are left out.
+    refused: RefusedEvents,
+    /// When they are tried again.
     retry_refused_at: Duration,
+    /// The pass in which they are tried again, beside the fan-out of new events.
+    retry: Option<RetryPass>,
     /// Since when another process has been fanning out.
     busy_since: Option<Duration>,
     /// The error that was logged last, so that it is logged once.
     logged_error: Option<Code>,
+}
+
+/// A pass over all events that wait, refused or not.
+#[derive(Default)]
+struct RetryPass {
+    /// Those that were refused again.
+    refused: RefusedEvents,
+    /// The last batch contained refused events.
+    is_refused: bool,
 }
 
 impl FanOutTask {
@@ -60,9 +67,9 @@ impl FanOutTask {
             clock,
             drivers,
             wake,
-            refused: Vec::new(),
-            is_full_logged: false,
+            refused: RefusedEvents::default(),
             retry_refused_at,
+            retry: None,
             busy_since: None,
             logged_error: None,
         }
@@ -100,18 +107,43 @@ impl FanOutTask {
     /// Fans one batch out. Returns how long to wait; `None` if there is more to do.
     async fn step(&mut self) -> Result<Option<Duration>> {
         let now = self.clock.now().elapsed;
-        if now >= self.retry_refused_at {
-            self.refused.clear();
-        }
-        let batch = self.notifications.fan_out(self.settings.events_max, &self.refused).await?;
+        let batch = self.notifications.fan_out(self.settings.events_max, self.refused.skipped()).await?;
         self.note_busy(batch.busy, now);
-        let wait = match (batch.busy, batch.more) {
-            (true, _) => Some(BUSY_WAIT.min(self.settings.poll)),
-            (false, true) => None,
-            (false, false) => Some(self.settings.poll),
+        if batch.busy {
+            return Ok(Some(BUSY_WAIT.min(self.settings.poll)));
+        }
+        let more = batch.more;
+        if self.refused.is_empty() {
+            self.retry_refused_at = now + REFUSED_RETRY;
+        }
+        let refused = self.apply(batch);
+        self.refused.add(refused);
+        let retries = self.retry_refused(now).await?;
+        Ok((!more && !retries).then_some(self.settings.poll))
+    }
+
+    /// Tries refused events again, a few at a time: new events do not wait for them. Returns whether there are more.
+    async fn retry_refused(&mut self, now: Duration) -> Result<bool> {
+        if self.retry.is_none() && !self.refused.is_empty() && now >= self.retry_refused_at {
+            self.retry = Some(RetryPass::default());
+        }
+        let Some(pass) = &self.retry else { return Ok(false) };
+        let events_max = match pass.is_refused {
+            true => RETRIED_EVENTS_MAX.min(self.settings.events_max),
+            false => self.settings.events_max,
         };
-        self.apply(batch);
-        Ok(wait)
+        let batch = self.notifications.fan_out(events_max, pass.refused.skipped()).await?;
+        let (is_busy, more) = (batch.busy, batch.more);
+        let refused = self.apply(batch);
+        let Some(pass) = &mut self.retry else { return Ok(false) };
+        pass.is_refused = !refused.is_empty();
+        pass.refused.add(refused);
+        if !is_busy && !more {
+            // It has tried all of them, and found again those that are still refused.
+            self.refused = self.retry.take().unwrap_or_default().refused;
+            self.retry_refused_at = now + REFUSED_RETRY;
+        }
+        Ok(!is_busy && more)
     }
 
     /// Logs once if another process has been fanning out for a long time.
@@ -130,35 +162,12 @@ impl FanOutTask {
         }
     }
 
-    /// Wakes the handlers, and reports refused events.
-    fn apply(&mut self, batch: FannedOut) {
+    /// Wakes the handlers. Returns the refused events.
+    fn apply(&mut self, batch: FannedOut) -> Vec<RefusedEvent> {
         if batch.notifications > 0 {
             self.drivers.iter().for_each(|driver| driver.wake_driver());
         }
-        let new: Vec<_> =
-            batch.refused.into_iter().filter(|(event, _)| !self.refused.contains(event)).collect();
-        let refused = new.len();
-        if refused > 0 && self.refused.is_empty() {
-            self.is_full_logged = false;
-            self.retry_refused_at = self.clock.now().elapsed + REFUSED_RETRY;
-        }
-        for (index, (event, reason)) in new.into_iter().enumerate() {
-            if index < REFUSED_LOGGED && self.refused.len() < REFUSED_MAX {
-                tracing::error!(
-                    event,
-                    reason,
-                    refused,
-                    "the database refuses the notification of an event; it is tried again later"
-                );
-            }
-            if self.refused.len() < REFUSED_MAX {
-                self.refused.push(event);
-            }
-        }
-        if self.refused.len() >= REFUSED_MAX && !self.is_full_logged {
-            self.is_full_logged = true;
-            tracing::error!("too many events are refused; later events wait until they can be fanned out");
-        }
+        batch.refused
     }
 
     fn log_error(&mut self, error: &Error) {
@@ -170,3 +179,7 @@ impl FanOutTask {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "fan_out_tests.rs"]
+mod tests;

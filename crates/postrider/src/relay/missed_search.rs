@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::driver::DriverHandle;
 use crate::layout::FanOut;
-use crate::store::{FannedOut, Missed, MissedSearch, Notifications};
+use crate::store::{FannedOut, Missed, MissedSearch, Notifications, RefusedEvent};
 use crate::{Clock, Code, Error, Result};
 
 /// Wait before an insertion that failed is repeated.
@@ -112,14 +112,16 @@ impl MissedSearchTask {
         }
         all.events += inserted.events;
         all.notifications += inserted.notifications;
-        for (event, reason) in inserted.refused {
+        for refused in inserted.refused {
             if all.refused.len() < REFUSED_LOGGED {
+                let RefusedEvent { event, event_type, reason, .. } = &refused;
                 tracing::error!(
                     event,
+                    event_type,
                     reason,
                     "the database refuses the notification of an event; the next search tries it again"
                 );
-                all.refused.push((event, reason));
+                all.refused.push(refused);
             }
         }
     }

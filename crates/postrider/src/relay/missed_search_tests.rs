@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::super::fan_out::FanOutTask;
 use super::*;
 use crate::layout::Handler;
-use crate::store::{MissedPage, Start, Store};
+use crate::store::{MissedPage, RefusedEvent, Skipped, Start, Store};
 use crate::{BoxFuture, Now, Timestamp};
 
 /// A clock on which no sleep takes time.
@@ -48,7 +48,7 @@ impl Notifications for Fake {
         Err(Error::new(Code::LayoutDiffers, "not needed here"))
     }
 
-    fn fan_out<'a>(&'a self, _: usize, _: &'a [String]) -> BoxFuture<'a, Result<FannedOut>> {
+    fn fan_out<'a>(&'a self, _: usize, _: &'a Skipped) -> BoxFuture<'a, Result<FannedOut>> {
         self.fan_outs.fetch_add(1, Ordering::SeqCst);
         self.progress.notify_one();
         Box::pin(std::future::ready(Ok(FannedOut::default())))
@@ -76,7 +76,13 @@ impl Notifications for Fake {
         }
         self.inserted.lock().unwrap().extend(missed.iter().map(|missed| missed.event.clone()));
         let refused = missed.iter().filter(|missed| missed.event == "bad");
-        let refused = refused.map(|missed| (missed.event.clone(), "a CHECK".to_owned())).collect();
+        let refused = refused.map(|missed| RefusedEvent {
+            event: missed.event.clone(),
+            event_type: missed.event_type.clone(),
+            event_date: missed.event_date,
+            reason: "a CHECK".to_owned(),
+        });
+        let refused = refused.collect();
         let events = missed.len() as u64;
         Box::pin(std::future::ready(Ok(FannedOut {
             events,

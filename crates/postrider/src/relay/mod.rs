@@ -17,6 +17,7 @@ mod missed_search;
 mod pace;
 mod policy;
 mod publish;
+mod refused_events;
 mod report;
 mod retention;
 mod routing;

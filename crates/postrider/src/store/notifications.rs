@@ -1,5 +1,6 @@
 //! Fanning events out to handlers: the part of layout `eventlog` that the other layouts do not have.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,9 +25,9 @@ pub trait Notifications: Send + Sync {
     fn store_of(&self, handler: Handler) -> Result<Arc<dyn Store>>;
 
     /// Fans the oldest events out that are not fanned out yet, in one transaction: inserts their notifications and sets
-    /// `delivered`. `excluded` are the ids of events that failed before. If the database refuses the notification of one
-    /// event, the others are fanned out without it.
-    fn fan_out<'a>(&'a self, events_max: usize, excluded: &'a [String]) -> BoxFuture<'a, Result<FannedOut>>;
+    /// `delivered`. `skipped` are events that failed before. If the database refuses the notification of one event, the
+    /// others are fanned out without it.
+    fn fan_out<'a>(&'a self, events_max: usize, skipped: &'a Skipped) -> BoxFuture<'a, Result<FannedOut>>;
 
     /// Searches for events that another program fanned out without a notification for a handler registered here, and
     /// returns one page of them. A new search (`after` is `None`) begins only if the last one began at least `every` ago
@@ -44,6 +45,30 @@ pub trait Notifications: Send + Sync {
 
     /// Records that all missed events were found by a search that began at this time.
     fn record_search(&self, begun: Timestamp) -> BoxFuture<'_, Result<()>>;
+}
+
+/// Events that a fan-out leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// The events with these ids.
+    pub ids: Vec<String>,
+    /// Events of a type that are older than this date.
+    pub older_than: BTreeMap<String, Timestamp>,
+}
+
+/// An event whose notification the database refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedEvent {
+    /// Its id.
+    pub event: String,
+    /// Its type.
+    pub event_type: String,
+    /// Its date.
+    pub event_date: Timestamp,
+    /// The error of the database.
+    pub reason: String,
 }
 
 /// An event and a handler that it has no notification for.
@@ -94,8 +119,8 @@ pub struct FannedOut {
     pub more: bool,
     /// Another relay is fanning out: nothing was done.
     pub busy: bool,
-    /// Events whose notification the database refused, and why.
-    pub refused: Vec<(String, String)>,
+    /// Events whose notification the database refused.
+    pub refused: Vec<RefusedEvent>,
 }
 
 /// What an operator checks in an outbox with notifications.

@@ -9,7 +9,7 @@ use super::plan::SettlePlan;
 use super::store::RowStateStore;
 use crate::adopt::{AdoptSource, AdoptionBatch, Counts, Moved, rows_changed};
 use crate::layout::{Ability, Handler, RowTable};
-use crate::store::{MissedSearch, Notifications};
+use crate::store::{MissedSearch, Notifications, RefusedEvent, Skipped};
 use crate::{BoxFuture, Code, Error, Result};
 
 /// Wait while a relay fans out.
@@ -71,7 +71,7 @@ impl<D: RowDialect> AdoptSource for RowStateStore<D> {
 async fn fan_out_waiting(notifications: &dyn Notifications) -> Result<u64> {
     let mut added = 0;
     loop {
-        let fanned_out = notifications.fan_out(FAN_OUT_EVENTS_MAX, &[]).await?;
+        let fanned_out = notifications.fan_out(FAN_OUT_EVENTS_MAX, &Skipped::default()).await?;
         added += fanned_out.notifications;
         refuse(&fanned_out.refused)?;
         match (fanned_out.busy, fanned_out.more) {
@@ -98,10 +98,10 @@ async fn fan_out_waiting(notifications: &dyn Notifications) -> Result<u64> {
 }
 
 /// The error if the table refuses notifications: their events would be left behind.
-fn refuse(refused: &[(String, String)]) -> Result<()> {
-    let Some((event, why)) = refused.first() else { return Ok(()) };
+fn refuse(refused: &[RefusedEvent]) -> Result<()> {
+    let Some(RefusedEvent { event, reason, .. }) = refused.first() else { return Ok(()) };
     let what = format!(
-        "{} events cannot be fanned out, so they cannot be moved: the table refuses the notification of {event}: {why}",
+        "{} events cannot be fanned out, so they cannot be moved: the table refuses the notification of {event}: {reason}",
         refused.len()
     );
     Err(Error::new(Code::RowRefused, what)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::dialect::{RowConnection, RowTx, TxVerb};
 use super::handler_types::{HandlerType, RegisteredType, handler_types, needs_types, whole_types};
 use super::notifications::{NotificationTx, TYPES_MAX, concerns_row, verb, wait_for_lock};
-use crate::store::{FannedOut, Missed, MissedPage, MissedSearch};
+use crate::store::{FannedOut, Missed, MissedPage, MissedSearch, RefusedEvent};
 use crate::{Result, Timestamp};
 
 /// A search for missed events begins this long before the last one: a transaction of another program may mark an event
@@ -33,7 +33,8 @@ pub(super) async fn insert(connection: &mut impl RowConnection, missed: &[Missed
         match connection.write(InsertMissed { missed: vec![one.clone()] }).await {
             Ok(inserted) => all.notifications += inserted,
             Err(error) if concerns_row(error.code()) => {
-                all.refused.push((one.event.clone(), error.one_line()));
+                let Missed { event, event_type, event_date, .. } = one.clone();
+                all.refused.push(RefusedEvent { event, event_type, event_date, reason: error.one_line() });
             }
             Err(error) => return Err(error),
         }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::dialect::{Role, RowConnection, RowDialect, RowTx, TxVerb, no_notifications};
 pub(crate) use super::handler_types::{HandlerType, RegisteredType};
-use super::handler_types::{handler_types, needs_types, whole_types};
+use super::handler_types::{handler_types, leave_out, needs_types, whole_types};
 use super::missed::{self, FindMissed, MISSED_PAGE_MAX, RecordSearch};
 use super::store::RowStateStore;
 use crate::layout::Handler;
-use crate::store::{FannedOut, Missed, MissedSearch, Notifications, Start, Store};
+use crate::store::{FannedOut, Missed, MissedSearch, Notifications, RefusedEvent, Skipped, Start, Store};
 use crate::{BoxFuture, Code, Error, Result, Timestamp};
 
 /// Types in one statement. With more, events are fanned out in groups of types, each in the order of its events.
@@ -27,6 +27,14 @@ pub(crate) enum FanOutScope<'a> {
     Oldest { events_max: usize, excluded: &'a [String] },
     /// The event with this id, if it waits.
     One(&'a str),
+}
+
+/// An event that is not fanned out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WaitingEvent {
+    pub(crate) id: String,
+    pub(crate) event_type: String,
+    pub(crate) date: Timestamp,
 }
 
 /// Steps of layout `eventlog` within a transaction. A database that does not have the layout keeps the defaults.
@@ -84,13 +92,13 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
-    /// Ids of the oldest events that wait.
+    /// The oldest events that wait.
     fn list_waiting(
         &mut self,
         _types: &[HandlerType],
         _events_max: usize,
         _excluded: &[String],
-    ) -> impl Future<Output = Result<Vec<String>>> + Send {
+    ) -> impl Future<Output = Result<Vec<WaitingEvent>>> + Send {
         std::future::ready(Err(no_notifications()))
     }
 
@@ -136,14 +144,13 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
         Ok(Arc::new(Self::of(self.0.dialect.with_table(table)?)))
     }
 
-    fn fan_out<'a>(&'a self, events_max: usize, excluded: &'a [String]) -> BoxFuture<'a, Result<FannedOut>> {
+    fn fan_out<'a>(&'a self, events_max: usize, skipped: &'a Skipped) -> BoxFuture<'a, Result<FannedOut>> {
         Box::pin(async move {
             let mut connection = self.0.dialect.connection(Role::Claimer).await?;
-            let batch = FanOutOldest { events_max, excluded: excluded.to_vec() };
+            let batch = FanOutOldest { events_max, skipped: skipped.clone() };
             match connection.write(batch).await {
                 Err(error) if concerns_row(error.code()) => {
-                    fan_out_each(&mut connection, ListWaiting { events_max, excluded: excluded.to_vec() })
-                        .await
+                    fan_out_each(&mut connection, ListWaiting { events_max, skipped: skipped.clone() }).await
                 }
                 fanned_out => fanned_out,
             }
@@ -182,21 +189,24 @@ pub(super) fn concerns_row(code: Code) -> bool {
 /// Fans events out one by one, after a statement for all of them failed.
 async fn fan_out_each(connection: &mut impl RowConnection, list: ListWaiting) -> Result<FannedOut> {
     let events_max = list.events_max;
-    let ids = connection.write(list).await?;
-    let is_full = ids.len() >= events_max;
-    let mut all = FannedOut::default();
-    for id in ids {
+    let waiting = connection.write(list).await?;
+    let mut all = FannedOut { more: waiting.len() >= events_max, ..FannedOut::default() };
+    for WaitingEvent { id, event_type, date } in waiting {
         match connection.write(FanOutOne { id: id.clone() }).await {
             Ok(one) if one.busy => return Ok(FannedOut { busy: true, ..all }),
             Ok(one) => {
                 all.events += one.events;
                 all.notifications += one.notifications;
             }
-            Err(error) if concerns_row(error.code()) => all.refused.push((id, error.one_line())),
+            Err(error) if concerns_row(error.code()) => all.refused.push(RefusedEvent {
+                event: id,
+                event_type,
+                event_date: date,
+                reason: error.one_line(),
+            }),
             Err(error) => return Err(error),
         }
     }
-    all.more = is_full && all.events > 0;
     Ok(all)
 }
 
@@ -290,15 +300,16 @@ impl Register {
 
 verb! {
     /// See [`Notifications::fan_out`].
-    FanOutOldest { events_max: usize, excluded: Vec<String>, } -> FannedOut
+    FanOutOldest { events_max: usize, skipped: Skipped, } -> FannedOut
 }
 
 impl FanOutOldest {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
-        let Some(types) = lock_types(tx).await? else { return Ok(busy()) };
+        let Some(mut types) = lock_types(tx).await? else { return Ok(busy()) };
+        leave_out(&mut types, &self.skipped.older_than);
         let mut all = FannedOut::default();
         for types in whole_types(&types, TYPES_MAX) {
-            let scope = FanOutScope::Oldest { events_max: self.events_max, excluded: &self.excluded };
+            let scope = FanOutScope::Oldest { events_max: self.events_max, excluded: &self.skipped.ids };
             let (events, notifications) = tx.fan_out(types, scope).await?;
             all.events += events;
             all.notifications += notifications;
@@ -309,18 +320,19 @@ impl FanOutOldest {
 }
 
 verb! {
-    /// The ids of the events that [`FanOutOldest`] would fan out.
-    ListWaiting { events_max: usize, excluded: Vec<String>, } -> Vec<String>
+    /// The events that [`FanOutOldest`] would fan out.
+    ListWaiting { events_max: usize, skipped: Skipped, } -> Vec<WaitingEvent>
 }
 
 impl ListWaiting {
-    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Vec<String>> {
-        let Some(types) = lock_types(tx).await? else { return Ok(Vec::new()) };
-        let mut ids = Vec::new();
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Vec<WaitingEvent>> {
+        let Some(mut types) = lock_types(tx).await? else { return Ok(Vec::new()) };
+        leave_out(&mut types, &self.skipped.older_than);
+        let mut waiting = Vec::new();
         for types in whole_types(&types, TYPES_MAX) {
-            ids.extend(tx.list_waiting(types, self.events_max, &self.excluded).await?);
+            waiting.extend(tx.list_waiting(types, self.events_max, &self.skipped.ids).await?);
         }
-        Ok(ids)
+        Ok(waiting)
     }
 }
 

@@ -313,7 +313,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
             }
             _ => {
                 let mut tx = ModelTx::new(&database, &known, bug);
-                let verb = FanOutOldest { events_max: 2, excluded: Vec::new() };
+                let verb = FanOutOldest { events_max: 2, skipped: Skipped::default() };
                 if run(&mut tx, &mut rng, Some(&database), |tx| Box::pin(verb.run_in(tx))).is_some() {
                     tx.commit();
                 }
@@ -323,7 +323,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
     // Everything comes to rest: no process dies, and nothing more is written.
     for _ in 0..200 {
         let mut tx = ModelTx::new(&database, &known, bug);
-        let verb = FanOutOldest { events_max: 5, excluded: Vec::new() };
+        let verb = FanOutOldest { events_max: 5, skipped: Skipped::default() };
         let done = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
         tx.commit();
         drop(tx);
@@ -371,7 +371,8 @@ fn interleave(
         registered.map(|_| registration.commit()).unwrap();
     });
     let mut fanning_out = Box::pin(async move {
-        let fanned_out = FanOutOldest { events_max: 3, excluded: Vec::new() }.run_in(&mut fan_out).await;
+        let fanned_out =
+            FanOutOldest { events_max: 3, skipped: Skipped::default() }.run_in(&mut fan_out).await;
         round_trip().await;
         fanned_out.map(|_| fan_out.commit()).unwrap();
     });

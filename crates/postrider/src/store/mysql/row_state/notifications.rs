@@ -10,7 +10,7 @@ use super::super::session::{Params, Tx, params};
 use super::sql::literal;
 use crate::store::Missed;
 use crate::store::row_state::columns::ResultRow;
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType};
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType, WaitingEvent};
 use crate::{Code, Error, Result, Timestamp};
 
 const LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE";
@@ -221,30 +221,21 @@ fn union(selects: Vec<String>, end: &str) -> String {
     format!("{}{end}", selects.join("\nUNION ALL\n"))
 }
 
-/// An event to fan out.
-struct Picked {
-    id: String,
-    event_type: String,
-    at: Timestamp,
+fn waiting_event(row: &Row) -> Result<WaitingEvent> {
+    Ok(WaitingEvent {
+        id: get(row, 0)?,
+        event_type: get(row, 1)?,
+        date: Timestamp::from_micros(get::<i64>(row, 2)?),
+    })
 }
 
-impl Picked {
-    fn read(row: &Row) -> Result<Self> {
-        Ok(Self {
-            id: get(row, 0)?,
-            event_type: get(row, 1)?,
-            at: Timestamp::from_micros(get::<i64>(row, 2)?),
-        })
-    }
-}
-
-/// The oldest events that are not fanned out, of the types of these targets.
-async fn oldest(
+/// The oldest events that are not fanned out, of the types of these handlers.
+pub(super) async fn list_waiting(
     tx: &mut Tx<'_>,
     handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
-) -> Result<Vec<Picked>> {
+) -> Result<Vec<WaitingEvent>> {
     let mut types: Vec<(&str, Option<Timestamp>)> = Vec::new();
     for entry in handler_types {
         match types.iter_mut().find(|(name, _)| *name == entry.event_type) {
@@ -262,16 +253,7 @@ async fn oldest(
             .replace("{events_max}", &events_max.to_string())
     });
     let statement = union(selects.collect(), &format!("\nORDER BY event_date, id LIMIT {events_max}"));
-    tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect()
-}
-
-pub(super) async fn list_waiting(
-    tx: &mut Tx<'_>,
-    handler_types: &[HandlerType],
-    events_max: usize,
-    excluded: &[String],
-) -> Result<Vec<String>> {
-    Ok(oldest(tx, handler_types, events_max, excluded).await?.into_iter().map(|event| event.id).collect())
+    tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect()
 }
 
 pub(super) async fn fan_out(
@@ -281,17 +263,17 @@ pub(super) async fn fan_out(
 ) -> Result<(u64, u64)> {
     let picked = match scope {
         FanOutScope::Oldest { events_max, excluded } => {
-            oldest(tx, handler_types, events_max, excluded).await?
+            list_waiting(tx, handler_types, events_max, excluded).await?
         }
         FanOutScope::One(id) => {
             let statement = ONE.replace("{id}", &literal(id));
-            tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect::<Result<_>>()?
+            tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect::<Result<_>>()?
         }
     };
     let mut new_notifications = Vec::new();
     for event in &picked {
         let of_type = handler_types.iter().filter(|entry| entry.event_type == event.event_type);
-        let wanted = of_type.filter(|entry| entry.since.is_none_or(|since| event.at >= since));
+        let wanted = of_type.filter(|entry| entry.since.is_none_or(|since| event.date >= since));
         new_notifications.extend(wanted.map(|entry| (event.id.as_str(), entry.handler.as_str())));
     }
     let inserted = insert(tx, &new_notifications).await?;

@@ -17,7 +17,9 @@ use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, NotificationTx, RegisteredType};
+use crate::store::row_state::notifications::{
+    FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
+};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
@@ -278,7 +280,7 @@ impl NotificationTx for MySqlRowTx<'_> {
         types: &[HandlerType],
         events_max: usize,
         excluded: &[String],
-    ) -> Result<Vec<String>> {
+    ) -> Result<Vec<WaitingEvent>> {
         notifications::list_waiting(&mut self.tx, types, events_max, excluded).await
     }
 

@@ -9,7 +9,7 @@ use super::super::time::Time;
 use crate::store::Missed;
 use crate::store::row_state::columns::ResultRow;
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType};
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType, WaitingEvent};
 use crate::{Result, Timestamp};
 
 const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
@@ -163,7 +163,11 @@ const FIND_MISSED: &str = "
                       WHERE n.event_id = e.id AND a.handler = wanted.handler)
     ORDER BY wanted.place, e.event_date, e.id
     LIMIT $4";
-const LIST_OLDEST: &str = concat!(wanted!(), oldest!(), " SELECT id::text FROM picked");
+const LIST_OLDEST: &str = concat!(
+    wanted!(),
+    oldest!(),
+    " SELECT id::text, event_type::text, event_date AT TIME ZONE 'UTC' FROM picked"
+);
 
 /// Locks the fan-out; `false` if another process has it and the caller does not wait.
 pub(super) async fn lock(tx: &Tx<'_>, wait: bool) -> Result<bool> {
@@ -230,10 +234,17 @@ pub(super) async fn list_waiting(
     handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
-) -> Result<Vec<String>> {
+) -> Result<Vec<WaitingEvent>> {
     let Columns { handlers, types, since } = Columns::of(handler_types);
     let rows = tx.query(LIST_OLDEST, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
-    rows.iter().map(|row| get(row, 0)).collect()
+    let read = |row: &Row| {
+        Ok(WaitingEvent {
+            id: get(row, 0)?,
+            event_type: get(row, 1)?,
+            date: row.time(2)?.unwrap_or_default(),
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
 pub(super) async fn fan_out(
