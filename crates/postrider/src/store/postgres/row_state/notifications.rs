@@ -7,9 +7,12 @@ use uuid::Uuid;
 use super::super::row::get;
 use super::super::session::Tx;
 use super::super::time::Time;
+use crate::store::Missed;
 use crate::store::row_state::columns::ResultRow;
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::notifications::{Existing, FanOutScope, HandlerType, Missed, RegisteredType};
+use crate::store::row_state::notifications::{
+    Existing, FanOutScope, HandlerType, RegisteredType, WaitingEvent,
+};
 use crate::{Result, Timestamp};
 
 const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
@@ -38,6 +41,9 @@ const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler 
 
 /// Index: the primary key (alias).
 const RENAMED_TO: &str = "SELECT handler FROM {schema}.handler_aliases WHERE alias = $1";
+
+/// No index: the table has a row per renamed handler.
+const ALIASES_OF: &str = "SELECT alias FROM {schema}.handler_aliases WHERE handler = $1 ORDER BY alias";
 
 const RECORD_SEARCH: &str = "UPDATE {schema}.handler_types SET searched_at = $1 WHERE registered_at <= $1";
 
@@ -162,22 +168,28 @@ fn id_prefix() -> String {
     digits
 }
 
-/// Events that are fanned out but have no notification for a handler: `$4` how many, `$5` ids to leave out. No index over such events; the
-/// notifications are found by their key (event_id, handler_name).
-const FIND_MISSED: &str = concat!(
+/// Events that are fanned out but have no notification for a handler: `$4` how many. The first handler and type continue
+/// behind the event with the date `$5` and the id `$6`. No index over such events; the notifications are found by their key
+/// (event_id, handler_name).
+const FIND_MISSED: &str = "
+    SELECT e.id::text, wanted.handler, wanted.event_type, e.event_date AT TIME ZONE 'UTC'
+    FROM unnest($1::text[], $2::text[], $3::timestamptz[]) WITH ORDINALITY AS wanted (handler, event_type, since, place)
+    JOIN {table} AS e ON e.event_type = wanted.event_type AND e.event_date >= wanted.since AT TIME ZONE 'UTC'
+    WHERE e.delivered
+      AND (wanted.place > 1 OR $5::timestamptz IS NULL
+           OR (e.event_date, e.id) > ($5 AT TIME ZONE 'UTC', $6::text::uuid))
+      AND NOT EXISTS (SELECT FROM {notifications} AS n
+                      WHERE n.event_id = e.id AND n.handler_name = wanted.handler)
+      AND NOT EXISTS (SELECT FROM {notifications} AS n
+                      JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
+                      WHERE n.event_id = e.id AND a.handler = wanted.handler)
+    ORDER BY wanted.place, e.event_date, e.id
+    LIMIT $4";
+const LIST_OLDEST: &str = concat!(
     wanted!(),
-    " SELECT e.id::text, wanted.handler
-      FROM wanted
-      JOIN {table} AS e ON e.event_type = wanted.event_type AND e.event_date >= wanted.since
-      WHERE e.delivered AND e.id <> ALL ($5::text[]::uuid[])
-        AND NOT EXISTS (SELECT FROM {notifications} AS n
-                        WHERE n.event_id = e.id AND n.handler_name = wanted.handler)
-        AND NOT EXISTS (SELECT FROM {notifications} AS n
-                        JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
-                        WHERE n.event_id = e.id AND a.handler = wanted.handler)
-      LIMIT $4"
+    oldest!(),
+    " SELECT id::text, event_type::text, event_date AT TIME ZONE 'UTC' FROM picked"
 );
-const LIST_OLDEST: &str = concat!(wanted!(), oldest!(), " SELECT id::text FROM picked");
 
 /// Locks the fan-out; `false` if another process has it and the caller does not wait.
 pub(super) async fn lock(tx: &Tx<'_>, wait: bool) -> Result<bool> {
@@ -250,10 +262,17 @@ pub(super) async fn list_waiting(
     handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
-) -> Result<Vec<String>> {
+) -> Result<Vec<WaitingEvent>> {
     let Columns { handlers, types, since } = Columns::of(handler_types);
     let rows = tx.query(LIST_OLDEST, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
-    rows.iter().map(|row| get(row, 0)).collect()
+    let read = |row: &Row| {
+        Ok(WaitingEvent {
+            id: get(row, 0)?,
+            event_type: get(row, 1)?,
+            date: row.time(2)?.unwrap_or_default(),
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
 pub(super) async fn fan_out(
@@ -285,6 +304,10 @@ pub(super) async fn record_search(tx: &Tx<'_>, begun: Timestamp) -> Result<()> {
     tx.execute(RECORD_SEARCH, &[&Time(begun)]).await.map(drop)
 }
 
+pub(super) async fn aliases_of(tx: &Tx<'_>, handler: &str) -> Result<Vec<String>> {
+    tx.query(ALIASES_OF, &[&handler]).await?.iter().map(|row| get(row, 0)).collect()
+}
+
 pub(super) async fn renamed_to(tx: &Tx<'_>, name: &str) -> Result<Option<String>> {
     tx.query_opt(RENAMED_TO, &[&name]).await?.map(|row| get(&row, 0)).transpose()
 }
@@ -292,12 +315,21 @@ pub(super) async fn renamed_to(tx: &Tx<'_>, name: &str) -> Result<Option<String>
 pub(super) async fn find_missed(
     tx: &Tx<'_>,
     types: &[HandlerType],
-    events_max: usize,
-    excluded: &[String],
+    after: Option<&Missed>,
+    rows_max: usize,
 ) -> Result<Vec<Missed>> {
     let Columns { handlers, types, since } = Columns::of(types);
-    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
-    rows.iter().map(|row| Ok(Missed { event: get(row, 0)?, handler: get(row, 1)? })).collect()
+    let (date, id) = (after.map(|after| Time(after.event_date)), after.map(|after| after.event.as_str()));
+    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(rows_max), &date, &id]).await?;
+    let read = |row: &Row| {
+        Ok(Missed {
+            event: get(row, 0)?,
+            handler: get(row, 1)?,
+            event_type: get(row, 2)?,
+            event_date: row.time(3)?.unwrap_or_default(),
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
 pub(super) async fn insert_missed(tx: &Tx<'_>, missed: &[Missed]) -> Result<u64> {
