@@ -50,6 +50,27 @@ fn the_printed_scripts_run() {
 }
 
 #[test]
+fn events_move_from_postrider_to_eventlog_and_back() {
+    with_places(|place| {
+        let schema = place.events.strip_suffix("_log.events").unwrap();
+        let old = place.outbox.lines().next().unwrap().to_owned() + &format!("\nschema = '{schema}_old'");
+        eventlog::events_move_from_postrider_to_eventlog_and_back(place, &old);
+    });
+}
+
+#[test]
+fn roles_are_granted_what_exists() {
+    with_places(|place| {
+        let schema = place.events.strip_suffix("_log.events").unwrap();
+        let granted = format!(
+            "SELECT count(*) FROM mysql.tables_priv
+             WHERE Table_name = 'event_notifications' AND User = '{schema}_relay'"
+        );
+        eventlog::roles_are_granted_what_exists(place, &granted);
+    });
+}
+
+#[test]
 fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
     for shop in Shop::all() {
         let (schema, url) = (&shop.schema, &shop.url);

@@ -9,6 +9,7 @@ use super::cleanup::{Cleaner, EventDeletion, InboxDeletion};
 use super::driver::{Driver, DriverHandle, forward_wakes};
 use super::fan_out::FanOutTask;
 use super::handle::ServedSubscription;
+use super::missed_search::MissedSearchTask;
 use super::pace::Pace;
 use super::{Order, Retention, Subscription};
 use crate::store::Store;
@@ -105,8 +106,11 @@ impl ServedOutbox {
         }
         let handles: Vec<_> = served.iter().map(|of| of.driver.clone()).collect();
         if let (Some(notifications), Some(wake), Some(table)) = (notifications, wake, store.row_table()) {
-            let fan_out =
-                FanOutTask::new(notifications, table.fan_out, cx.clock.clone(), handles.clone(), wake);
+            let (settings, clock) = (table.fan_out, cx.clock.clone());
+            let search =
+                MissedSearchTask::new(notifications.clone(), settings, clock.clone(), handles.clone());
+            tasks.spawn(search.run(cx.stopped.clone()));
+            let fan_out = FanOutTask::new(notifications, settings, clock, handles.clone(), wake);
             tasks.spawn(fan_out.run(cx.stopped.clone()));
         }
         if let Some(wakes) = store.wakes() {

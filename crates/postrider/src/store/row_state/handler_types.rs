@@ -57,6 +57,14 @@ pub(super) fn handler_types(
     all.map(|((event_type, handler), since)| HandlerType { handler, event_type, since }).collect()
 }
 
+/// Leaves out the events of a type that are older than a date.
+pub(super) fn leave_out(types: &mut [HandlerType], older_than: &BTreeMap<String, Timestamp>) {
+    for entry in types {
+        // No start is the earliest.
+        entry.since = entry.since.max(older_than.get(&entry.event_type).copied());
+    }
+}
+
 /// Slices of about this many entries. All handlers of a type are in one slice: the first statement that fans an event out
 /// must know all of its handlers.
 pub(super) fn whole_types(all: &[HandlerType], most: usize) -> impl Iterator<Item = &[HandlerType]> {

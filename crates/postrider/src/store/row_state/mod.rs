@@ -14,6 +14,7 @@ mod due_list;
 mod handler_types;
 mod handout;
 pub(crate) mod load;
+mod missed;
 pub(crate) mod notifications;
 mod operator;
 pub(crate) mod overview;

@@ -8,8 +8,9 @@ use uuid::Uuid;
 use super::super::row::{get, micros};
 use super::super::session::{Params, Tx, params};
 use super::sql::literal;
+use crate::store::Missed;
 use crate::store::row_state::columns::ResultRow;
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, Missed, RegisteredType};
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType, WaitingEvent};
 use crate::{Code, Error, Result, Timestamp};
 
 const LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE";
@@ -40,6 +41,9 @@ const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler 
 
 /// Index: the primary key (alias).
 const RENAMED_TO: &str = "SELECT handler FROM {schema}.handler_aliases WHERE alias = ?";
+
+/// No index: the table has a row per renamed handler.
+const ALIASES_OF: &str = "SELECT alias FROM {schema}.handler_aliases WHERE handler = ? ORDER BY alias";
 
 const RECORD_SEARCH: &str = "
     UPDATE {schema}.handler_types
@@ -75,18 +79,21 @@ const ONE: &str = concat!(
 );
 
 /// Events of one type that are fanned out but have no notification for one handler. Indexes: events_undelivered (delivered,
-/// event_type, event_date), one range, and the key (event_id, handler_name).
-const MISSED: &str = "
-    (SELECT e.id
-     FROM {table} AS e
+/// event_type, event_date), one range, in its order, and the key (event_id, handler_name).
+const MISSED: &str = concat!(
+    "SELECT e.id, ",
+    micros!("e.event_date"),
+    " FROM {table} AS e
      WHERE e.delivered = TRUE AND e.event_type = {type}
-       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{excluded}
+       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{after}
        AND NOT EXISTS (SELECT 1 FROM {notifications} AS n
                        WHERE n.event_id = e.id
                          AND (CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin = {handler}
                               OR CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin
                                  IN (SELECT a.alias FROM {schema}.handler_aliases AS a WHERE a.handler = {handler})))
-     LIMIT {events_max})";
+     ORDER BY e.event_date, e.id
+     LIMIT {rows_max}"
+);
 
 /// Inserts notifications: their ids, events and handlers are the parameter. A notification is due at once; its
 /// next_retry_at is the date of the event, so that the index over it has the order of events. A notification that another
@@ -214,30 +221,21 @@ fn union(selects: Vec<String>, end: &str) -> String {
     format!("{}{end}", selects.join("\nUNION ALL\n"))
 }
 
-/// An event to fan out.
-struct Picked {
-    id: String,
-    event_type: String,
-    at: Timestamp,
+fn waiting_event(row: &Row) -> Result<WaitingEvent> {
+    Ok(WaitingEvent {
+        id: get(row, 0)?,
+        event_type: get(row, 1)?,
+        date: Timestamp::from_micros(get::<i64>(row, 2)?),
+    })
 }
 
-impl Picked {
-    fn read(row: &Row) -> Result<Self> {
-        Ok(Self {
-            id: get(row, 0)?,
-            event_type: get(row, 1)?,
-            at: Timestamp::from_micros(get::<i64>(row, 2)?),
-        })
-    }
-}
-
-/// The oldest events that are not fanned out, of the types of these targets.
-async fn oldest(
+/// The oldest events that are not fanned out, of the types of these handlers.
+pub(super) async fn list_waiting(
     tx: &mut Tx<'_>,
     handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
-) -> Result<Vec<Picked>> {
+) -> Result<Vec<WaitingEvent>> {
     let mut types: Vec<(&str, Option<Timestamp>)> = Vec::new();
     for entry in handler_types {
         match types.iter_mut().find(|(name, _)| *name == entry.event_type) {
@@ -255,16 +253,7 @@ async fn oldest(
             .replace("{events_max}", &events_max.to_string())
     });
     let statement = union(selects.collect(), &format!("\nORDER BY event_date, id LIMIT {events_max}"));
-    tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect()
-}
-
-pub(super) async fn list_waiting(
-    tx: &mut Tx<'_>,
-    handler_types: &[HandlerType],
-    events_max: usize,
-    excluded: &[String],
-) -> Result<Vec<String>> {
-    Ok(oldest(tx, handler_types, events_max, excluded).await?.into_iter().map(|event| event.id).collect())
+    tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect()
 }
 
 pub(super) async fn fan_out(
@@ -273,18 +262,18 @@ pub(super) async fn fan_out(
     scope: FanOutScope<'_>,
 ) -> Result<(u64, u64)> {
     let picked = match scope {
-        FanOutScope::Oldest { events_max, excluded } => {
-            oldest(tx, handler_types, events_max, excluded).await?
+        FanOutScope::Oldest { events_max, excluded, .. } => {
+            list_waiting(tx, handler_types, events_max, excluded).await?
         }
         FanOutScope::One(id) => {
             let statement = ONE.replace("{id}", &literal(id));
-            tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect::<Result<_>>()?
+            tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect::<Result<_>>()?
         }
     };
     let mut new_notifications = Vec::new();
     for event in &picked {
         let of_type = handler_types.iter().filter(|entry| entry.event_type == event.event_type);
-        let wanted = of_type.filter(|entry| entry.since.is_none_or(|since| event.at >= since));
+        let wanted = of_type.filter(|entry| entry.since.is_none_or(|since| event.date >= since));
         new_notifications.extend(wanted.map(|entry| (event.id.as_str(), entry.handler.as_str())));
     }
     let inserted = insert(tx, &new_notifications).await?;
@@ -312,25 +301,38 @@ async fn insert(tx: &mut Tx<'_>, new_notifications: &[(&str, &str)]) -> Result<u
     tx.execute(INSERT, params![rows]).await
 }
 
+/// The condition that an event of one date and id is later than this one; its date is not earlier.
+fn behind(after: &Missed) -> String {
+    let date = format!("TIMESTAMPADD(MICROSECOND, {}, '1970-01-01')", after.event_date.as_micros());
+    format!(" AND (e.event_date > {date} OR e.id > {})", literal(&after.event))
+}
+
 pub(super) async fn find_missed(
     tx: &mut Tx<'_>,
     types: &[HandlerType],
-    events_max: usize,
-    excluded: &[String],
+    mut after: Option<&Missed>,
+    rows_max: usize,
 ) -> Result<Vec<Missed>> {
-    let (mut found, excluded) = (Vec::new(), except(excluded));
-    for entry in types.iter() {
-        if found.len() >= events_max {
+    let mut found = Vec::new();
+    for entry in types {
+        if found.len() >= rows_max {
             break;
         }
+        let after = after.take();
+        let from = entry.since.max(after.map(|after| after.event_date));
         let statement = MISSED
             .replace("{type}", &literal(&entry.event_type))
             .replace("{handler}", &literal(&entry.handler))
-            .replace("{since}", &since(entry.since))
-            .replace("{excluded}", &excluded)
-            .replace("{events_max}", &(events_max - found.len()).to_string());
+            .replace("{since}", &since(from))
+            .replace("{after}", &after.map_or_else(String::new, behind))
+            .replace("{rows_max}", &(rows_max - found.len()).to_string());
         for row in tx.query(&statement, Params::new()).await? {
-            found.push(Missed { event: get(&row, 0)?, handler: entry.handler.clone() });
+            found.push(Missed {
+                event: get(&row, 0)?,
+                event_type: entry.event_type.clone(),
+                event_date: row.time(1)?.unwrap_or_default(),
+                handler: entry.handler.clone(),
+            });
         }
     }
     Ok(found)
@@ -340,6 +342,10 @@ pub(super) async fn insert_missed(tx: &mut Tx<'_>, missed: &[Missed]) -> Result<
     let new_notifications: Vec<(&str, &str)> =
         missed.iter().map(|missed| (missed.event.as_str(), missed.handler.as_str())).collect();
     insert(tx, &new_notifications).await
+}
+
+pub(super) async fn aliases_of(tx: &mut Tx<'_>, handler: &str) -> Result<Vec<String>> {
+    tx.query(ALIASES_OF, params![handler]).await?.iter().map(|row| get(row, 0)).collect()
 }
 
 pub(super) async fn renamed_to(tx: &mut Tx<'_>, name: &str) -> Result<Option<String>> {

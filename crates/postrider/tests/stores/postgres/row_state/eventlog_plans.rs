@@ -7,7 +7,7 @@ use postrider::handler::Context;
 use postrider::layout::{Handler, RowLayout};
 use postrider::relay::Policy;
 use postrider::store::postgres::PostgresRowStore;
-use postrider::store::{EventFilter, Start};
+use postrider::store::{EventFilter, Skipped, Start};
 use postrider::{Event, Relay, Result, Subscription};
 
 use super::case::Case;
@@ -65,7 +65,7 @@ async fn a_fan_out_reads_only_the_events_that_it_takes() -> Result<()> {
     let mut handler = Handler::new("mail");
     handler.types = Some(["Type1", "Type2"].map(str::to_owned).into());
     notifications.register(&handler, Start::Beginning).await?;
-    let fanned_out = notifications.fan_out(200, &[]).await?;
+    let fanned_out = notifications.fan_out(200, &Skipped::default()).await?;
     assert_eq!((fanned_out.events, fanned_out.notifications), (200, 200));
     let (entries, rows) = read_from(&case, "events", "events_undelivered").await?;
     // At most 200 per type: the oldest of each are merged.

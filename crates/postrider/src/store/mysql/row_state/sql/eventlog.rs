@@ -104,15 +104,24 @@ macro_rules! open_notifications {
     };
 }
 
+/// The pattern `h.event_type` matches the type of the event `e`.
+macro_rules! matches_type {
+    () => {
+        concat!(
+            exact!("e.event_type"),
+            " LIKE REPLACE(REPLACE(REPLACE(REPLACE(h.event_type, '\\\\', '\\\\\\\\'), '%', '\\\\%'), '_', '\\\\_'), '*', '%')"
+        )
+    };
+}
+
 /// Events that are not fanned out to the subscription yet.
 macro_rules! waiting_events {
     () => {
         concat!(
             "FROM {schema}.handler_types AS h
              JOIN {table} AS e ON ",
-            exact!("e.event_type"),
-            " LIKE REPLACE(REPLACE(REPLACE(REPLACE(h.event_type, '\\\\', '\\\\\\\\'), '%', '\\\\%'), '_', '\\\\_'), '*', '%')
-             WHERE h.handler = {subscription} AND e.delivered = FALSE
+            matches_type!(),
+            " WHERE h.handler = {subscription} AND e.delivered = FALSE
                AND (h.since IS NULL OR e.event_date >= h.since)"
         )
     };
@@ -217,11 +226,31 @@ pub(super) const SQL: Sql = Sql {
     // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
     newest: concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")),
     counts: concat!(
-        "SELECT COALESCE(SUM(t.delivered = FALSE AND t.event_type IS NOT NULL), 0), 0, 0, 0, COALESCE(SUM(t.delivered), 0), 0, ",
-        micros!("MIN(CASE WHEN t.delivered = FALSE AND t.event_type IS NOT NULL THEN t.event_date END)"),
+        "SELECT of_handler.pending + waiting.events, 0, of_handler.failed, of_handler.expired, of_handler.succeeded,
+                of_handler.unrouted, ",
+        micros!("LEAST(COALESCE(of_handler.first, waiting.first), COALESCE(waiting.first, of_handler.first))"),
         ", ",
-        micros!("MAX(CASE WHEN t.delivered = FALSE AND t.event_type IS NOT NULL THEN t.event_date END)"),
-        " FROM {table} AS t"
+        micros!("GREATEST(COALESCE(of_handler.last, waiting.last), COALESCE(waiting.last, of_handler.last))"),
+        " FROM (SELECT COALESCE(SUM(t.state = 'PENDING'), 0) AS pending, COALESCE(SUM(t.state = 'FAILED'), 0) AS failed,
+                       COALESCE(SUM(t.state = 'EXPIRED'), 0) AS expired,
+                       COALESCE(SUM(t.state = 'SUCCEEDED'), 0) AS succeeded,
+                       COALESCE(SUM(EXISTS (SELECT 1 FROM {schema}.row_notes AS n
+                                            WHERE n.state = 'unrouted' AND n.row_id = ",
+        id_text!("t.id"),
+        ")), 0) AS unrouted,
+                       MIN(CASE WHEN t.state IN ('PENDING', 'FAILED') THEN t.event_date END) AS first,
+                       MAX(CASE WHEN t.state IN ('PENDING', 'FAILED') THEN t.event_date END) AS last
+                FROM {notifications} AS t
+                WHERE ",
+        is_of_subscription!(),
+        ") AS of_handler
+          CROSS JOIN (SELECT COUNT(*) AS events, MIN(e.event_date) AS first, MAX(e.event_date) AS last
+                      FROM {table} AS e
+                      WHERE e.delivered = FALSE AND EXISTS (
+                          SELECT 1 FROM {schema}.handler_types AS h
+                          WHERE h.handler = {subscription} AND (h.since IS NULL OR e.event_date >= h.since) AND ",
+        matches_type!(),
+        ")) AS waiting"
     ),
     create: Some(include_str!("../eventlog.sql")),
     search: Some(Search {

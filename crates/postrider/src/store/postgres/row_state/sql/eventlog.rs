@@ -28,6 +28,13 @@ macro_rules! is_of {
     };
 }
 
+/// The pattern `h.event_type` matches the type of the event `e`.
+macro_rules! matches_type {
+    () => {
+        "e.event_type LIKE replace(replace(replace(replace(h.event_type, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%')"
+    };
+}
+
 /// A notification that no program has finished.
 macro_rules! open_row {
     () => {
@@ -239,11 +246,31 @@ pub(super) const SQL: Sql = Sql {
     ),
     // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
     newest: "SELECT statement_timestamp()",
-    counts: "SELECT count(*) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL), 0::bigint, 0::bigint, 0::bigint,
-                    count(*) FILTER (WHERE t.delivered), 0::bigint,
-                    min(t.event_date) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL) AT TIME ZONE 'UTC',
-                    max(t.event_date) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL) AT TIME ZONE 'UTC'
-             FROM {table} AS t",
+    counts: concat!(
+        "SELECT of_handler.pending + waiting.events, 0::bigint, of_handler.failed, of_handler.expired, of_handler.succeeded,
+                of_handler.unrouted, least(of_handler.first, waiting.first) AT TIME ZONE 'UTC',
+                greatest(of_handler.last, waiting.last) AT TIME ZONE 'UTC'
+         FROM (SELECT count(*) FILTER (WHERE t.state = 'PENDING') AS pending,
+                      count(*) FILTER (WHERE t.state = 'FAILED') AS failed,
+                      count(*) FILTER (WHERE t.state = 'EXPIRED') AS expired,
+                      count(*) FILTER (WHERE t.state = 'SUCCEEDED') AS succeeded,
+                      count(*) FILTER (WHERE EXISTS (SELECT FROM {schema}.row_notes AS n
+                                                     WHERE n.row_id = t.id::text AND n.state = 'unrouted')) AS unrouted,
+                      min(t.event_date) FILTER (WHERE t.state IN ('PENDING', 'FAILED')) AS first,
+                      max(t.event_date) FILTER (WHERE t.state IN ('PENDING', 'FAILED')) AS last
+               FROM {notifications} AS t
+               WHERE ",
+        is_of!("$1"),
+        "    ) AS of_handler
+         CROSS JOIN (
+             SELECT count(*) AS events, min(e.event_date) AS first, max(e.event_date) AS last
+             FROM {table} AS e
+             WHERE e.delivered = FALSE
+               AND EXISTS (SELECT FROM {schema}.handler_types AS h
+                           WHERE h.handler = $1 AND (h.since IS NULL OR e.event_date >= h.since AT TIME ZONE 'UTC') AND ",
+        matches_type!(),
+        ")   ) AS waiting"
+    ),
     create: &[include_str!("../eventlog.sql"), include_str!("../event_notifications.sql")],
     search: SEARCH,
     search_aggregate: SEARCH,
