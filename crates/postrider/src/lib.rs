@@ -123,6 +123,8 @@ mod postgres_error;
 #[cfg(feature = "_sqlite")]
 mod sqlite_error;
 
+#[doc(hidden)]
+pub use clock::duration_text;
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};
 pub use event::{Action, Aggregate, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::clock::duration_text;
 use crate::layout::{Ability, ColumnMap, MappedField, RowTable};
 use crate::store::{InboxPurge, RetentionScope};
 use crate::{Code, Error, Result};
@@ -214,19 +215,6 @@ impl Default for Retention {
     /// Seven days.
     fn default() -> Self {
         Self::DEFAULT
-    }
-}
-
-/// A duration in its largest whole unit.
-fn duration_text(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
-        .into_iter()
-        .find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
-    match unit {
-        Some((unit, name)) => format!("{}{name}", seconds / unit),
-        None if seconds > 0 => format!("{seconds}s"),
-        None => format!("{}ms", time.as_millis()),
     }
 }
 

@@ -130,7 +130,6 @@ pub(super) fn unreadable_event(position: Position, table: &str, cause: Error) ->
 ///
 /// # Errors
 /// [`Code::RowDamaged`] if it is out of range.
-#[cfg(feature = "_server")]
 pub(super) fn count(number: i64) -> Result<u32> {
     number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
 }

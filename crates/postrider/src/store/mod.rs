@@ -60,6 +60,8 @@ mod page;
 #[cfg(feature = "_store")]
 mod page_builder;
 pub(crate) mod relays;
+#[cfg(feature = "_store")]
+mod result_row;
 mod retention;
 #[cfg(feature = "_store")]
 mod row_state;
@@ -349,4 +351,10 @@ pub enum Settled {
     Done,
     /// The epoch is no longer current, and nothing was recorded.
     Fenced,
+}
+
+/// A number of rows as the parameter of a LIMIT.
+#[cfg(feature = "_store")]
+pub(crate) fn row_limit(rows: impl TryInto<i64>) -> i64 {
+    rows.try_into().unwrap_or(i64::MAX)
 }

@@ -144,11 +144,7 @@ impl LogTx for Tx<'_> {
         let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
                    FROM {schema}.subscriptions
                    ORDER BY name";
-        let bound = |row| {
-            let highest = get_opt::<i64>(row, 2)?.map(Position::new);
-            Ok(PurgeBound { subscription: get(row, 0)?, floor: row::position(row, 1)?, highest })
-        };
-        self.query(sql, Params::new()).await?.iter().map(bound).collect()
+        self.query(sql, Params::new()).await?.iter().map(PurgeBound::read).collect()
     }
 
     async fn times_within(

@@ -6,6 +6,7 @@ use super::failure::failed;
 use super::row::get;
 use super::statement::{Params, query_unnamed};
 use super::time::Time;
+use crate::store::row_limit;
 use crate::store::search::{TimeSearch, page, passes, refuse_state};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result, Timestamp};
@@ -67,7 +68,7 @@ async fn ask(
     let kind = filter.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
     let id = filter.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
     let (since, until) = (filter.since.map(Time), filter.until.map(Time));
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let most = row_limit(most);
     let params: Params<'_> = &[&lower, &upper, &kind, &id, &filter.event_type, &since, &until, &most];
     query_unnamed(client, sql, params).await.map_err(failed)
 }

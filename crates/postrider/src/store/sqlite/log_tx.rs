@@ -9,6 +9,7 @@ use super::worker::poll_once;
 use super::{history, lease, park, progress, relays};
 use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress};
 use crate::store::log_tx::{self, LogTx};
+use crate::store::row_limit;
 use crate::store::subscription::SubscriptionRow;
 use crate::store::{LeaseOverview, Overview, Purge, PurgeBound, Purged, RelayOverview, Start};
 use crate::{Position, Result, Timestamp};
@@ -107,7 +108,7 @@ impl LogTx for SqliteTx<'_> {
                          WHERE position BETWEEN ?1 AND ?2 ORDER BY position LIMIT ?3)";
         let (mut events, mut first) = (0, None);
         for (start, end) in ranges {
-            let left = i64::try_from(limit - events).unwrap_or(i64::MAX);
+            let left = row_limit(limit - events);
             let counted = self.first(sql, params![start.get(), end.get(), left], |row| {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
             })?;
@@ -171,7 +172,7 @@ impl LogTx for SqliteTx<'_> {
                    WHERE position > ?1 AND position <= ?2
                    ORDER BY position
                    LIMIT ?3";
-        let limit = i64::try_from(events_max).unwrap_or(i64::MAX);
+        let limit = row_limit(events_max);
         let read = |row: &Row<'_>| Ok((position(row)?, Timestamp::from_micros(row.get(1)?)));
         Ok(self.all(sql, params![after.get(), last.get(), limit], read)?)
     }

@@ -1,19 +1,17 @@
 //! Steps within a transaction.
 
-use mysql_async::Row;
-
 use super::super::log_tx::clock;
-use super::super::row::{get, get_opt, micros};
+use super::super::row::micros;
 use super::super::session::{Params, Tx, params};
 use super::super::{adopt, lease, relays};
-use super::read::text_id;
 use super::settle::outcome;
 use super::sql::{Sql, of_handler, of_subscription};
 use super::{notifications, retention};
 use crate::adopt::AdoptionBatch;
 use crate::layout::{Ability, RowTable};
 use crate::store::lease_tx::LeaseTx;
-use crate::store::row_state::columns::{ResultRow, foreign_claims};
+use crate::store::result_row::ResultRow;
+use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::no_row;
@@ -31,28 +29,6 @@ pub(super) struct MySqlRowTx<'a> {
     pub(super) tx: Tx<'a>,
     pub(super) sql: &'a Sql,
     pub(super) table: &'a RowTable,
-}
-
-impl ResultRow for Row {
-    fn text(&self, column: usize) -> Result<Option<String>> {
-        get(self, column)
-    }
-
-    fn number(&self, column: usize) -> Result<Option<i64>> {
-        get(self, column)
-    }
-
-    fn flag(&self, column: usize) -> Result<Option<bool>> {
-        Ok(get_opt::<i64>(self, column)?.map(|number| number == 1))
-    }
-
-    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
-        Ok(get_opt::<i64>(self, column)?.map(Timestamp::from_micros))
-    }
-
-    fn row_id(&self, column: usize) -> Result<String> {
-        text_id(self, column)
-    }
 }
 
 impl LeaseTx for MySqlRowTx<'_> {

@@ -13,6 +13,7 @@ use super::super::statement::{Params, query_unnamed};
 use super::super::time::Time;
 use super::sql::Sql;
 use crate::layout::{MappedField, RowTable};
+use crate::store::row_limit;
 use crate::store::search::{PAGE_EVENTS, passes};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result};
@@ -38,7 +39,7 @@ pub(super) async fn list(
     if filter.contains.is_some() && !is_jsonb(client, table).await? {
         return list_texts(client, &sql, filter).await;
     }
-    let events_max = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    let events_max = row_limit(filter.events_max);
     search(client, &sql, filter, filter.contains.as_ref(), events_max).await?.iter().map(listed).collect()
 }
 
@@ -81,7 +82,7 @@ pub(super) async fn plan(
 ) -> Result<Vec<String>> {
     let sql = table.put_into(statement(table, filter));
     let sql = schema.put_into(&format!("EXPLAIN (COSTS OFF) {sql}"));
-    let events_max = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    let events_max = row_limit(filter.events_max);
     let part = match &filter.contains {
         Some(part) if is_jsonb(client, table).await? => Some(part),
         _ => None,

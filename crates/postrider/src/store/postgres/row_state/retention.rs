@@ -10,8 +10,10 @@ use super::super::row::get;
 use super::super::session::Tx;
 use super::sql::Sql;
 use crate::Result;
+use crate::clock::micros;
 use crate::inbox::processed_events::DELETE_EXPIRED;
 use crate::layout::RowTable;
+use crate::store::row_limit;
 use crate::store::row_state::no_row;
 use crate::store::{InboxPurge, InboxPurged, Purge};
 
@@ -73,8 +75,8 @@ fn delete_own_sql(sql: &Sql, table: &RowTable, at_expiry: bool) -> &'static str 
 
 /// How old rows must be, in microseconds, and how many are deleted at a time.
 fn limits(purge: &Purge) -> (i64, i64) {
-    let age = i64::try_from(purge.older_than.min(FOREVER).as_micros()).unwrap_or(i64::MAX);
-    (age, i64::try_from(purge.events_max).unwrap_or(i64::MAX))
+    let age = micros(purge.older_than.min(FOREVER));
+    (age, row_limit(purge.events_max))
 }
 
 /// Deletes rows that Postrider delivered, and their notes. Returns how many rows, and how many notes.

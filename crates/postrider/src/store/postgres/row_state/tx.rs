@@ -1,7 +1,5 @@
 //! Steps within a transaction.
 
-use tokio_postgres::Row;
-
 use super::super::history::Incarnation;
 use super::super::row::get;
 use super::super::session::Tx;
@@ -12,7 +10,9 @@ use super::{notifications, read, retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::layout::Ability;
 use crate::store::lease_tx::LeaseTx;
-use crate::store::row_state::columns::{ResultRow, foreign_claims};
+use crate::store::result_row::ResultRow;
+use crate::store::row_limit;
+use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::no_row;
@@ -36,24 +36,6 @@ impl PostgresRowTx<'_> {
     /// Attempts after which a row is given up, unless the row has its own limit.
     fn limit(&self) -> i64 {
         i64::from(self.rows.table.max_attempts)
-    }
-}
-
-impl ResultRow for Row {
-    fn text(&self, column: usize) -> Result<Option<String>> {
-        get(self, column)
-    }
-
-    fn number(&self, column: usize) -> Result<Option<i64>> {
-        get(self, column)
-    }
-
-    fn flag(&self, column: usize) -> Result<Option<bool>> {
-        get(self, column)
-    }
-
-    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
-        Ok(get::<Option<Time>>(self, column)?.map(|time| time.0))
     }
 }
 
@@ -148,7 +130,7 @@ impl RowTx for PostgresRowTx<'_> {
     }
 
     async fn backlog(&mut self, subscription: &str, rows_max: u64) -> Result<BacklogRows> {
-        let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
+        let limit = row_limit(rows_max);
         let row = self.tx.query_opt(self.rows.sql.backlog, &[&limit, &self.limit(), &subscription]).await?;
         row.map_or(Ok(BacklogRows::default()), |row| BacklogRows::read(&row, row.len()))
     }

@@ -14,6 +14,7 @@ mod outbox_events;
 
 use super::super::history::{on_server, started, timeline};
 use crate::Ident;
+use crate::clock::micros;
 use crate::layout::{RowLayout, RowTable};
 
 /// The statements of a layout.
@@ -114,7 +115,7 @@ pub(super) fn event_states(schema: &Ident, table: &RowTable) -> String {
         Some(timeout) => format!(
             "t.status = 'PUBLISHING'
                AND t.last_attempt_at < statement_timestamp() - {} * interval '1 microsecond'",
-            i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX)
+            micros(timeout)
         ),
         None => "false".to_owned(),
     };
