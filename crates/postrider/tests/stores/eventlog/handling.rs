@@ -1,9 +1,12 @@
 //! How notifications are handled: retries, two versions of a program, aliases.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use postrider::Result;
 use postrider::handler::HandlerError;
+use postrider::route::{Router, Rule, Unrouted};
 
 use super::calls::{Calls, fails};
 use super::{EventlogDatabase, cases, fast_policy};
@@ -13,6 +16,8 @@ cases! {
     a_failure_is_retried_after_thirty_seconds_doubled_up_to_five_minutes,
     a_failed_event_delays_only_its_model_and_its_handler,
     an_answer_decides_what_happens_to_a_notification,
+    a_notification_that_an_operator_sets_to_pending_is_handled_again,
+    a_notification_without_a_route_is_handled_once_there_is_one,
     a_type_that_this_version_does_not_know_waits_for_the_other_version,
     a_failed_notification_of_a_type_that_this_version_does_not_know_waits_too,
     a_pattern_of_this_version_does_not_take_other_types,
@@ -128,6 +133,62 @@ async fn an_answer_decides_what_happens_to_a_notification<D: RowDatabase>(
         .unwrap();
     assert!((195.0..=200.0).contains(&found), "{found} s");
     assert_eq!(calls.all().len(), 3);
+    Ok(())
+}
+
+async fn a_notification_that_an_operator_sets_to_pending_is_handled_again<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let (calls, accepts) = (Calls::default(), Arc::new(AtomicBool::new(false)));
+    for (number, model) in ["restarted", "running"].into_iter().enumerate() {
+        log.write("OrderPlaced", model, number).await?;
+    }
+    let handler = || {
+        let accepts = accepts.clone();
+        calls
+            .answering("mail", &["OrderPlaced"], move |_, _| match accepts.load(Ordering::SeqCst) {
+                true => Ok(()),
+                false => Err(HandlerError::dead("not yet")),
+            })
+            .policy(fast_policy())
+    };
+    let relay = log.relay([handler()]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'EXPIRED'", "2").await?;
+    relay.shutdown().await?;
+    accepts.store(true, Ordering::SeqCst);
+    let set_back =
+        |model: &str| format!("UPDATE event_notifications SET state = 'PENDING' WHERE model_id = '{model}'");
+    // Before a relay starts, and while it runs.
+    log.run(&set_back("restarted")).await?;
+    let relay = log.relay([handler()]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    log.run(&set_back("running")).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all().len(), 4, "each was called twice");
+    assert_eq!(log.one("SELECT count(*) FROM {ledger}.row_notes").await?, "0");
+    Ok(())
+}
+
+async fn a_notification_without_a_route_is_handled_once_there_is_one<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    log.write("OrderPlaced", "1", 1).await?;
+    let rules = |types: &'static str| {
+        let router = Router::to("mail").first_match([Rule::new().types([types])])?;
+        let router = router.unrouted(Unrouted::Hold);
+        Ok::<_, postrider::Error>(calls.handler("mail", &["*"]).router(router).policy(fast_policy()))
+    };
+    let relay = log.relay([rules("OrderShipped")?]).await?;
+    log.wait_for("SELECT count(*) FROM {ledger}.row_notes WHERE state = 'unrouted'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all(), Vec::<String>::new());
+    let relay = log.relay([rules("Order*")?]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all(), ["mail OrderPlaced 1 1"]);
+    assert_eq!(log.one("SELECT count(*) FROM {ledger}.row_notes").await?, "0");
     Ok(())
 }
 

@@ -67,12 +67,13 @@ macro_rules! rows_of {
     };
 }
 
-/// Index: the primary key (id), as in the statements below.
+/// A notification that was given up may be handled again: an operator may want it, or there is a route for it now. Index:
+/// the primary key (id), as in the statements below.
 const DONE: &str = concat!(
     "UPDATE ",
     rows_of!("@postrider_done"),
     " SET t.state = 'SUCCEEDED', t.updated_date = UTC_TIMESTAMP(6)
-      WHERE @postrider_owns = 1 AND t.state IN ('PENDING', 'FAILED')"
+      WHERE @postrider_owns = 1 AND t.state <> 'SUCCEEDED'"
 );
 
 const RETRIED: &str = concat!(

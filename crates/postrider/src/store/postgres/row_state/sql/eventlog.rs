@@ -35,15 +35,9 @@ macro_rules! matches_type {
     };
 }
 
-/// A notification that no program has finished.
-macro_rules! open_row {
-    () => {
-        "t.id = c.id::uuid AND t.state IN ('PENDING', 'FAILED')"
-    };
-}
-
-/// The same, or one that was given up: an operator may have it handled again.
-macro_rules! open_or_expired {
+/// A notification that is not handled. One that was given up may be handled again: an operator may want it, or there is a
+/// route for it now.
+macro_rules! unhandled {
     () => {
         "t.id = c.id::uuid AND t.state <> 'SUCCEEDED'"
     };
@@ -104,7 +98,7 @@ macro_rules! done {
             UPDATE "{notifications}",
             SET concat!("state = 'SUCCEEDED', updated_date = ", now!()),
             FROM delivered_rows!($ids, $marked_at),
-            WHERE open_row!()
+            WHERE unhandled!()
         )
     };
 }
@@ -186,14 +180,14 @@ pub(super) const SQL: Sql = Sql {
                  next_retry_at = coalesce(c.next AT TIME ZONE 'UTC', ", now!(), "), updated_date = ", now!()
             ),
             FROM "unnest((SELECT $9::text[]), (SELECT $11::bigint[]), (SELECT $12::timestamptz[])) AS c (id, attempts, next)",
-            WHERE open_or_expired!()
+            WHERE unhandled!()
         ),
         outcome!(
             "given_up",
             UPDATE "{notifications}",
             SET concat!("state = 'EXPIRED', attempts = c.attempts, updated_date = ", now!()),
             FROM "unnest((SELECT $13::text[]), (SELECT $15::bigint[])) AS c (id, attempts)",
-            WHERE open_or_expired!()
+            WHERE unhandled!()
         ),
         nothing_unmarked!(),
         notes!()
