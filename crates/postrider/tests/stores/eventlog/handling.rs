@@ -23,6 +23,7 @@ cases! {
     a_pattern_of_this_version_does_not_take_other_types,
     notifications_under_an_earlier_name_are_handled,
     a_process_that_still_uses_an_earlier_name_gets_no_new_events,
+    an_earlier_name_can_be_used_again_once_an_operator_removes_it,
     a_name_that_cannot_be_distinguished_is_refused,
 }
 
@@ -268,6 +269,34 @@ async fn a_process_that_still_uses_an_earlier_name_gets_no_new_events<D: RowData
     new.shutdown().await?;
     old.shutdown().await?;
     assert_eq!(calls.all(), ["letters OrderPlaced 1 1"]);
+    Ok(())
+}
+
+async fn an_earlier_name_can_be_used_again_once_an_operator_removes_it<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"]).alias("mail-v1")]).await?;
+    relay.shutdown().await?;
+    // The handler no longer declares the name, and it is still reserved.
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    relay.shutdown().await?;
+    let types = "SELECT count(*) FROM {ledger}.handler_types WHERE handler = 'mail-v1'";
+    let relay = log.relay([calls.handler("mail-v1", &["OrderPlaced"])]).await?;
+    relay.shutdown().await?;
+    assert_eq!(log.one(types).await?, "0");
+    log.run("DELETE FROM {ledger}.handler_aliases WHERE alias = 'mail-v1'").await?;
+    let relay = log
+        .relay([calls.handler("mail", &["OrderPlaced"]), calls.handler("mail-v1", &["OrderPlaced"])])
+        .await?;
+    assert_eq!(log.one(types).await?, "1");
+    log.write("OrderPlaced", "1", 1).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    relay.shutdown().await?;
+    assert_eq!(
+        (calls.of("mail"), calls.of("mail-v1")),
+        (vec!["OrderPlaced 1 1".into()], vec!["OrderPlaced 1 1".into()])
+    );
     Ok(())
 }
 
