@@ -17,6 +17,10 @@ const REFUSED_RETRY: Duration = Duration::from_secs(10 * 60);
 /// How many refused events are tried again at once. Each is a transaction, and new events wait meanwhile.
 const RETRIED_EVENTS_MAX: usize = 20;
 
+/// While more events wait, the handlers are woken when this many notifications were inserted: they then read larger
+/// pages.
+const WAKE_NOTIFICATIONS: u64 = 1_000;
+
 /// Wait while another relay fans out.
 const BUSY_WAIT: Duration = Duration::from_millis(200);
 
@@ -31,6 +35,8 @@ pub(super) struct FanOutTask {
     clock: Arc<dyn Clock>,
     drivers: Vec<Arc<DriverHandle>>,
     wake: Arc<Notify>,
+    /// Notifications that were inserted since the handlers were woken.
+    unannounced: u64,
     /// Refused events, which are left out.
     refused: RefusedEvents,
     /// When they are tried again.
@@ -67,6 +73,7 @@ impl FanOutTask {
             clock,
             drivers,
             wake,
+            unannounced: 0,
             refused: RefusedEvents::default(),
             retry_refused_at,
             retry: None,
@@ -93,6 +100,7 @@ impl FanOutTask {
                 }
                 Err(error) => {
                     self.log_error(&error);
+                    self.wake_handlers();
                     Some(BUSY_WAIT.max(self.settings.poll))
                 }
             };
@@ -162,10 +170,17 @@ impl FanOutTask {
         }
     }
 
+    fn wake_handlers(&mut self) {
+        if std::mem::take(&mut self.unannounced) > 0 {
+            self.drivers.iter().for_each(|driver| driver.wake_driver());
+        }
+    }
+
     /// Wakes the handlers. Returns the refused events.
     fn apply(&mut self, batch: FannedOut) -> Vec<RefusedEvent> {
-        if batch.notifications > 0 {
-            self.drivers.iter().for_each(|driver| driver.wake_driver());
+        self.unannounced += batch.notifications;
+        if !batch.more || self.unannounced >= WAKE_NOTIFICATIONS {
+            self.wake_handlers();
         }
         batch.refused
     }

@@ -24,9 +24,19 @@ pub(super) const TYPES_MAX: usize = 500;
 #[cfg_attr(not(feature = "_server"), allow(dead_code, reason = "SQLite does not have layout eventlog"))]
 pub(crate) enum FanOutScope<'a> {
     /// The oldest ones that wait, except these ids.
-    Oldest { events_max: usize, excluded: &'a [String] },
+    Oldest { events_max: usize, excluded: &'a [String], existing: Existing },
     /// The event with this id, if it waits.
     One(&'a str),
+}
+
+/// What a statement does about notifications that exist already. Only another program can have inserted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "_server"), allow(dead_code, reason = "SQLite does not have layout eventlog"))]
+pub(crate) enum Existing {
+    /// It may fail with an error about a row, and costs less.
+    Fail,
+    /// It leaves them as they are.
+    Keep,
 }
 
 /// An event that is not fanned out.
@@ -55,6 +65,16 @@ pub(crate) trait NotificationTx: Send {
     /// Every type of every registered handler.
     fn registered(&mut self) -> impl Future<Output = Result<Vec<RegisteredType>>> + Send {
         std::future::ready(Err(no_notifications()))
+    }
+
+    /// Locks the fan-out and then reads the registry; `None` if another process holds the lock.
+    fn try_lock_and_read(&mut self) -> impl Future<Output = Result<Option<Vec<RegisteredType>>>> + Send {
+        async {
+            match self.lock_fan_out(false).await? {
+                true => self.registered().await.map(Some),
+                false => Ok(None),
+            }
+        }
     }
 
     /// The handler that declares this name as an earlier one of its own, if there is one.
@@ -147,13 +167,14 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
     fn fan_out<'a>(&'a self, events_max: usize, skipped: &'a Skipped) -> BoxFuture<'a, Result<FannedOut>> {
         Box::pin(async move {
             let mut connection = self.0.dialect.connection(Role::Claimer).await?;
-            let batch = FanOutOldest { events_max, skipped: skipped.clone() };
-            match connection.write(batch).await {
-                Err(error) if concerns_row(error.code()) => {
-                    fan_out_each(&mut connection, ListWaiting { events_max, skipped: skipped.clone() }).await
+            for existing in [Existing::Fail, Existing::Keep] {
+                let batch = FanOutOldest { events_max, skipped: skipped.clone(), existing };
+                match connection.write(batch).await {
+                    Err(error) if concerns_row(error.code()) => {}
+                    fanned_out => return fanned_out,
                 }
-                fanned_out => fanned_out,
             }
+            fan_out_each(&mut connection, ListWaiting { events_max, skipped: skipped.clone() }).await
         })
     }
 
@@ -300,7 +321,7 @@ impl Register {
 
 verb! {
     /// See [`Notifications::fan_out`].
-    FanOutOldest { events_max: usize, skipped: Skipped, } -> FannedOut
+    FanOutOldest { events_max: usize, skipped: Skipped, existing: Existing, } -> FannedOut
 }
 
 impl FanOutOldest {
@@ -309,7 +330,8 @@ impl FanOutOldest {
         leave_out(&mut types, &self.skipped.older_than);
         let mut all = FannedOut::default();
         for types in whole_types(&types, TYPES_MAX) {
-            let scope = FanOutScope::Oldest { events_max: self.events_max, excluded: &self.skipped.ids };
+            let Self { events_max, ref skipped, existing } = self;
+            let scope = FanOutScope::Oldest { events_max, excluded: &skipped.ids, existing };
             let (events, notifications) = tx.fan_out(types, scope).await?;
             all.events += events;
             all.notifications += notifications;
@@ -354,10 +376,7 @@ impl FanOutOne {
 
 /// Locks the fan-out and reads which events go to which handler. `None` if another relay is fanning out.
 async fn lock_types<T: NotificationTx>(tx: &mut T) -> Result<Option<Vec<HandlerType>>> {
-    if !tx.lock_fan_out(false).await? {
-        return Ok(None);
-    }
-    let registered = tx.registered().await?;
+    let Some(registered) = tx.try_lock_and_read().await? else { return Ok(None) };
     let types = match needs_types(&registered) {
         true => tx.waiting_types().await?,
         false => Vec::new(),

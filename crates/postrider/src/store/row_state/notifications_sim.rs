@@ -313,7 +313,8 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
             }
             _ => {
                 let mut tx = ModelTx::new(&database, &known, bug);
-                let verb = FanOutOldest { events_max: 2, skipped: Skipped::default() };
+                let verb =
+                    FanOutOldest { events_max: 2, skipped: Skipped::default(), existing: Existing::Keep };
                 if run(&mut tx, &mut rng, Some(&database), |tx| Box::pin(verb.run_in(tx))).is_some() {
                     tx.commit();
                 }
@@ -323,7 +324,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
     // Everything comes to rest: no process dies, and nothing more is written.
     for _ in 0..200 {
         let mut tx = ModelTx::new(&database, &known, bug);
-        let verb = FanOutOldest { events_max: 5, skipped: Skipped::default() };
+        let verb = FanOutOldest { events_max: 5, skipped: Skipped::default(), existing: Existing::Keep };
         let done = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
         tx.commit();
         drop(tx);
@@ -372,7 +373,9 @@ fn interleave(
     });
     let mut fanning_out = Box::pin(async move {
         let fanned_out =
-            FanOutOldest { events_max: 3, skipped: Skipped::default() }.run_in(&mut fan_out).await;
+            FanOutOldest { events_max: 3, skipped: Skipped::default(), existing: Existing::Keep }
+                .run_in(&mut fan_out)
+                .await;
         round_trip().await;
         fanned_out.map(|_| fan_out.commit()).unwrap();
     });

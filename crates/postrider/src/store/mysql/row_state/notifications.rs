@@ -262,7 +262,7 @@ pub(super) async fn fan_out(
     scope: FanOutScope<'_>,
 ) -> Result<(u64, u64)> {
     let picked = match scope {
-        FanOutScope::Oldest { events_max, excluded } => {
+        FanOutScope::Oldest { events_max, excluded, .. } => {
             list_waiting(tx, handler_types, events_max, excluded).await?
         }
         FanOutScope::One(id) => {
