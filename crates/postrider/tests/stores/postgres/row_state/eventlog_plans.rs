@@ -125,6 +125,45 @@ async fn a_list_of_due_notifications_reads_one_range_of_their_index() -> Result<
     Ok(())
 }
 
+/// Few entries and rows of each table, even if there are many events and notifications.
+#[tokio::test]
+async fn the_backlog_of_a_handler_reads_a_limited_part_of_the_indexes() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = with_waiting_events(NOTIFICATIONS).await?;
+    case.run(
+        "INSERT INTO event_notifications
+         SELECT gen_random_uuid(), id, 'mail', namespace, action_id, action_name, action_params, started_date,
+                completion_date, model_id, model_type, event_type, payload, event_date, 'PENDING', 0, event_date,
+                event_date, event_date
+         FROM events",
+    )
+    .await?;
+    case.run("VACUUM ANALYZE events").await?;
+    case.run("VACUUM ANALYZE event_notifications").await?;
+    let store = case.store().await?;
+    let notifications = store.notifications().expect("the layout has notifications");
+    let mut handler = Handler::new("mail");
+    // Two patterns for one type: its events count once.
+    handler.types = Some(["Type1", "Type*"].map(str::to_owned).into());
+    notifications.register(&handler, Start::Beginning).await?;
+    case.run("SELECT pg_stat_reset()").await?;
+    let overview = store.overview(10).await?;
+    store.close().await;
+    let backlog = overview.subscriptions[0].backlog;
+    assert_eq!((backlog.events, backlog.more), (10, true));
+    let oldest: i64 = case
+        .one("SELECT (extract(epoch FROM min(event_date)) * 1000000)::bigint FROM event_notifications")
+        .await?;
+    assert_eq!(backlog.oldest.map(postrider::Timestamp::as_micros), Some(oldest));
+    let (entries, rows) = read_from(&case, "event_notifications", "event_notifications_due").await?;
+    assert!(entries + rows <= 3_000, "{entries} entries and {rows} rows of notifications were read");
+    let (entries, rows) = read_from(&case, "events", "events_undelivered").await?;
+    assert!(entries + rows <= 3_000, "{entries} entries and {rows} rows of events were read");
+    Ok(())
+}
+
 #[tokio::test]
 async fn events_of_an_action_are_listed_with_its_index() -> Result<()> {
     if !Case::is_available() {
