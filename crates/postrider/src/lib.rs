@@ -117,6 +117,7 @@ mod ident;
 #[cfg(feature = "_mysql")]
 mod mysql_error;
 mod position;
+#[cfg(feature = "relay")]
 mod setters;
 #[cfg(feature = "_postgres")]
 mod postgres_error;
@@ -138,6 +139,7 @@ pub use position::Position;
 #[cfg(feature = "relay")]
 #[doc(inline)]
 pub use relay::{Relay, RelayHandle, Subscription};
+#[cfg(feature = "relay")]
 pub(crate) use setters::setters;
 #[doc(inline)]
 pub use write::Outbox;

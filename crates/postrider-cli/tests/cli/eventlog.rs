@@ -142,6 +142,38 @@ pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
     }
 }
 
+/// The same in sessions whose time zone is not UTC. `near` is a condition: a column without a zone is within ten minutes of
+/// the present in UTC.
+pub(crate) fn times_are_utc_in_another_time_zone(place: &Place<'_>, near: impl Fn(&str) -> String) {
+    events_are_fanned_out_listed_and_counted(place);
+    let Place { events, notifications, .. } = place;
+    let count = |table: &str, condition: String| {
+        (place.number)(&format!("SELECT count(*) FROM {table} WHERE {condition}"))
+    };
+    assert_eq!(count(events, near("event_date")), 2, "the events that the program wrote");
+    assert_eq!(count(notifications, "TRUE".to_owned()), 7);
+    for column in ["created_date", "updated_date"] {
+        assert_eq!(count(notifications, near(column)), 7, "{column}");
+    }
+    assert_eq!(count(notifications, near("next_retry_at")), 4, "of the events that the program wrote");
+
+    // Half a day must not be missing or too much: in expiry, in the wait for a retry, in a search, in retention.
+    let program = place.program();
+    ran(&program, &WRITE);
+    let args =
+        ["relay", "--drain", "--set", "outbox.shop.handle_within=1h", "--set", "outbox.shop.retention=1h"];
+    let args = [&args[..], &["--set", "outbox.shop.search_missed_every=1ms"]].concat();
+    ran(&program, &args);
+    assert_eq!(count(notifications, "state = 'SUCCEEDED'".to_owned()), 9);
+    assert_eq!(count(events, near("event_date")), 3, "retention keeps what is younger");
+    let down = ["--set", "sink.stock.path=no/such/folder/stock.jsonl"];
+    ran(&program, &WRITE);
+    _ = program.run(&[&["relay", "--drain", "--fail-fast"], &down[..]].concat());
+    assert_eq!(count(notifications, "state = 'EXPIRED'".to_owned()), 0);
+    let listed = json(&program, &["events", "list", "--type", "OrderPlaced", "--since", "10m"]);
+    assert_eq!(listed.len(), 4, "{listed:?}");
+}
+
 /// The doctor names handlers of another program, open notifications of aliases, and a missing index.
 pub(crate) fn the_doctor_reports_other_handlers_aliases_and_a_missing_index(
     place: &Place<'_>,

@@ -32,6 +32,16 @@ fn events_are_fanned_out_listed_and_counted() {
 }
 
 #[test]
+fn times_are_utc_in_another_time_zone() {
+    with_places(|place| {
+        assert_eq!((place.number)("SELECT @@time_zone = '+05:30'"), 1, "the default of the server");
+        eventlog::times_are_utc_in_another_time_zone(place, |column| {
+            format!("ABS(TIMESTAMPDIFF(SECOND, {column}, UTC_TIMESTAMP(6))) < 600")
+        });
+    });
+}
+
+#[test]
 fn the_doctor_reports_other_handlers_aliases_and_a_missing_index() {
     with_places(|place| {
         let drop_index = format!("DROP INDEX events_undelivered ON {}", place.events);

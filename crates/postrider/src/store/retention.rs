@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::clock::micros;
-use crate::store::row_limit;
 use crate::{Position, Timestamp};
 
 /// A request to delete one batch.
@@ -64,7 +63,7 @@ impl InboxPurge {
     /// What the statement of a store is given: microseconds, and rows.
     #[cfg(feature = "_store")]
     pub(crate) fn limits(&self) -> (i64, i64) {
-        (crate::inbox::retention_micros(self.older_than), row_limit(self.rows_max))
+        (crate::inbox::retention_micros(self.older_than), super::row_limit(self.rows_max))
     }
 
     /// The answer, after this number of rows was deleted from a table.

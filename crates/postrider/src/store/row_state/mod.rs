@@ -11,7 +11,7 @@ pub(super) mod connections;
 pub(crate) mod custom_sql;
 pub(crate) mod dialect;
 mod due_list;
-mod handler_types;
+pub(crate) mod handler_types;
 mod handout;
 pub(crate) mod load;
 mod missed;

@@ -17,12 +17,14 @@ use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubs
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
-    FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
+    Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
 };
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
-use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Missed, Purge, RelayOverview, Settlement};
+use crate::store::{
+    Acquired, Epoch, LeaseOverview, LeaseRequest, Missed, Purge, RelayOverview, Settlement, Skipped,
+};
 use crate::{Result, Timestamp};
 
 /// One transaction on a server.
@@ -224,6 +226,16 @@ impl NotificationTx for PostgresRowTx<'_> {
         excluded: &[String],
     ) -> Result<Vec<WaitingEvent>> {
         notifications::list_waiting(&self.tx, types, events_max, excluded).await
+    }
+
+    async fn fan_out_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+        existing: Existing,
+    ) -> Result<(u64, u64)> {
+        notifications::fan_out_matching(&self.tx, registered, events_max, skipped, existing).await
     }
 
     async fn fan_out(&mut self, types: &[HandlerType], scope: FanOutScope<'_>) -> Result<(u64, u64)> {

@@ -67,12 +67,13 @@ macro_rules! rows_of {
     };
 }
 
-/// Index: the primary key (id), as in the statements below.
+/// A notification that was given up may be handled again: an operator may want it, or there is a route for it now. Index:
+/// the primary key (id), as in the statements below.
 const DONE: &str = concat!(
     "UPDATE ",
     rows_of!("@postrider_done"),
     " SET t.state = 'SUCCEEDED', t.updated_date = UTC_TIMESTAMP(6)
-      WHERE @postrider_owns = 1 AND t.state IN ('PENDING', 'FAILED')"
+      WHERE @postrider_owns = 1 AND t.state <> 'SUCCEEDED'"
 );
 
 const RETRIED: &str = concat!(
@@ -90,17 +91,26 @@ const GIVEN_UP: &str = concat!(
       WHERE @postrider_owns = 1 AND t.state <> 'SUCCEEDED'"
 );
 
-/// Notifications that are neither done nor noted.
-macro_rules! open_notifications {
-    () => {
+/// Notifications in one state that are not noted.
+macro_rules! open_in_state {
+    ($state:literal) => {
         concat!(
             "FROM {notifications} AS t
-             WHERE t.state IN ('PENDING', 'FAILED') AND ",
+             WHERE t.state = ",
+            $state,
+            "  AND ",
             is_of_subscription!(),
             "  AND NOT EXISTS (SELECT 1 FROM {schema}.row_notes AS n WHERE n.row_id = ",
             id_text!("t.id"),
             ")"
         )
+    };
+}
+
+/// The first thousand of them.
+macro_rules! first_in_state {
+    ($state:literal) => {
+        concat!("(SELECT t.event_date ", open_in_state!($state), " ORDER BY t.next_retry_at LIMIT 1000)")
     };
 }
 
@@ -114,15 +124,16 @@ macro_rules! matches_type {
     };
 }
 
-/// Events that are not fanned out to the subscription yet.
+/// Events that are not fanned out to the subscription yet. Index: events_undelivered, the entries of all of them.
 macro_rules! waiting_events {
     () => {
         concat!(
-            "FROM {schema}.handler_types AS h
-             JOIN {table} AS e ON ",
+            "FROM {table} AS e
+             WHERE e.delivered = FALSE AND e.event_type IS NOT NULL AND EXISTS (
+                 SELECT 1 FROM {schema}.handler_types AS h
+                 WHERE h.handler = {subscription} AND (h.since IS NULL OR e.event_date >= h.since) AND ",
             matches_type!(),
-            " WHERE h.handler = {subscription} AND e.delivered = FALSE
-               AND (h.since IS NULL OR e.event_date >= h.since)"
+            ")"
         )
     };
 }
@@ -209,19 +220,24 @@ pub(super) const SQL: Sql = Sql {
     // Finished events are deleted with their notifications: see [`notifications`](super::super::notifications).
     delete_delivered: "DO 0",
     delete_own: "DO 0",
-    // Indexes: event_notifications_due, events_undelivered.
+    // The first notification is the oldest of the first thousand of each state in the index event_notifications_due:
+    // those that were never tried have the order of their events there.
     backlog: concat!(
-        "SELECT (SELECT COUNT(*) FROM (SELECT 1 ",
-        open_notifications!(),
-        " UNION ALL SELECT 1 ",
+        "SELECT (SELECT COUNT(*) FROM ((SELECT 1 ",
+        open_in_state!("'PENDING'"),
+        ") UNION ALL (SELECT 1 ",
+        open_in_state!("'FAILED'"),
+        ") UNION ALL (SELECT 1 ",
         waiting_events!(),
-        " LIMIT {rows_max}) AS counted), (SELECT ",
+        ") LIMIT {rows_max}) AS counted), (SELECT ",
         micros!("MIN(open.event_date)"),
-        " FROM (SELECT t.event_date ",
-        open_notifications!(),
-        " UNION ALL SELECT e.event_date ",
+        " FROM (",
+        first_in_state!("'PENDING'"),
+        " UNION ALL ",
+        first_in_state!("'FAILED'"),
+        " UNION ALL (SELECT MIN(e.event_date) ",
         waiting_events!(),
-        ") AS open)"
+        ")) AS open)"
     ),
     // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
     newest: concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")),
@@ -244,13 +260,9 @@ pub(super) const SQL: Sql = Sql {
                 WHERE ",
         is_of_subscription!(),
         ") AS of_handler
-          CROSS JOIN (SELECT COUNT(*) AS events, MIN(e.event_date) AS first, MAX(e.event_date) AS last
-                      FROM {table} AS e
-                      WHERE e.delivered = FALSE AND EXISTS (
-                          SELECT 1 FROM {schema}.handler_types AS h
-                          WHERE h.handler = {subscription} AND (h.since IS NULL OR e.event_date >= h.since) AND ",
-        matches_type!(),
-        ")) AS waiting"
+          CROSS JOIN (SELECT COUNT(*) AS events, MIN(e.event_date) AS first, MAX(e.event_date) AS last ",
+        waiting_events!(),
+        ") AS waiting"
     ),
     create: Some(include_str!("../eventlog.sql")),
     search: Some(Search {
