@@ -34,7 +34,7 @@ pub(super) fn needs_types(registered: &[RegisteredType]) -> bool {
 
 /// Which events go to which handler; `types` are those in the table. A handler with several patterns gets an event once,
 /// from the earliest of their starts. In the order of types.
-pub(super) fn handler_types(
+pub(crate) fn handler_types(
     registered: impl IntoIterator<Item = RegisteredType>,
     types: &[String],
 ) -> Vec<HandlerType> {

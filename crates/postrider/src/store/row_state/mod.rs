@@ -11,7 +11,7 @@ pub(super) mod connections;
 pub(crate) mod custom_sql;
 pub(crate) mod dialect;
 mod due_list;
-mod handler_types;
+pub(crate) mod handler_types;
 mod handout;
 pub(crate) mod load;
 mod missed;
@@ -38,6 +38,11 @@ use crate::{Code, Error};
 pub(crate) fn search_unsupported() -> Error {
     Error::new(Code::LayoutDiffers, "rows of a table of layout custom cannot be listed on this database yet")
         .with_hint("query the table directly; on PostgreSQL the command works")
+}
+
+/// The error for an aggregate without a row, which SQL does not allow.
+pub(crate) fn no_row() -> Error {
+    Error::new(Code::StoreFailed, "the database returned no row for a query that always has one")
 }
 
 /// The error of a caller whose lease has ended.

@@ -123,6 +123,35 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
+    /// The oldest events that wait and match a registered pattern, of all types in one snapshot: an event that is written
+    /// after another one of its model is never seen without it.
+    fn list_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+    ) -> impl Future<Output = Result<Vec<WaitingEvent>>> + Send {
+        async move {
+            let types = handler_types(registered.to_vec(), &self.waiting_types().await?);
+            list_by_type(self, types, events_max, skipped).await
+        }
+    }
+
+    /// Inserts the notifications of the events of [`list_matching`](Self::list_matching), and sets `delivered`. Returns how
+    /// many events, and how many notifications.
+    fn fan_out_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+        existing: Existing,
+    ) -> impl Future<Output = Result<(u64, u64)>> + Send {
+        async move {
+            let types = handler_types(registered.to_vec(), &self.waiting_types().await?);
+            fan_out_by_type(self, types, events_max, skipped, existing).await
+        }
+    }
+
     /// Inserts the notifications of events, and sets `delivered`. Returns how many events, and how many notifications.
     fn fan_out(
         &mut self,
@@ -214,7 +243,7 @@ async fn fan_out_each(connection: &mut impl RowConnection, list: ListWaiting) ->
     let waiting = connection.write(list).await?;
     let mut all = FannedOut { more: waiting.len() >= events_max, ..FannedOut::default() };
     for WaitingEvent { id, event_type, date } in waiting {
-        match connection.write(FanOutOne { id: id.clone() }).await {
+        match connection.write(FanOutOne { id: id.clone(), event_type: event_type.clone() }).await {
             Ok(one) if one.busy => return Ok(FannedOut { busy: true, ..all }),
             Ok(one) => {
                 all.events += one.events;
@@ -327,19 +356,48 @@ verb! {
 
 impl FanOutOldest {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
-        let Some(mut types) = lock_types(tx).await? else { return Ok(busy()) };
-        leave_out(&mut types, &self.skipped.older_than);
-        let mut all = FannedOut::default();
-        for types in whole_types(&types, TYPES_MAX) {
-            let Self { events_max, ref skipped, existing } = self;
-            let scope = FanOutScope::Oldest { events_max, excluded: &skipped.ids, existing };
-            let (events, notifications) = tx.fan_out(types, scope).await?;
-            all.events += events;
-            all.notifications += notifications;
-            all.more |= events >= self.events_max as u64;
-        }
-        Ok(all)
+        let Self { events_max, skipped, existing } = self;
+        let Some(registered) = tx.try_lock_and_read().await? else { return Ok(busy()) };
+        let (events, notifications) = match needs_types(&registered) {
+            true => tx.fan_out_matching(&registered, events_max, &skipped, existing).await?,
+            false => {
+                fan_out_by_type(tx, handler_types(registered, &[]), events_max, &skipped, existing).await?
+            }
+        };
+        Ok(FannedOut { events, notifications, more: events >= events_max as u64, ..FannedOut::default() })
     }
+}
+
+async fn fan_out_by_type<T: NotificationTx + ?Sized>(
+    tx: &mut T,
+    mut types: Vec<HandlerType>,
+    events_max: usize,
+    skipped: &Skipped,
+    existing: Existing,
+) -> Result<(u64, u64)> {
+    leave_out(&mut types, &skipped.older_than);
+    let (mut events, mut notifications) = (0, 0);
+    for types in whole_types(&types, TYPES_MAX) {
+        let scope = FanOutScope::Oldest { events_max, excluded: &skipped.ids, existing };
+        let fanned_out = tx.fan_out(types, scope).await?;
+        events += fanned_out.0;
+        notifications += fanned_out.1;
+    }
+    Ok((events, notifications))
+}
+
+async fn list_by_type<T: NotificationTx + ?Sized>(
+    tx: &mut T,
+    mut types: Vec<HandlerType>,
+    events_max: usize,
+    skipped: &Skipped,
+) -> Result<Vec<WaitingEvent>> {
+    leave_out(&mut types, &skipped.older_than);
+    let mut waiting = Vec::new();
+    for types in whole_types(&types, TYPES_MAX) {
+        waiting.extend(tx.list_waiting(types, events_max, &skipped.ids).await?);
+    }
+    Ok(waiting)
 }
 
 verb! {
@@ -349,40 +407,30 @@ verb! {
 
 impl ListWaiting {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Vec<WaitingEvent>> {
-        let Some(mut types) = lock_types(tx).await? else { return Ok(Vec::new()) };
-        leave_out(&mut types, &self.skipped.older_than);
-        let mut waiting = Vec::new();
-        for types in whole_types(&types, TYPES_MAX) {
-            waiting.extend(tx.list_waiting(types, self.events_max, &self.skipped.ids).await?);
+        let Self { events_max, skipped } = self;
+        let Some(registered) = tx.try_lock_and_read().await? else { return Ok(Vec::new()) };
+        match needs_types(&registered) {
+            true => tx.list_matching(&registered, events_max, &skipped).await,
+            false => list_by_type(tx, handler_types(registered, &[]), events_max, &skipped).await,
         }
-        Ok(waiting)
     }
 }
 
 verb! {
-    /// Fans one event out.
-    FanOutOne { id: String, } -> FannedOut
+    /// Fans one event of this type out.
+    FanOutOne { id: String, event_type: String, } -> FannedOut
 }
 
 impl FanOutOne {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
-        let Some(types) = lock_types(tx).await? else { return Ok(busy()) };
+        let Some(registered) = tx.try_lock_and_read().await? else { return Ok(busy()) };
+        let types = handler_types(registered, &[self.event_type]);
         if types.is_empty() {
             return Ok(FannedOut::default());
         }
         let (events, notifications) = tx.fan_out(&types, FanOutScope::One(&self.id)).await?;
         Ok(FannedOut { events, notifications, ..FannedOut::default() })
     }
-}
-
-/// Locks the fan-out and reads which events go to which handler. `None` if another relay is fanning out.
-async fn lock_types<T: NotificationTx>(tx: &mut T) -> Result<Option<Vec<HandlerType>>> {
-    let Some(registered) = tx.try_lock_and_read().await? else { return Ok(None) };
-    let types = match needs_types(&registered) {
-        true => tx.waiting_types().await?,
-        false => Vec::new(),
-    };
-    Ok(Some(handler_types(registered, &types)))
 }
 
 /// Locks the fan-out. Waits for one in progress.

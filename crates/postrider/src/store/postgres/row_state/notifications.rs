@@ -7,12 +7,13 @@ use uuid::Uuid;
 use super::super::row::get;
 use super::super::session::Tx;
 use super::super::time::Time;
-use crate::store::Missed;
-use crate::store::row_state::columns::ResultRow;
+use crate::layout::like;
+use crate::store::result_row::ResultRow;
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::notifications::{
     Existing, FanOutScope, HandlerType, RegisteredType, WaitingEvent,
 };
+use crate::store::{Missed, Skipped};
 use crate::{Result, Timestamp};
 
 const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
@@ -54,18 +55,24 @@ const ALIASES_OF: &str = "SELECT alias FROM {schema}.handler_aliases WHERE handl
 
 const RECORD_SEARCH: &str = "UPDATE {schema}.handler_types SET searched_at = $1 WHERE registered_at <= $1";
 
-/// The types of events that are not fanned out, each found with one step through the index events_undelivered.
-const WAITING_TYPES: &str = "
-    WITH RECURSIVE types (event_type) AS (
-        (SELECT event_type FROM {table} WHERE delivered = FALSE AND event_type IS NOT NULL
-         ORDER BY event_type LIMIT 1)
-        UNION ALL
-        SELECT (SELECT e.event_type FROM {table} AS e WHERE e.delivered = FALSE AND e.event_type > types.event_type
-                ORDER BY e.event_type LIMIT 1)
-        FROM types
-        WHERE types.event_type IS NOT NULL
-    )
-    SELECT event_type::text FROM types WHERE event_type IS NOT NULL";
+/// The types of events that are not fanned out, each found with one step through the index events_undelivered. The last
+/// row is NULL.
+macro_rules! waiting_types {
+    () => {
+        "WITH RECURSIVE waiting (event_type) AS (
+             (SELECT event_type FROM {table} WHERE delivered = FALSE AND event_type IS NOT NULL
+              ORDER BY event_type LIMIT 1)
+             UNION ALL
+             SELECT (SELECT e.event_type FROM {table} AS e WHERE e.delivered = FALSE AND e.event_type > waiting.event_type
+                     ORDER BY e.event_type LIMIT 1)
+             FROM waiting
+             WHERE waiting.event_type IS NOT NULL
+         )"
+    };
+}
+
+const WAITING_TYPES: &str =
+    concat!(waiting_types!(), " SELECT event_type::text FROM waiting WHERE event_type IS NOT NULL");
 
 /// No index: the layout has none over events that are fanned out.
 const FANNED_OUT_TYPES: &str =
@@ -78,6 +85,25 @@ macro_rules! wanted {
              SELECT t.handler, t.event_type, t.since AT TIME ZONE 'UTC' AS since
              FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS t (handler, event_type, since)
          )"
+    };
+}
+
+/// The same for handlers (`$1`) with patterns (`$2`), from a start on (`$3`), and with types (`$7`) of which events before a
+/// date (`$8`) are left out. The types are those of the same snapshot as the events.
+macro_rules! matching {
+    () => {
+        concat!(
+            waiting_types!(),
+            ", wanted AS (
+                 SELECT t.handler, w.event_type,
+                        greatest(CASE WHEN bool_and(t.since IS NOT NULL) THEN min(t.since) END, min(s.date))
+                            AT TIME ZONE 'UTC' AS since
+                 FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS t (handler, pattern, since)
+                 JOIN waiting AS w ON w.event_type LIKE t.pattern
+                 LEFT JOIN unnest($7::text[], $8::timestamptz[]) AS s (event_type, date) ON s.event_type = w.event_type
+                 GROUP BY t.handler, w.event_type
+             )"
+        )
     };
 }
 
@@ -165,6 +191,8 @@ macro_rules! insert {
 const FAN_OUT_OLDEST: &str = concat!(wanted!(), oldest!(), new_notifications!(), insert!("$6"));
 /// The same, and fails if a notification exists. ON CONFLICT makes each insert about a quarter more expensive.
 const FAN_OUT_OLDEST_NEW: &str = concat!(wanted!(), oldest!(), new_notifications!(), insert!("$6", ""));
+const FAN_OUT_MATCHING: &str = concat!(matching!(), oldest!(), new_notifications!(), insert!("$6"));
+const FAN_OUT_MATCHING_NEW: &str = concat!(matching!(), oldest!(), new_notifications!(), insert!("$6", ""));
 const FAN_OUT_ONE: &str = concat!(wanted!(), one!(), new_notifications!(), insert!("$5"));
 const INSERT_MISSED: &str = concat!(pairs!(), insert!("$3"));
 
@@ -303,9 +331,37 @@ pub(super) async fn fan_out(
             tx.query_opt(FAN_OUT_ONE, &[&handlers, &types, &since, &id, &id_prefix()]).await?
         }
     };
+    counts(row)
+}
+
+/// How many events and notifications a fan-out returned.
+fn counts(row: Option<Row>) -> Result<(u64, u64)> {
     let row = row.ok_or_else(lease_lost)?;
     let count = |column| get::<i64>(&row, column).map(i64::unsigned_abs);
     Ok((count(0)?, count(1)?))
+}
+
+pub(super) async fn fan_out_matching(
+    tx: &Tx<'_>,
+    registered: &[RegisteredType],
+    events_max: usize,
+    skipped: &Skipped,
+    existing: Existing,
+) -> Result<(u64, u64)> {
+    let statement = match existing {
+        Existing::Fail => FAN_OUT_MATCHING_NEW,
+        Existing::Keep => FAN_OUT_MATCHING,
+    };
+    let handlers: Vec<&str> = registered.iter().map(|entry| entry.handler.as_str()).collect();
+    let patterns: Vec<String> = registered.iter().map(|entry| like(&entry.pattern)).collect();
+    let since: Vec<Option<Time>> = registered.iter().map(|entry| entry.since.map(Time)).collect();
+    let (types, dates): (Vec<&str>, Vec<Time>) =
+        skipped.older_than.iter().map(|(name, date)| (name.as_str(), Time(*date))).unzip();
+    let (events_max, ids) = (limit(events_max), &skipped.ids);
+    let row = tx
+        .query_opt(statement, &[&handlers, &patterns, &since, &events_max, ids, &id_prefix(), &types, &dates])
+        .await?;
+    counts(row)
 }
 
 pub(super) async fn record_search(tx: &Tx<'_>, begun: Timestamp) -> Result<()> {
