@@ -128,7 +128,7 @@ verb! {
 }
 
 impl RecordSearch {
-    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<()> {
+    pub(super) async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<()> {
         tx.record_search(self.begun).await
     }
 }

@@ -97,7 +97,8 @@ pub(crate) trait NotificationTx: SubscriptionTx {
         std::future::ready(Err(no_notifications()))
     }
 
-    /// Stores an earlier name of a handler, and deletes the types that are registered under that name.
+    /// Stores an earlier name of a handler, and deletes the types that are registered under that name. The same types of
+    /// the handler count as registered since then.
     fn register_alias(&mut self, _handler: &str, _alias: &str) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Err(no_notifications()))
     }

@@ -16,6 +16,7 @@ cases! {
     notifications_of_other_programs_are_not_touched,
     a_search_begins_only_if_the_last_one_is_old_by_the_clock_of_the_database,
     a_search_continues_behind_its_last_page,
+    events_that_were_missed_under_an_earlier_name_are_found,
 }
 
 /// The other program's fan-out: one transaction that inserts notifications for its own handler, and marks the events.
@@ -212,6 +213,27 @@ async fn a_search_continues_behind_its_last_page<D: RowDatabase>(log: EventlogDa
         let rest = search(&*notifications, Some(last)).await?.unwrap();
         assert_eq!(rest, all[at + 1..], "after {at}");
     }
+    store.close().await;
+    Ok(())
+}
+
+async fn events_that_were_missed_under_an_earlier_name_are_found<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    notifications.register(&Handler::new("mail-v1"), Start::Beginning).await?;
+    log.write("OrderPlaced", "1", 1).await?;
+    foreign_fan_out(&log, "theirs").await?;
+    // The handler is renamed before a search.
+    let mut renamed = Handler::new("mail");
+    renamed.aliases = vec!["mail-v1".to_owned()];
+    notifications.register(&renamed, Start::Beginning).await?;
+    let MissedSearch::Page(page) = notifications.search_missed(Duration::ZERO, None).await? else {
+        panic!("a search is due")
+    };
+    let found: Vec<&str> = page.missed.iter().map(|missed| missed.handler.as_str()).collect();
+    assert_eq!(found, ["mail"]);
     store.close().await;
     Ok(())
 }

@@ -40,6 +40,13 @@ const REGISTER_TYPE: &str = "
 const REGISTER_ALIAS: &str = "
     INSERT INTO {schema}.handler_aliases (alias, handler) VALUES (?, ?) ON DUPLICATE KEY UPDATE handler = VALUES(handler)";
 
+/// What was missed under an earlier name is still searched for. Index: the primary key (handler, event_type).
+const INHERIT: &str = "
+    UPDATE {schema}.handler_types AS t
+    JOIN {schema}.handler_types AS earlier ON earlier.event_type = t.event_type
+    SET t.registered_at = LEAST(t.registered_at, earlier.registered_at), t.searched_at = earlier.searched_at
+    WHERE t.handler = ? AND earlier.handler = ?";
+
 /// Deletes the types that are registered under a name. Index: the primary key (handler, event_type).
 const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler = ?";
 
@@ -212,6 +219,7 @@ pub(super) async fn register_type(
 
 pub(super) async fn register_alias(tx: &mut Tx<'_>, handler: &str, alias: &str) -> Result<()> {
     tx.execute(REGISTER_ALIAS, params![alias, handler]).await?;
+    tx.execute(INHERIT, params![handler, alias]).await?;
     tx.execute(UNREGISTER_NAME, params![alias]).await.map(drop)
 }
 

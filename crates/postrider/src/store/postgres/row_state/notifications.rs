@@ -37,6 +37,13 @@ const REGISTER_ALIAS: &str = "
     INSERT INTO {schema}.handler_aliases AS a (alias, handler) VALUES ($2, $1)
     ON CONFLICT (alias) DO UPDATE SET handler = excluded.handler";
 
+/// What was missed under an earlier name is still searched for. Index: the primary key (handler, event_type).
+const INHERIT: &str = "
+    UPDATE {schema}.handler_types AS t
+    SET registered_at = least(t.registered_at, earlier.registered_at), searched_at = earlier.searched_at
+    FROM {schema}.handler_types AS earlier
+    WHERE t.handler = $1 AND earlier.handler = $2 AND earlier.event_type = t.event_type";
+
 /// Deletes the types that are registered under a name. Index: the primary key (handler, event_type).
 const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler = $1";
 
@@ -256,6 +263,7 @@ pub(super) async fn register_type(
 
 pub(super) async fn register_alias(tx: &Tx<'_>, handler: &str, alias: &str) -> Result<()> {
     tx.execute(REGISTER_ALIAS, &[&handler, &alias]).await?;
+    tx.execute(INHERIT, &[&handler, &alias]).await?;
     tx.execute(UNREGISTER_NAME, &[&alias]).await.map(drop)
 }
 
