@@ -50,7 +50,7 @@ pub mod sim;
 pub mod sink;
 
 #[cfg(feature = "sqlite")]
-pub use app::{Crash, CrashTest, Idle, TestOutbox, TestRelay};
+pub use app::{Crash, CrashTest, Remaining, TestOutbox, TestRelay};
 pub use app::{CrashPoints, Emitted, Expected, Handled, HandlerTest};
 pub use clock::ManualClock;
 pub use wait::{Condition, eventually, eventually_blocking, within};
