@@ -81,6 +81,9 @@ fn whole() -> Event {
         })
 }
 
+/// Makes one field of an event different.
+type Change = fn(&mut Event);
+
 #[test]
 fn every_field_of_an_event_is_read_and_compared_except_ids_and_times() {
     let outbox = TestOutbox::new();
@@ -95,7 +98,6 @@ fn every_field_of_an_event_is_read_and_compared_except_ids_and_times() {
     emitted.assert(&[Expected::of(other)]);
     emitted.assert(&[Expected::new("order.placed").namespace("shop").action("PlaceOrder")]);
 
-    type Change = fn(&mut Event);
     let different: [(&str, Change); 9] = [
         ("aggregate", |event| event.aggregate.as_mut().unwrap().id = "2".to_owned()),
         ("key", |event| event.key = Some("other".to_owned())),
