@@ -10,12 +10,12 @@ use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 use super::columns::{Columns, Value};
 use super::diesel_error::{is_read_only, is_schema_missing};
 use super::mysql_driver::{Driver, insert};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Step, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::mysql_error::{DUPLICATE, insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert, inbox_step: &'c mut AsyncMysqlConnection);
+impl_async_transaction!('c, insert, run_step: &'c mut AsyncMysqlConnection);
 
 #[derive(QueryableByName)]
 struct First {
@@ -38,8 +38,8 @@ impl Driver for AsyncMysqlConnection {
     }
 }
 
-async fn inbox_step(connection: &mut AsyncMysqlConnection, step: &InboxStep) -> Result<u64> {
-    executor::run(connection, step).await
+async fn run_step(connection: &mut AsyncMysqlConnection, step: &Step) -> Result<u64> {
+    step::run(connection, step).await
 }
 
 impl Executor for AsyncMysqlConnection {

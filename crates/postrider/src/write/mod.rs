@@ -26,6 +26,8 @@
 #[allow(unused_macros, reason = "which of them is used depends on the features")]
 mod transaction_impls;
 
+#[allow(dead_code, reason = "what is used depends on the driver")]
+mod action_record;
 #[cfg(feature = "_writer")]
 #[allow(dead_code, reason = "what is used depends on the driver")]
 mod columns;
@@ -64,15 +66,21 @@ mod sqlx_mysql;
 mod sqlx_postgres;
 #[cfg(feature = "sqlx-sqlite")]
 mod sqlx_sqlite;
+mod step;
 #[cfg(feature = "tokio-postgres")]
 mod tokio_postgres;
 mod transaction;
 
+pub use action_record::ActionRecord;
+#[doc(hidden)]
+pub use action_record::ActionStep;
 #[cfg(feature = "_writer")]
 pub(crate) use columns::Value;
 #[cfg(feature = "_server")]
 pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
+#[doc(hidden)]
+pub use step::Step;
 #[doc(hidden)]
 pub use transaction::Batch;
 pub use transaction::{AsyncTransaction, BlockingTransaction, Transaction};
