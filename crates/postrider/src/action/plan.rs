@@ -270,6 +270,19 @@ impl<M: Model> Staged<'_, M> {
     /// [`Code::PlanInvalid`] if the event names another aggregate, [`Code::NameTwice`] if another type has the same event
     /// type, [`Code::PayloadSerialise`] if it cannot be serialised as JSON.
     pub fn event<E: TypedEvent + 'static>(self, event: &E) -> Result<Self> {
+        self.event_with(event, |event| event)
+    }
+
+    /// As [`event`](Self::event), with fields that a type cannot define: a topic, headers, an expiry. The aggregate stays that
+    /// of the model.
+    ///
+    /// # Errors
+    /// As [`event`](Self::event).
+    pub fn event_with<E: TypedEvent + 'static>(
+        self,
+        event: &E,
+        complete: impl FnOnce(Event) -> Event,
+    ) -> Result<Self> {
         self.plan.context.names.reserve::<E>(NameKind::Event, E::TYPE)?;
         let declared = (E::AGGREGATE, event.aggregate_id());
         let is_other = declared.0.is_some_and(|kind| kind != M::NAME)
@@ -279,7 +292,7 @@ impl<M: Model> Staged<'_, M> {
             return Err(Error::new(Code::PlanInvalid, what));
         }
         let now = self.plan.now();
-        let event = event.into_event()?.with_time(now).with_aggregate(M::NAME, self.id.clone());
+        let event = complete(event.into_event()?.with_time(now)).with_aggregate(M::NAME, self.id.clone());
         self.plan.events.push(StagedEvent { shard: self.shard, event });
         Ok(self)
     }
