@@ -16,9 +16,10 @@ pub enum CommitError {
 /// A database that an [`Executor`](super::Executor) writes to: it opens and ends transactions of a driver, and lends them to
 /// the writer of events. Implemented for the pools of the drivers.
 ///
+/// The executor calls it in a task that is not cancelled, so its futures need not be safe to drop.
+///
 /// # Contract
-/// - A transaction that is dropped is rolled back, at the latest before its connection is used again.
-/// - A future that is dropped leaves no connection in a transaction that another user of the pool would get.
+/// A transaction that is dropped is rolled back, at the latest before its connection is used again.
 pub trait Database: Send + Sync + 'static {
     /// A transaction with its connection.
     type Transaction: Send + 'static;

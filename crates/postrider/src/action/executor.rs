@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tracing::Instrument;
 use uuid::Uuid;
@@ -15,7 +16,7 @@ use super::plan::{Change, PlanContext};
 use super::repository::ErasedRepository;
 use super::retry::{Retries, RetryPolicy};
 use super::shard::{Databases, Part, diverged, parts};
-use super::{Action, Call, CommitError, Database, EventPersister, Performed, Plan, Shard};
+use super::{AcrossShards, Action, Call, CommitError, Database, EventPersister, Performed, Plan, Shard};
 use crate::event;
 use crate::{Clock, Code, Error, Result, Timestamp};
 
@@ -46,13 +47,36 @@ pub(super) struct Inner<D: Database> {
 }
 
 /// One call of `execute`, over all of its tries.
-struct Execution<'a> {
+struct Execution {
     name: &'static str,
     id: Uuid,
     params: String,
     principal: Option<String>,
     started: Timestamp,
-    options: &'a CallOptions,
+    across_shards: Option<AcrossShards>,
+}
+
+/// The caller of `execute` waits as long as this exists. Its transaction checks that between two statements.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the caller has dropped its future.
+struct Abandoned(Arc<AtomicBool>);
+
+impl Abandoned {
+    /// # Errors
+    /// If it has. No caller receives this error; it makes the transaction roll back.
+    fn check(&self) -> Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(Error::new(Code::StoreFailed, "the caller does not wait any more")),
+            false => Ok(()),
+        }
+    }
 }
 
 impl<D: Database> Executor<D> {
@@ -85,8 +109,8 @@ impl<D: Database> Executor<D> {
     /// - Errors of the database and of refused events. The transaction was rolled back.
     ///
     /// # Cancel safety
-    /// Before the COMMIT is sent, dropping the future rolls everything back. After that, the outcome is open, but rows and events
-    /// share it.
+    /// The transaction runs in its own task. If the future is dropped before the COMMIT is sent, the task rolls back after the
+    /// statement that it is in. After that, the action is committed. Rows and events always share the outcome.
     pub async fn execute<A: Action>(&self, params: A::Params) -> Result<A::Output, A::Error> {
         self.call::<A>(params).execute().await
     }
@@ -124,11 +148,11 @@ impl<D: Database> Executor<D> {
         Ok((output, plan))
     }
 
-    fn start<'o, A: Action>(
+    fn start<A: Action>(
         &self,
         params: &A::Params,
-        options: &'o CallOptions,
-    ) -> Result<(Arc<A>, Execution<'o>)> {
+        options: &CallOptions,
+    ) -> Result<(Arc<A>, Arc<Execution>)> {
         if let Ok(outer) = EXECUTING.try_with(|outer| *outer) {
             let what = format!("the action {} was executed inside the action {outer}", A::NAME);
             return Err(Error::new(Code::ActionNested, what));
@@ -143,9 +167,9 @@ impl<D: Database> Executor<D> {
             params: self.serialized::<A>(params)?,
             principal: options.principal.clone().or_else(|| self.0.principal.clone()),
             started: self.0.clock.now().wall,
-            options,
+            across_shards: options.across_shards,
         };
-        Ok((action, execution))
+        Ok((action, Arc::new(execution)))
     }
 
     fn serialized<A: Action>(&self, params: &A::Params) -> Result<String> {
@@ -159,7 +183,7 @@ impl<D: Database> Executor<D> {
         }
     }
 
-    fn new_plan(&self, execution: &Execution<'_>) -> Plan {
+    fn new_plan(&self, execution: &Execution) -> Plan {
         Plan::new(PlanContext {
             action_id: execution.id,
             principal: execution.principal.clone(),
@@ -174,7 +198,7 @@ impl<D: Database> Executor<D> {
         &self,
         action: &A,
         params: &A::Params,
-        execution: &Execution<'_>,
+        execution: &Arc<Execution>,
     ) -> Result<A::Output, A::Error> {
         let mut retries = Retries::default();
         loop {
@@ -186,9 +210,6 @@ impl<D: Database> Executor<D> {
             let persisted = persisting.instrument(tracing::info_span!("persist", action = A::NAME)).await;
             let Err(error) = persisted else {
                 tracing::Span::current().record("tries", retries.tries() + 1);
-                if let Some(wake) = &self.0.wake {
-                    wake();
-                }
                 return Ok(output);
             };
             let Some(delay) = retries.next(&self.0.retry, &error) else {
@@ -201,40 +222,75 @@ impl<D: Database> Executor<D> {
         }
     }
 
-    /// Writes a plan: on every shard that takes part one transaction. All are written before the first is committed.
-    async fn persist(&self, plan: Plan, execution: &Execution<'_>, completed: Timestamp) -> Result<()> {
+    /// Writes a plan in its own task: a driver whose future is dropped in the middle of a statement may lose the order of the
+    /// answers on its connection (sqlx 0.9.0 does, on MySQL, if it was preparing the statement), and then take the answer of one
+    /// statement for that of another. If the caller is dropped, the task rolls back between two statements.
+    async fn persist(&self, plan: Plan, execution: &Arc<Execution>, completed: Timestamp) -> Result<()> {
         let (changes, events) = plan.into_parts();
-        let parts = parts(&self.0.databases, changes, events, execution.options.across_shards)?;
+        let parts = parts(&self.0.databases, changes, events, execution.across_shards)?;
         for change in parts.iter().flat_map(|part| &part.changes) {
             self.repository(change)?;
         }
+        let is_abandoned = Arc::new(AtomicBool::new(false));
+        let (_waiting, abandoned) = (Waiting(is_abandoned.clone()), Abandoned(is_abandoned));
+        let (executor, execution) = (self.clone(), execution.clone());
+        let (id, name) = (execution.id, execution.name);
+        let transaction = async move { executor.transact(parts, &execution, completed, &abandoned).await };
+        match tokio::spawn(EXECUTING.scope(name, transaction).in_current_span()).await {
+            Ok(written) => written,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends.
+                Err(_) => Err(outcome_unknown(id, name)),
+            },
+        }
+    }
+
+    /// On every shard that takes part one transaction. All are written before the first is committed.
+    async fn transact(
+        &self,
+        parts: Vec<Part<D>>,
+        execution: &Execution,
+        completed: Timestamp,
+        abandoned: &Abandoned,
+    ) -> Result<()> {
         let mut written = Vec::with_capacity(parts.len());
+        let mut failed = None;
         for part in parts {
             let shard = part.shard;
-            match self.write_part(part, execution, completed).await {
+            match self.write_part(part, execution, completed, abandoned).await {
                 Ok(tx) => written.push((shard, tx)),
                 Err(error) => {
-                    for (_, tx) in written {
-                        D::rollback(tx).await;
-                    }
-                    return Err(error);
+                    failed = Some(error);
+                    break;
                 }
             }
         }
-        commit_all::<D>(written, execution).await
+        if let Some(error) = failed.or_else(|| abandoned.check().err()) {
+            for (_, tx) in written {
+                D::rollback(tx).await;
+            }
+            return Err(error);
+        }
+        commit_all::<D>(written, execution).await?;
+        if let Some(wake) = &self.0.wake {
+            wake();
+        }
+        Ok(())
     }
 
     /// Writes the rows and events of one shard, and leaves the transaction open.
     async fn write_part(
         &self,
         part: Part<D>,
-        execution: &Execution<'_>,
+        execution: &Execution,
         completed: Timestamp,
+        abandoned: &Abandoned,
     ) -> Result<D::Transaction> {
         let begun = part.database.begin().await;
         let mut tx =
             begun.map_err(|error| D::failed(error).with_message("the transaction could not be begun"))?;
-        match self.write_in(&mut tx, part, execution, completed).await {
+        match self.write_in(&mut tx, part, execution, completed, abandoned).await {
             Ok(()) => Ok(tx),
             Err(error) => {
                 D::rollback(tx).await;
@@ -247,13 +303,16 @@ impl<D: Database> Executor<D> {
         &self,
         tx: &mut D::Transaction,
         part: Part<D>,
-        execution: &Execution<'_>,
+        execution: &Execution,
         completed: Timestamp,
+        abandoned: &Abandoned,
     ) -> Result<()> {
         for change in &part.changes {
+            abandoned.check()?;
             let changed = self.repository(change)?.write(tx, change).await?;
             expect_rows(change, changed)?;
         }
+        abandoned.check()?;
         let action = event::Action {
             id: execution.id,
             name: execution.name.to_owned(),
@@ -292,11 +351,12 @@ fn expect_rows(change: &Change, changed: u64) -> Result<()> {
     }
 }
 
+fn outcome_unknown(id: Uuid, name: &str) -> Error {
+    Error::new(Code::ActionOutcomeUnknown, format!("the outcome of action {id} ({name}) is unknown"))
+}
+
 /// Commits one transaction after the other. Once one is committed, a failure of another one cannot undo it.
-async fn commit_all<D: Database>(
-    written: Vec<(Shard, D::Transaction)>,
-    execution: &Execution<'_>,
-) -> Result<()> {
+async fn commit_all<D: Database>(written: Vec<(Shard, D::Transaction)>, execution: &Execution) -> Result<()> {
     let mut committed = Vec::new();
     let mut left = written.into_iter();
     while let Some((shard, tx)) = left.next() {
@@ -314,10 +374,7 @@ async fn commit_all<D: Database>(
                 diverged(execution.id, &committed, shard, failure, &rolled_back)
             }
             CommitError::RolledBack(error) => error.with_message("the database refused the commit"),
-            CommitError::Unknown(error) => {
-                let what = format!("the outcome of action {} ({}) is unknown", execution.id, execution.name);
-                Error::new(Code::ActionOutcomeUnknown, what).with_source(error)
-            }
+            CommitError::Unknown(error) => outcome_unknown(execution.id, execution.name).with_source(error),
         });
     }
     Ok(())

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use ::sqlx::{AssertSqlSafe, Encode, IntoArguments, Pool, Type};
+use tracing::Instrument;
 
 use super::{CommitError, Database, Repository, Table};
 use crate::write::ActionRecord;
@@ -160,12 +161,10 @@ impl<DB: SqlxDialect> Database for Pool<DB> {
     type Transaction = ::sqlx::Transaction<'static, DB>;
     type Error = ::sqlx::Error;
 
-    /// In a separate task, which completes if the caller is dropped: a `begin` of sqlx 0.9.0 that is dropped leaves its
-    /// connection in a transaction (sqlx issue 4385).
+    /// The task of the executor is not cancelled: a `begin` of sqlx 0.9.0 that is dropped leaves its connection in a
+    /// transaction (sqlx issue 4385).
     async fn begin(&self) -> Result<Self::Transaction, ::sqlx::Error> {
-        let pool = self.clone();
-        let begun = tokio::spawn(async move { pool.begin_with(DB::BEGIN).await }).await;
-        begun.unwrap_or_else(|ended| Err(::sqlx::Error::Io(std::io::Error::other(ended))))
+        self.begin_with(DB::BEGIN).await
     }
 
     async fn commit(tx: Self::Transaction) -> Result<(), CommitError> {
@@ -281,18 +280,28 @@ where
     DB: SqlxDialect,
     DB::Arguments: IntoArguments<DB>,
     for<'c> &'c mut DB::Connection: ::sqlx::Executor<'c, Database = DB>,
-    M::Id: for<'q> Encode<'q, DB> + Type<DB>,
+    M::Id: for<'q> Encode<'q, DB> + Type<DB> + Clone + 'static,
 {
     /// The row with this id, or none. Index: that of the id.
+    ///
+    /// It reads in its own task, which ends the statement if the caller is dropped: a connection of sqlx 0.9.0 to MySQL is
+    /// not usable after that, and stays in the pool.
     ///
     /// # Errors
     /// What the database says.
     pub async fn get(&self, id: &M::Id) -> Result<Option<M>> {
-        let failed = |error| DB::failed(error).with_message(format!("{} {id} could not be read", M::NAME));
-        let query = ::sqlx::query(AssertSqlSafe(self.statements.find.clone())).bind(id);
-        let mut connection = self.pool.acquire().await.map_err(failed)?;
-        let found = query.fetch_optional(&mut *connection).await.map_err(failed)?;
-        found.map(|row| M::read(&row)).transpose().map_err(failed)
+        let (pool, statement, owned) = (self.pool.clone(), self.statements.find.clone(), id.clone());
+        let reading = async move {
+            let mut connection = pool.acquire().await?;
+            let query = ::sqlx::query(AssertSqlSafe(statement)).bind(owned);
+            let found = query.fetch_optional(&mut *connection).await?;
+            found.map(|row| M::read(&row)).transpose()
+        };
+        let read = match tokio::spawn(reading.in_current_span()).await {
+            Ok(read) => read,
+            Err(ended) => Err(::sqlx::Error::Io(std::io::Error::other(ended))),
+        };
+        read.map_err(|error| DB::failed(error).with_message(format!("{} {id} could not be read", M::NAME)))
     }
 
     /// The row with this id.

@@ -1,10 +1,12 @@
 //! One executor per driver.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::action::{Database, Executor, ExecutorBuilder, SqlxRepository};
 use sqlx::Pool;
 
+use crate::mortal::{Life, Mortal};
 use crate::place::{MySqlPlace, OnMariaDb, OnMySql, Place, Postgres, Sqlite};
 use crate::wallet::{Note, Order, Wallet, Wallets};
 
@@ -23,6 +25,9 @@ pub(crate) trait Driver: Sized + Send + Sync + 'static {
 
     /// Registers the repositories.
     fn register(&self, builder: ExecutorBuilder<Self::Database>) -> ExecutorBuilder<Self::Database>;
+
+    /// An executor with the repositories, whose program dies.
+    fn mortal(&self, life: &Arc<Life>) -> ExecutorBuilder<Mortal<Self::Database>>;
 }
 
 /// A database and a driver on it.
@@ -77,6 +82,21 @@ macro_rules! sqlx_driver {
                     .repository(SqlxRepository::<Wallet, _>::new(self.0.clone()))
                     .repository(SqlxRepository::<Order, _>::new(self.0.clone()))
                     .repository(SqlxRepository::<Note, _>::new(self.0.clone()))
+            }
+
+            fn mortal(&self, life: &Arc<Life>) -> ExecutorBuilder<Mortal<Self::Database>> {
+                let pool = &self.0;
+                Executor::builder(Mortal(pool.clone(), life.clone()))
+                    .namespace("com.example.shop")
+                    .repository::<Wallet, _>(Mortal(
+                        SqlxRepository::<Wallet, _>::new(pool.clone()),
+                        life.clone(),
+                    ))
+                    .repository::<Order, _>(Mortal(
+                        SqlxRepository::<Order, _>::new(pool.clone()),
+                        life.clone(),
+                    ))
+                    .repository::<Note, _>(Mortal(SqlxRepository::<Note, _>::new(pool.clone()), life.clone()))
             }
         }
     };

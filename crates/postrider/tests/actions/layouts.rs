@@ -54,7 +54,8 @@ async fn rows_events_and_the_action_are_written_together<D: Driver>() {
         assert_eq!(place.rows("SELECT text, version FROM notes").await, [["two \"orders\"; ok?", "1"]]);
 
         let filter = if *layout == Some(RowLayout::Eventlog) { "WHERE event_type IS NOT NULL" } else { "" };
-        let sql = format!("SELECT {} FROM {{events}} {filter} ORDER BY {}", columns(*layout), order_of(*layout));
+        let sql =
+            format!("SELECT {} FROM {{events}} {filter} ORDER BY {}", columns(*layout), order_of(*layout));
         let events = place.rows(&sql).await;
         let found: Vec<[String; 2]> = events.iter().map(|row| [row[0].clone(), row[1].clone()]).collect();
         let expected = [
@@ -65,9 +66,13 @@ async fn rows_events_and_the_action_are_written_together<D: Driver>() {
         assert_eq!(found, expected, "{layout:?}");
         // PostgreSQL shows bytes as hexadecimal digits.
         let payload = events[0][2].replace(' ', "");
-        assert!([r#"{"amount":40}"#, r#"\x7b22616d6f756e74223a34307d"#].contains(&payload.as_str()), "{payload}");
+        assert!(
+            [r#"{"amount":40}"#, r#"\x7b22616d6f756e74223a34307d"#].contains(&payload.as_str()),
+            "{payload}"
+        );
 
-        let recorded = place.rows("SELECT name, namespace, principal, event_ids FROM {actions} ORDER BY name").await;
+        let recorded =
+            place.rows("SELECT name, namespace, principal, event_ids FROM {actions} ORDER BY name").await;
         let names: Vec<&str> = recorded.iter().map(|row| row[0].as_str()).collect();
         match layout {
             Some(RowLayout::Eventlog) => assert_eq!(names, [""; 0]),
@@ -101,7 +106,8 @@ async fn an_action_without_events_is_recorded<D: Driver>() {
         executor.execute::<Open>(Amount { wallet, amount: 7 }).await.unwrap();
         let place = &case.place;
         if *layout == Some(RowLayout::Eventlog) {
-            let sentinel = "SELECT action_name, namespace, event_type, model_id, model_type, payload FROM {events}";
+            let sentinel =
+                "SELECT action_name, namespace, event_type, model_id, model_type, payload FROM {events}";
             assert_eq!(place.rows(sentinel).await, [["Open", "com.example.shop", "", "", "", ""]]);
             let params = place.one("SELECT action_params FROM {events}").await;
             assert!(params.contains(&wallet.to_string()), "{params}");

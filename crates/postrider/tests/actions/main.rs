@@ -2,8 +2,8 @@
 //!
 //! - `wallet`: the models and actions of the cases
 //! - `place`: a new database with the tables of the application and those of a layout
-//! - `drivers`: one executor per driver
-//! - `cases`: what every driver must do; `layouts`, `kill_points`, `concurrent`: the same on every database
+//! - `drivers`: one executor per driver; `mortal`: one whose program dies
+//! - `layouts`, `kill_points`, `concurrent`: the same cases on every database
 //! - `rules`: what is refused before any SQL; `commit`, `retries`, `shards`: the parts of the executor
 #![cfg(all(unix, feature = "actions", feature = "sqlite", feature = "postgres", feature = "mysql"))]
 #![cfg(all(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "sqlx-mysql"))]
@@ -15,12 +15,12 @@
     reason = "clippy sees only the tests themselves as tests, not their helpers"
 )]
 
-mod cases;
 mod commit;
 mod concurrent;
 mod drivers;
 mod kill_points;
 mod layouts;
+mod mortal;
 mod place;
 mod retries;
 mod rules;
