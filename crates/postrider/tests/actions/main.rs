@@ -24,4 +24,5 @@ mod mortal;
 mod place;
 mod retries;
 mod rules;
+mod shards;
 mod wallet;
