@@ -29,8 +29,8 @@ pub trait Database: Send + Sync + 'static {
     /// Takes a connection and begins a transaction. On SQLite it takes the write lock at once.
     ///
     /// # Errors
-    /// What the driver says; there is no transaction then.
-    fn begin(&self) -> impl Future<Output = Result<Self::Transaction, Self::Error>> + Send;
+    /// What the driver or the pool says; there is no transaction then.
+    fn begin(&self) -> impl Future<Output = Result<Self::Transaction>> + Send;
 
     /// Commits.
     ///

@@ -288,8 +288,7 @@ impl<D: Database> Executor<D> {
         abandoned: &Abandoned,
     ) -> Result<D::Transaction> {
         let begun = part.database.begin().await;
-        let mut tx =
-            begun.map_err(|error| D::failed(error).with_message("the transaction could not be begun"))?;
+        let mut tx = begun.map_err(|error| error.with_message("the transaction could not be begun"))?;
         match self.write_in(&mut tx, part, execution, completed, abandoned).await {
             Ok(()) => Ok(tx),
             Err(error) => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use ::sqlx::{AssertSqlSafe, Encode, IntoArguments, Pool, Type};
+use ::sqlx::{AssertSqlSafe, Pool};
 use tracing::Instrument;
 
 use super::{CommitError, Database, Repository, Table};
@@ -30,9 +30,22 @@ pub trait SqlxDialect: ::sqlx::Database + ::sqlx::database::HasStatementCache {
     #[doc(hidden)]
     fn parameter(place: usize) -> String;
 
-    /// How many rows a statement changed.
+    /// Runs a statement and returns how many rows it changed. `is_cached`: its prepared form stays on the connection.
     #[doc(hidden)]
-    fn rows_affected(done: &Self::QueryResult) -> u64;
+    fn execute<'a>(
+        tx: &'a mut ::sqlx::Transaction<'static, Self>,
+        statement: String,
+        arguments: Self::Arguments,
+        is_cached: bool,
+    ) -> BoxFuture<'a, Result<u64, ::sqlx::Error>>;
+
+    /// The only row of a query.
+    #[doc(hidden)]
+    fn fetch(
+        pool: Pool<Self>,
+        statement: String,
+        arguments: Self::Arguments,
+    ) -> BoxFuture<'static, Result<Option<Self::Row>, ::sqlx::Error>>;
 
     /// An error with its code.
     #[doc(hidden)]
@@ -73,8 +86,23 @@ macro_rules! impl_dialect {
                 ($parameter)(place)
             }
 
-            fn rows_affected(done: &Self::QueryResult) -> u64 {
-                done.rows_affected()
+            fn execute<'a>(
+                tx: &'a mut ::sqlx::Transaction<'static, Self>,
+                statement: String,
+                arguments: Self::Arguments,
+                is_cached: bool,
+            ) -> BoxFuture<'a, Result<u64, ::sqlx::Error>> {
+                let query = ::sqlx::query_with(AssertSqlSafe(statement), arguments).persistent(is_cached);
+                Box::pin(async move { query.execute(&mut **tx).await.map(|done| done.rows_affected()) })
+            }
+
+            fn fetch(
+                pool: Pool<Self>,
+                statement: String,
+                arguments: Self::Arguments,
+            ) -> BoxFuture<'static, Result<Option<Self::Row>, ::sqlx::Error>> {
+                let query = ::sqlx::query_with(AssertSqlSafe(statement), arguments);
+                Box::pin(async move { query.fetch_optional(&pool).await })
             }
 
             fn failed(error: ::sqlx::Error) -> Error {
@@ -163,8 +191,8 @@ impl<DB: SqlxDialect> Database for Pool<DB> {
 
     /// The task of the executor is not cancelled: a `begin` of sqlx 0.9.0 that is dropped leaves its connection in a
     /// transaction (sqlx issue 4385).
-    async fn begin(&self) -> Result<Self::Transaction, ::sqlx::Error> {
-        self.begin_with(DB::BEGIN).await
+    async fn begin(&self) -> Result<Self::Transaction> {
+        self.begin_with(DB::BEGIN).await.map_err(DB::failed)
     }
 
     async fn commit(tx: Self::Transaction) -> Result<(), CommitError> {
@@ -203,6 +231,12 @@ pub trait SqlxRow<DB: ::sqlx::Database>: Table {
     /// # Errors
     /// What sqlx says.
     fn bind(&self, column: usize, arguments: &mut DB::Arguments) -> Result<(), ::sqlx::error::BoxDynError>;
+
+    /// Adds an id.
+    ///
+    /// # Errors
+    /// What sqlx says.
+    fn bind_id(id: &Self::Id, arguments: &mut DB::Arguments) -> Result<(), ::sqlx::error::BoxDynError>;
 
     /// Reads a row whose columns are those of the table, in their order.
     ///
@@ -274,14 +308,7 @@ impl<M: Table, DB: SqlxDialect> SqlxRepository<M, DB> {
     }
 }
 
-impl<M, DB> SqlxRepository<M, DB>
-where
-    M: SqlxRow<DB>,
-    DB: SqlxDialect,
-    DB::Arguments: IntoArguments<DB>,
-    for<'c> &'c mut DB::Connection: ::sqlx::Executor<'c, Database = DB>,
-    M::Id: for<'q> Encode<'q, DB> + Type<DB> + Clone + 'static,
-{
+impl<M: SqlxRow<DB>, DB: SqlxDialect> SqlxRepository<M, DB> {
     /// The row with this id, or none. Index: that of the id.
     ///
     /// It reads in its own task, which ends the statement if the caller is dropped: a connection of sqlx 0.9.0 to MySQL is
@@ -290,18 +317,16 @@ where
     /// # Errors
     /// What the database says.
     pub async fn get(&self, id: &M::Id) -> Result<Option<M>> {
-        let (pool, statement, owned) = (self.pool.clone(), self.statements.find.clone(), id.clone());
-        let reading = async move {
-            let mut connection = pool.acquire().await?;
-            let query = ::sqlx::query(AssertSqlSafe(statement)).bind(owned);
-            let found = query.fetch_optional(&mut *connection).await?;
-            found.map(|row| M::read(&row)).transpose()
-        };
-        let read = match tokio::spawn(reading.in_current_span()).await {
-            Ok(read) => read,
+        let failed = |error| DB::failed(error).with_message(format!("{} {id} could not be read", M::NAME));
+        let mut arguments = DB::Arguments::default();
+        M::bind_id(id, &mut arguments).map_err(|error| failed(::sqlx::Error::Encode(error)))?;
+        let fetching = DB::fetch(self.pool.clone(), self.statements.find.clone(), arguments);
+        let fetched = match tokio::spawn(fetching.in_current_span()).await {
+            Ok(fetched) => fetched,
             Err(ended) => Err(::sqlx::Error::Io(std::io::Error::other(ended))),
         };
-        read.map_err(|error| DB::failed(error).with_message(format!("{} {id} could not be read", M::NAME)))
+        let read = fetched.and_then(|found| found.map(|row| M::read(&row)).transpose());
+        read.map_err(failed)
     }
 
     /// The row with this id.
@@ -314,13 +339,7 @@ where
     }
 }
 
-impl<M, DB> Repository<M, Pool<DB>> for SqlxRepository<M, DB>
-where
-    M: SqlxRow<DB>,
-    DB: SqlxDialect,
-    DB::Arguments: IntoArguments<DB>,
-    for<'c> &'c mut DB::Connection: ::sqlx::Executor<'c, Database = DB>,
-{
+impl<M: SqlxRow<DB>, DB: SqlxDialect> Repository<M, Pool<DB>> for SqlxRepository<M, DB> {
     async fn insert(
         &self,
         tx: &mut ::sqlx::Transaction<'static, DB>,
@@ -335,10 +354,9 @@ where
                     .try_for_each(|column| row.bind(column, &mut arguments))
                     .map_err(::sqlx::Error::Encode)?;
             }
-            let statement = AssertSqlSafe(self.insert_statement(piece.len()));
+            let statement = self.insert_statement(piece.len());
             // Statements for several rows would fill the cache of prepared statements, one for each number of rows.
-            let query = ::sqlx::query_with(statement, arguments).persistent(piece.len() == 1);
-            inserted += DB::rows_affected(&query.execute(&mut **tx).await?);
+            inserted += DB::execute(tx, statement, arguments, piece.len() == 1).await?;
         }
         Ok(inserted)
     }
@@ -357,9 +375,7 @@ where
                 .iter()
                 .try_for_each(|column| row.bind(*column, &mut arguments))
                 .map_err(::sqlx::Error::Encode)?;
-            let statement = AssertSqlSafe(self.statements.update.clone());
-            let query = ::sqlx::query_with(statement, arguments);
-            updated += DB::rows_affected(&query.execute(&mut **tx).await?);
+            updated += DB::execute(tx, self.statements.update.clone(), arguments, true).await?;
         }
         Ok(updated)
     }
@@ -400,6 +416,13 @@ macro_rules! __sqlx_row {
                     $($place => $crate::__private::sqlx::Arguments::add(arguments, &self.$field),)+
                     _ => ::core::result::Result::Ok(()),
                 }
+            }
+
+            fn bind_id(
+                id: &Self::Id,
+                arguments: &mut PostriderDb::Arguments,
+            ) -> ::core::result::Result<(), $crate::__private::sqlx::error::BoxDynError> {
+                $crate::__private::sqlx::Arguments::add(arguments, id)
             }
 
             fn read(

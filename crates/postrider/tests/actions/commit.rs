@@ -20,7 +20,7 @@ impl<D: Database> Database for Losing<D> {
     type Transaction = D::Transaction;
     type Error = D::Error;
 
-    async fn begin(&self) -> Result<D::Transaction, D::Error> {
+    async fn begin(&self) -> Result<D::Transaction> {
         self.0.begin().await
     }
 

@@ -57,7 +57,7 @@ impl<D: Database> Database for Mortal<D> {
     type Transaction = MortalTransaction<D::Transaction>;
     type Error = D::Error;
 
-    async fn begin(&self) -> Result<Self::Transaction, D::Error> {
+    async fn begin(&self) -> Result<Self::Transaction> {
         Ok(MortalTransaction(self.1.live(self.0.begin()).await?, self.1.clone()))
     }
 

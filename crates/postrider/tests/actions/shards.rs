@@ -1,6 +1,8 @@
 //! Actions over several databases.
 
-use postrider::action::{AcrossShards, Action, Executor, Model, Plan, Shard, SqlxDialect, SqlxRepository, SqlxRow};
+use postrider::action::{
+    AcrossShards, Action, Executor, Model, Plan, Shard, SqlxDialect, SqlxRepository, SqlxRow,
+};
 use postrider::{Code, Error, Event, Result};
 use serde::Serialize;
 use sqlx::Pool;
@@ -47,8 +49,6 @@ async fn three<D, DB>() -> Option<([Case<D>; 3], Executor<Pool<DB>>)>
 where
     D: Driver<Database = Pool<DB>>,
     DB: SqlxDialect,
-    DB::Arguments: sqlx::IntoArguments<DB>,
-    for<'c> &'c mut DB::Connection: sqlx::Executor<'c, Database = DB>,
     Account: SqlxRow<DB>,
 {
     let cases = [Case::<D>::new(None).await?, Case::<D>::new(None).await?, Case::<D>::new(None).await?];
@@ -120,7 +120,8 @@ async fn a_failure_before_the_first_commit_leaves_nothing_on_any_shard() {
     let taken = shard(1, 1).new_id();
     executor.execute::<OpenAll>(vec![(taken, 1)]).await.unwrap();
     let both = vec![(shard(1, 0).new_id(), 1), (taken, 2)];
-    let error = executor.call::<OpenAll>(both).across_shards(AcrossShards::Copies).execute().await.unwrap_err();
+    let error =
+        executor.call::<OpenAll>(both).across_shards(AcrossShards::Copies).execute().await.unwrap_err();
     assert_eq!(error.code(), Code::StoreFailed, "{error}");
     assert_eq!(counts(&cases, "SELECT COUNT(*) FROM wallets").await, ["0", "0", "1"]);
 }
@@ -133,7 +134,8 @@ async fn a_commit_that_fails_after_another_one_is_reported_shard_by_shard() {
                       INSERT INTO wallets VALUES (gen_random_uuid(), 7, 1)";
     cases[1].place.rows(constraint).await;
     let all = vec![(Shard::DEFAULT.new_id(), 7), (shard(1, 0).new_id(), 7), (shard(1, 1).new_id(), 7)];
-    let error = executor.call::<OpenAll>(all).across_shards(AcrossShards::Copies).execute().await.unwrap_err();
+    let error =
+        executor.call::<OpenAll>(all).across_shards(AcrossShards::Copies).execute().await.unwrap_err();
     assert_eq!(error.code(), Code::ShardsDiverged);
     let report = "committed on shards 0.0; shard 1.0 refused the commit; rolled back on shards 1.1";
     assert!(error.message().ends_with(report), "{error}");
