@@ -21,6 +21,7 @@ mod drivers;
 mod kill_points;
 mod layouts;
 mod mortal;
+mod own_repository;
 mod place;
 mod retries;
 mod rules;
