@@ -45,20 +45,28 @@
 
 mod builder;
 mod call;
+mod connections;
 mod database;
 mod entity;
 mod executor;
+#[cfg(feature = "mysql_async")]
+mod mysql_async;
 mod names;
 mod persist;
 mod plan;
 mod repository;
 mod retry;
+#[cfg(feature = "rusqlite")]
+mod rusqlite;
+#[cfg(feature = "sea-orm")]
+mod sea_orm;
 mod shard;
 #[cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
 mod sqlx;
 
 pub use builder::ExecutorBuilder;
 pub use call::Call;
+pub use connections::{Connection, Connections, OpenTransaction};
 pub use database::{CommitError, Database};
 pub use entity::{Entity, Model, Named, Table};
 pub use executor::Executor;
@@ -66,6 +74,8 @@ pub use persist::{EventPersister, Performed};
 pub use plan::{ChangeKind, Plan, Staged, StagedRow};
 pub use repository::Repository;
 pub use retry::{Retry, RetryOn};
+#[cfg(feature = "rusqlite")]
+pub use rusqlite::{RusqliteConnection, RusqliteTransaction};
 pub use shard::{AcrossShards, Shard};
 #[cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
 pub use sqlx::{SqlxDialect, SqlxRepository, SqlxRow};

@@ -8,7 +8,7 @@ use ::sqlx::{AssertSqlSafe, Pool};
 use tracing::Instrument;
 
 use super::{CommitError, Database, Repository, Table};
-use crate::write::ActionRecord;
+use crate::write::{ActionRecord, driver_error};
 use crate::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 
 /// A database of sqlx that Postrider knows: `Sqlite`, `Postgres` and `MySql`, which is also MariaDB.
@@ -139,10 +139,7 @@ impl_dialect! {
     parameters: 32_766,
     quote: '"',
     parameter: |_| "?".to_owned(),
-    failed: |error: ::sqlx::Error| {
-        let code = error.as_database_error().and_then(|answer| answer.code());
-        crate::sqlite_error::insert_failed(code.and_then(|code| code.parse().ok()), error)
-    },
+    failed: driver_error::sqlx_sqlite,
     is_rolled_back: |answer: &dyn ::sqlx::error::DatabaseError| {
         answer.code().and_then(|code| code.parse().ok()).is_some_and(crate::sqlite_error::is_rolled_back)
     },
@@ -155,10 +152,7 @@ impl_dialect! {
     parameters: 65_535,
     quote: '"',
     parameter: |place| format!("${place}"),
-    failed: |error: ::sqlx::Error| {
-        let state = error.as_database_error().and_then(|answer| answer.code()).map(|code| code.into_owned());
-        crate::postgres_error::insert_failed(state.as_deref(), error)
-    },
+    failed: driver_error::sqlx_postgres,
     is_rolled_back: |answer: &dyn ::sqlx::error::DatabaseError| {
         answer.code().is_some_and(|state| crate::postgres_error::is_rolled_back(&state))
     },
@@ -171,10 +165,7 @@ impl_dialect! {
     parameters: 65_535,
     quote: '`',
     parameter: |_| "?".to_owned(),
-    failed: |error: ::sqlx::Error| {
-        let number = error.as_database_error().and_then(mysql_number);
-        crate::mysql_error::insert_failed(number, error)
-    },
+    failed: driver_error::sqlx_mysql,
     is_rolled_back: |answer: &dyn ::sqlx::error::DatabaseError| {
         mysql_number(answer).is_some_and(crate::mysql_error::is_rolled_back)
     },

@@ -8,7 +8,7 @@ use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
 use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use super::columns::{Columns, Value};
-use super::diesel_error::{is_read_only, is_schema_missing};
+use super::diesel_error::{is_deadlock, is_read_only, is_schema_missing};
 use super::mysql_driver::{Driver, insert};
 use super::{Step, step};
 use crate::inbox::executor::{Database, Executor};
@@ -72,10 +72,11 @@ fn query<'q>(statement: String, values: impl Iterator<Item = Value<'q>>) -> Quer
 }
 
 /// diesel does not return the server's error number; this derives it from the message or the kind.
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     let number = match &error {
         _ if is_schema_missing(&error) => Some(1146),
         _ if is_read_only(&error) => Some(1792),
+        _ if is_deadlock(&error) => Some(1213),
         _ => None,
     };
     insert_failed(number, error)

@@ -9,7 +9,7 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
 use super::columns::{Columns, Value};
-use super::diesel_error::{is_read_only, is_schema_missing};
+use super::diesel_error::{is_deadlock, is_read_only, is_schema_missing};
 use super::postgres::{Array, INSERT, arrays, written_rows};
 use super::{Batch, Step, Written, step};
 use crate::inbox::executor::{Database, Executor};
@@ -80,11 +80,12 @@ fn query<'q>(statement: String, values: &[Value<'q>]) -> Query<'q> {
 }
 
 /// diesel does not return the SQLSTATE; this derives it from the message or the kind.
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     let state = match &error {
         SqlError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => Some("40001"),
         _ if is_schema_missing(&error) => Some("42P01"),
         _ if is_read_only(&error) => Some("25006"),
+        _ if is_deadlock(&error) => Some("40P01"),
         _ => None,
     };
     insert_failed(state, error)

@@ -85,6 +85,32 @@ pub use step::Step;
 pub use transaction::Batch;
 pub use transaction::{AsyncTransaction, BlockingTransaction, Transaction};
 
+/// Which code an error of each driver has; the executor of actions needs it, too.
+#[cfg(feature = "actions")]
+#[allow(dead_code, unused_imports, reason = "what is used depends on the driver")]
+pub(crate) mod driver_error {
+    #[cfg(any(feature = "diesel-mysql", feature = "diesel-postgres"))]
+    pub(crate) use super::diesel_error::is_rolled_back as is_rolled_back_by_diesel;
+    #[cfg(feature = "diesel-mysql")]
+    pub(crate) use super::diesel_mysql::error as diesel_mysql;
+    #[cfg(feature = "diesel-postgres")]
+    pub(crate) use super::diesel_postgres::error as diesel_postgres;
+    #[cfg(feature = "mysql_async")]
+    pub(crate) use super::mysql_async::error as mysql_async;
+    #[cfg(feature = "rusqlite")]
+    pub(crate) use super::rusqlite::error as rusqlite;
+    #[cfg(feature = "sea-orm")]
+    pub(crate) use super::sea_orm::error as sea_orm;
+    #[cfg(feature = "sqlx-mysql")]
+    pub(crate) use super::sqlx_mysql::error as sqlx_mysql;
+    #[cfg(feature = "sqlx-postgres")]
+    pub(crate) use super::sqlx_postgres::error as sqlx_postgres;
+    #[cfg(feature = "sqlx-sqlite")]
+    pub(crate) use super::sqlx_sqlite::error as sqlx_sqlite;
+    #[cfg(feature = "tokio-postgres")]
+    pub(crate) use super::tokio_postgres::error as tokio_postgres;
+}
+
 use uuid::Uuid;
 
 use crate::Position;

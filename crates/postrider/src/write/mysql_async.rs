@@ -76,7 +76,7 @@ fn value(value: columns::Value<'_>) -> Value {
     }
 }
 
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     let number = if let SqlError::Server(answer) = &error { Some(answer.code) } else { None };
     insert_failed(number, error)
 }

@@ -88,6 +88,6 @@ impl ToSql for Value<'_> {
     }
 }
 
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     insert_failed(error.sqlite_error().map(|failure| failure.extended_code), error)
 }

@@ -118,7 +118,7 @@ fn value(backend: DbBackend, value: columns::Value<'_>) -> Value {
     }
 }
 
-fn error(backend: DbBackend, error: DbErr) -> Error {
+pub(crate) fn error(backend: DbBackend, error: DbErr) -> Error {
     let code = answer_of(&error).and_then(|answer| answer.code()).map(|code| code.into_owned());
     match backend {
         DbBackend::Postgres => postgres_error::insert_failed(code.as_deref(), error),

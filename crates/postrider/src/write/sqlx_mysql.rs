@@ -76,6 +76,6 @@ fn answer_of(error: &sqlx::Error) -> Option<&MySqlDatabaseError> {
     error.as_database_error().and_then(|failure| failure.try_downcast_ref())
 }
 
-fn error(error: sqlx::Error) -> Error {
+pub(crate) fn error(error: sqlx::Error) -> Error {
     insert_failed(answer_of(&error).map(MySqlDatabaseError::number), error)
 }

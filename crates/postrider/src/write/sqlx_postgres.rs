@@ -96,7 +96,7 @@ fn reported(row: &PgRow) -> Result<(Uuid, i64), sqlx::Error> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
-fn error(error: sqlx::Error) -> Error {
+pub(crate) fn error(error: sqlx::Error) -> Error {
     let state = error.as_database_error().and_then(|failure| failure.code()).map(|code| code.into_owned());
     insert_failed(state.as_deref(), error)
 }

@@ -103,7 +103,7 @@ fn bind<'q>(query: Query<'q>, value: Value<'q>) -> Query<'q> {
     }
 }
 
-fn error(error: sqlx::Error) -> Error {
+pub(crate) fn error(error: sqlx::Error) -> Error {
     let code = error.as_database_error().and_then(|failure| failure.code());
     insert_failed(code.and_then(|code| code.parse().ok()), error)
 }

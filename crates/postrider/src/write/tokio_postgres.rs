@@ -108,7 +108,7 @@ fn reported(row: &Row) -> Result<(Uuid, i64), SqlError> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     let state = error.code().map(|state| state.code().to_owned());
     insert_failed(state.as_deref(), error)
 }

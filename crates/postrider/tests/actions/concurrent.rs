@@ -8,11 +8,11 @@ use postrider::layout::RowLayout;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::drivers::{Case, Driver, on_every_database};
+use crate::drivers::{Case, Driver, on_every_driver};
 use crate::place::Place;
 use crate::wallet::{Amount, Deposit, Open};
 
-on_every_database! {
+on_every_driver! {
     concurrent_deposits_end_with_the_right_balance_and_one_event_each,
 }
 
@@ -20,7 +20,7 @@ const DEPOSITS: usize = 64;
 
 async fn concurrent_deposits_end_with_the_right_balance_and_one_event_each<D: Driver>() {
     for layout in [None, Some(RowLayout::Eventlog)] {
-        if !D::Place::LAYOUTS.contains(&layout) {
+        if !D::LAYOUTS.contains(&layout) {
             continue;
         }
         let Some(case) = Case::<D>::new(layout).await else { return };

@@ -6,14 +6,20 @@ use std::time::Duration;
 use postrider::action::{Database, Executor, ExecutorBuilder, SqlxRepository};
 use sqlx::Pool;
 
+pub(crate) use crate::by_hand::{
+    DieselMariaDb, DieselPostgres, MysqlAsyncMariaDb, MysqlAsyncMySql, Rusqlite, SeaOrmPostgres,
+    TokioPostgres,
+};
 use crate::mortal::{Life, Mortal};
-use crate::place::{MySqlPlace, OnMariaDb, OnMySql, Place, Postgres, Sqlite};
+use crate::place::{Layout, MySqlPlace, OnMariaDb, OnMySql, Place, Postgres, Sqlite};
 use crate::wallet::{Note, Order, Wallet, Wallets};
 
 /// A driver that is connected to a [`Place`].
 pub(crate) trait Driver: Sized + Send + Sync + 'static {
     type Place: Place;
     type Database: Database;
+    /// The layouts that it can write to.
+    const LAYOUTS: &'static [Layout] = <Self::Place as Place>::LAYOUTS;
 
     fn connect(place: &Self::Place) -> impl Future<Output = Self> + Send;
 
@@ -38,7 +44,7 @@ pub(crate) struct Case<D: Driver> {
 
 impl<D: Driver> Case<D> {
     /// `None` if there is no such server here.
-    pub(crate) async fn new(layout: crate::place::Layout) -> Option<Self> {
+    pub(crate) async fn new(layout: Layout) -> Option<Self> {
         let place = D::Place::create(layout).await?;
         let driver = D::connect(&place).await;
         Some(Self { place, driver })
@@ -116,6 +122,20 @@ macro_rules! on_every_database {
     };
 }
 pub(crate) use on_every_database;
+
+/// A test for every driver.
+macro_rules! on_every_driver {
+    ($($name:ident,)+) => {
+        crate::drivers::on_every_database! { $($name,)+ }
+        crate::drivers::on_drivers! {
+            [MysqlAsyncMySql mysql_async_mysql, MysqlAsyncMariaDb mysql_async_mariadb, TokioPostgres tokio_postgres,
+             DieselPostgres diesel_postgres, DieselMariaDb diesel_mariadb, SeaOrmPostgres sea_orm_postgres,
+             Rusqlite rusqlite]
+            [$($name,)+]
+        }
+    };
+}
+pub(crate) use on_every_driver;
 
 /// A test for every one of these drivers.
 macro_rules! on_drivers {

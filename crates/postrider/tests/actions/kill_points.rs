@@ -8,12 +8,12 @@ use postrider::action::{Retry, RetryOn};
 use postrider::layout::RowLayout;
 use uuid::Uuid;
 
-use crate::drivers::{Case, Driver, on_every_database};
+use crate::drivers::{Case, Driver, on_every_driver};
 use crate::mortal::Life;
 use crate::place::Place;
 use crate::wallet::{Amount, Deposit, Open, PlaceOrders};
 
-on_every_database! {
+on_every_driver! {
     a_program_that_dies_at_any_wait_of_the_transaction_leaves_all_of_it_or_nothing,
     an_execution_whose_caller_is_dropped_happens_as_a_whole_or_not_at_all,
 }
@@ -38,7 +38,7 @@ const ROUNDS: usize = 3;
 
 /// The layouts whose rows have the action.
 fn layouts<D: Driver>() -> impl Iterator<Item = crate::place::Layout> {
-    [None, Some(RowLayout::Eventlog)].into_iter().filter(|layout| D::Place::LAYOUTS.contains(layout))
+    [None, Some(RowLayout::Eventlog)].into_iter().filter(|layout| D::LAYOUTS.contains(layout))
 }
 
 /// The points are all waits for the database from the begin to the commit. Each death ends a runtime with all of its tasks and

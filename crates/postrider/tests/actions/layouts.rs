@@ -3,11 +3,11 @@
 use postrider::layout::RowLayout;
 use uuid::Uuid;
 
-use crate::drivers::{Case, Driver, on_every_database};
+use crate::drivers::{Case, Driver, on_every_driver};
 use crate::place::{Layout, Place};
 use crate::wallet::{Amount, Open, PlaceOrders};
 
-on_every_database! {
+on_every_driver! {
     rows_events_and_the_action_are_written_together,
     an_action_without_events_is_recorded,
     an_action_that_fails_leaves_nothing,
@@ -38,7 +38,7 @@ fn has_action(layout: Layout) -> bool {
 }
 
 async fn rows_events_and_the_action_are_written_together<D: Driver>() {
-    for layout in D::Place::LAYOUTS {
+    for layout in D::LAYOUTS {
         let Some(case) = Case::<D>::new(*layout).await else { return };
         let topic = (*layout == Some(RowLayout::Outbox)).then_some("orders");
         let place_orders = PlaceOrders { wallets: case.driver.wallets(), topic };
@@ -99,7 +99,7 @@ async fn rows_events_and_the_action_are_written_together<D: Driver>() {
 }
 
 async fn an_action_without_events_is_recorded<D: Driver>() {
-    for layout in D::Place::LAYOUTS {
+    for layout in D::LAYOUTS {
         let Some(case) = Case::<D>::new(*layout).await else { return };
         let executor = case.builder().action(Open).build().unwrap();
         let wallet = Uuid::now_v7();

@@ -2,11 +2,12 @@
 //!
 //! - `wallet`: the models and actions of the cases
 //! - `place`: a new database with the tables of the application and those of a layout
-//! - `drivers`: one executor per driver; `mortal`: one whose program dies
+//! - `drivers`, `by_hand`: one executor per driver; `mortal`: one whose program dies
 //! - `layouts`, `kill_points`, `concurrent`: the same cases on every database
 //! - `rules`: what is refused before any SQL; `commit`, `retries`, `shards`: the parts of the executor
 #![cfg(all(unix, feature = "actions", feature = "sqlite", feature = "postgres", feature = "mysql"))]
-#![cfg(all(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "sqlx-mysql"))]
+#![cfg(all(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "sqlx-mysql", feature = "sea-orm"))]
+#![cfg(all(feature = "diesel-postgres", feature = "diesel-mysql"))]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,6 +16,7 @@
     reason = "clippy sees only the tests themselves as tests, not their helpers"
 )]
 
+mod by_hand;
 mod commit;
 mod concurrent;
 mod drivers;

@@ -46,7 +46,8 @@ impl Action for Set {
     type Error = Error;
 
     async fn perform(&self, plan: &mut Plan, (is_new, rows): &Self::Params) -> Result<()> {
-        let rows = rows.iter().map(|(id, cents, version)| Balance { id: *id, cents: *cents, version: *version });
+        let rows =
+            rows.iter().map(|(id, cents, version)| Balance { id: *id, cents: *cents, version: *version });
         match is_new {
             true => plan.add_all(rows),
             false => plan.update_all(rows),
@@ -57,10 +58,13 @@ impl Action for Set {
 #[tokio::test]
 async fn one_stale_row_of_many_rolls_all_of_them_back() {
     let Some(case) = Case::<SqlxPostgres>::new(None).await else { return };
-    let executor = Executor::builder(case.driver.database()).namespace("shop").repository(Balances).action(Set);
+    let executor =
+        Executor::builder(case.driver.database()).namespace("shop").repository(Balances).action(Set);
     let executor = executor.build().unwrap();
     let ids: Vec<Uuid> = (0..3).map(|_| Uuid::now_v7()).collect();
-    let rows = |version: [i64; 3]| ids.iter().zip(version).map(|(id, version)| (*id, 5 + version, version)).collect();
+    let rows = |version: [i64; 3]| {
+        ids.iter().zip(version).map(|(id, version)| (*id, 5 + version, version)).collect()
+    };
     executor.execute::<Set>((true, rows([1, 1, 1]))).await.unwrap();
     executor.execute::<Set>((false, rows([1, 1, 1]))).await.unwrap();
     let error = executor.execute::<Set>((false, rows([2, 1, 2]))).await.unwrap_err();
