@@ -81,6 +81,12 @@ pub(crate) fn expand(input: &DeriveInput, kind: Kind) -> Result<TokenStream> {
                 <::core::primitive::i64 as ::core::convert::From<_>>::from(self.#version_field)
             }
 
+            fn set_version(&mut self, version: ::core::primitive::i64) {
+                if let ::core::result::Result::Ok(version) = ::core::convert::TryFrom::try_from(version) {
+                    self.#version_field = version;
+                }
+            }
+
             #shard
         }
         #model

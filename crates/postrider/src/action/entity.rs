@@ -30,6 +30,9 @@ pub trait Entity: Named + Send + Sync + 'static {
     /// by one, and happens only if it is still the one that was read.
     fn version(&self) -> i64;
 
+    /// Sets the version, as a database does with an update. Executors do not need it; fakes of a database do.
+    fn set_version(&mut self, version: i64);
+
     /// The shard that it is stored on.
     fn shard(&self) -> Shard {
         Shard::DEFAULT

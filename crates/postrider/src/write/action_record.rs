@@ -158,15 +158,18 @@ fn values(database: Database, record: &ActionRecord) -> Vec<Parameter> {
 fn sentinel(database: Database, table: &RowTable) -> Result<String> {
     const COLUMNS: &str = "(id, namespace, action_id, action_name, action_params, started_date, completion_date, \
                            event_date, delivered)";
+    let (schema, name) = (&table.schema, &table.name);
     match database {
-        Database::Postgres => Ok(table.put_into(&format!(
-            "INSERT INTO {{table}} {COLUMNS}
+        Database::Postgres => Ok(format!(
+            "INSERT INTO {schema}.{name} {COLUMNS}
              VALUES ($1::text::uuid, $2::text, $3::text::uuid, $4::text, $5::text::jsonb, $6::text::timestamp,
                      $7::text::timestamp, pg_catalog.clock_timestamp() AT TIME ZONE 'UTC', FALSE)"
-        ))),
-        Database::MySql => Ok(table.put_into_mysql(&format!(
-            "INSERT INTO {{table}} {COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), FALSE)"
-        ))),
+        )),
+        Database::MySql => Ok(format!(
+            "INSERT INTO `{}`.`{}` {COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), FALSE)",
+            schema.as_str(),
+            name.as_str()
+        )),
         Database::Sqlite => Err(super::rows::unwritable(table)),
     }
 }
