@@ -111,9 +111,10 @@ impl LayoutBench for Bench {
             }
             RowLayout::Eventlog => {
                 self.client.batch_execute("TRUNCATE event_notifications").await?;
+                // Ids grow, as those that Postrider writes.
                 "(id, namespace, action_id, action_name, action_params, started_date, completion_date, model_id,
                   model_type, event_type, payload, event_date, delivered)
-                 SELECT gen_random_uuid(), 'shop', gen_random_uuid(), 'PlaceOrder', '{}', at, at, n, 'Order',
+                 SELECT lpad(to_hex(n), 32, '0')::uuid, 'shop', lpad(to_hex(n), 32, '0')::uuid, 'PlaceOrder', '{}', at, at, n, 'Order',
                         'order.placed', payload, at, FALSE"
             }
             _ => {

@@ -142,6 +142,38 @@ pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
     }
 }
 
+/// The same in sessions whose time zone is not UTC. `near` is a condition: a column without a zone is within ten minutes of
+/// the present in UTC.
+pub(crate) fn times_are_utc_in_another_time_zone(place: &Place<'_>, near: impl Fn(&str) -> String) {
+    events_are_fanned_out_listed_and_counted(place);
+    let Place { events, notifications, .. } = place;
+    let count = |table: &str, condition: String| {
+        (place.number)(&format!("SELECT count(*) FROM {table} WHERE {condition}"))
+    };
+    assert_eq!(count(events, near("event_date")), 2, "the events that the program wrote");
+    assert_eq!(count(notifications, "TRUE".to_owned()), 7);
+    for column in ["created_date", "updated_date"] {
+        assert_eq!(count(notifications, near(column)), 7, "{column}");
+    }
+    assert_eq!(count(notifications, near("next_retry_at")), 4, "of the events that the program wrote");
+
+    // Half a day must not be missing or too much: in expiry, in the wait for a retry, in a search, in retention.
+    let program = place.program();
+    ran(&program, &WRITE);
+    let args =
+        ["relay", "--drain", "--set", "outbox.shop.handle_within=1h", "--set", "outbox.shop.retention=1h"];
+    let args = [&args[..], &["--set", "outbox.shop.search_missed_every=1ms"]].concat();
+    ran(&program, &args);
+    assert_eq!(count(notifications, "state = 'SUCCEEDED'".to_owned()), 9);
+    assert_eq!(count(events, near("event_date")), 3, "retention keeps what is younger");
+    let down = ["--set", "sink.stock.path=no/such/folder/stock.jsonl"];
+    ran(&program, &WRITE);
+    _ = program.run(&[&["relay", "--drain", "--fail-fast"], &down[..]].concat());
+    assert_eq!(count(notifications, "state = 'EXPIRED'".to_owned()), 0);
+    let listed = json(&program, &["events", "list", "--type", "OrderPlaced", "--since", "10m"]);
+    assert_eq!(listed.len(), 4, "{listed:?}");
+}
+
 /// The doctor names handlers of another program, open notifications of aliases, and a missing index.
 pub(crate) fn the_doctor_reports_other_handlers_aliases_and_a_missing_index(
     place: &Place<'_>,
@@ -224,4 +256,78 @@ pub(crate) fn the_printed_scripts_run(place: &Place<'_>) {
     let roles = ran(&program, &["migrate", "roles"]).stdout;
     (place.sql)(&roles);
     (place.sql)(&roles);
+}
+
+/// The roles of a base alone are created; those of its handlers, once these are there. `granted` counts the rights of the
+/// relay on the notifications.
+pub(crate) fn roles_are_granted_what_exists(place: &Place<'_>, granted: &str) {
+    let program = place.program();
+    ran(&program, &["migrate", "up"]);
+    let roles = ran(&program, &["migrate", "roles"]).stdout;
+    (place.sql)(&roles);
+    assert_eq!((place.number)(granted), 0);
+    ran(&program, &["migrate", "up", "--with", "handlers"]);
+    (place.sql)(&roles);
+    assert!((place.number)(granted) > 0, "{granted}");
+}
+
+/// Events of a subscription become events of the log, and what is open for a handler becomes events of the default layout
+/// again. `old` are the keys of an outbox of that layout.
+pub(crate) fn events_move_from_postrider_to_eventlog_and_back(place: &Place<'_>, old: &str) {
+    let config = format!(
+        "[outbox.new]\n{}\n[outbox.old]\n{old}\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
+         [subscription.orders]\noutbox = 'old'\nsink = 'out'\n[subscription.mail]\noutbox = 'new'\nsink = 'out'\n",
+        place.outbox
+    );
+    let program = Program::with_config(&config);
+    ran(&program, &["migrate", "up", "--outbox", "old"]);
+    ran(&program, &["migrate", "up", "--outbox", "new", "--with", "handlers"]);
+    ran(&program, &["relay", "--drain"]); // creates the subscriptions
+    let bare = ["write", "--outbox", "old", "--type", "A", "--aggregate", "Order:1"];
+    let full = [&bare[..], &["--namespace", "shop", "--action", "Act"]].concat();
+    ran(&program, &full);
+    let forth = ["adopt", "--from", "old", "--to", "new", "--start", "beginning", "--leave-out", "producer"];
+    ran(&program, &forth);
+    let waiting =
+        format!("SELECT count(*) FROM {} WHERE action_name = 'Act' AND delivered = FALSE", place.events);
+    assert_eq!((place.number)(&waiting), 1);
+    ran(&program, &["relay", "--drain"]);
+    let handled = format!(
+        "SELECT count(*) FROM {} WHERE handler_name = 'mail' AND state = 'SUCCEEDED'",
+        place.notifications
+    );
+    assert_eq!(((place.number)(&handled), lines(&program, "events.jsonl")), (1, 1));
+    ran(&program, &bare);
+    let refused = program.run(&forth);
+    assert!(refused.exit != Some(0) && refused.stderr.contains("it has no namespace"), "{refused:?}");
+
+    let in_log: Vec<&str> = full.iter().map(|arg| if *arg == "old" { "new" } else { arg }).collect();
+    ran(&program, &in_log);
+    let back = ["adopt", "--from", "eventlog", "--to", "postrider", "--start", "beginning"];
+    let counted = ran(&program, &[&back[..5], &["--dry-run", "--json"]].concat());
+    let counted: Value = serde_json::from_str(&counted.stdout).unwrap();
+    assert_eq!((&counted["subscription"], &counted["before"]["undelivered"]), (&"mail".into(), &1.into()));
+    assert_eq!((place.number)(&waiting), 1, "a dry run changes nothing");
+    let moved = ran(&program, &back);
+    assert!(moved.stderr.contains("moved 1 event"), "{moved:?}");
+    assert_eq!((place.number)(&handled), 2, "the handler has nothing open any more");
+    ran(&program, &["relay", "--drain"]);
+    assert_eq!(lines(&program, "events.jsonl"), 3, "the moved event, and the one that could not move");
+
+    // Another subscription of the target would receive events that its own handler has had already.
+    ran(&program, &in_log);
+    let second = format!("{config}[subscription.second]\noutbox = 'old'\nsink = 'out'\n");
+    let refused = Program::with_config(&second).run(&back);
+    assert_eq!(refused.exit, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("each subscription of outbox \"old\" (orders, second)"), "{refused:?}");
+    let unknown = program.run(&[&back[..], &["--subscription", "mial"]].concat());
+    assert!(unknown.stderr.contains("registered are: mail"), "{unknown:?}");
+
+    let refused = program.run(&["migrate", "up", "--outbox", "old", "--with", "handlers"]);
+    let says = "the layout `postrider` has no optional tables for handlers";
+    assert!(refused.stderr.contains(says), "{refused:?}");
+    let action = "0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c77";
+    let by_action = program.run(&["events", "list", "--outbox", "old", "--action", action]);
+    let says = "events of layout postrider cannot be listed by action";
+    assert!(by_action.stderr.contains(says), "{by_action:?}");
 }

@@ -32,6 +32,16 @@ fn events_are_fanned_out_listed_and_counted() {
 }
 
 #[test]
+fn times_are_utc_in_another_time_zone() {
+    with_places(|place| {
+        assert_eq!((place.number)("SELECT @@time_zone = '+05:30'"), 1, "the default of the server");
+        eventlog::times_are_utc_in_another_time_zone(place, |column| {
+            format!("ABS(TIMESTAMPDIFF(SECOND, {column}, UTC_TIMESTAMP(6))) < 600")
+        });
+    });
+}
+
+#[test]
 fn the_doctor_reports_other_handlers_aliases_and_a_missing_index() {
     with_places(|place| {
         let drop_index = format!("DROP INDEX events_undelivered ON {}", place.events);
@@ -47,6 +57,27 @@ fn an_event_that_does_not_fit_is_refused() {
 #[test]
 fn the_printed_scripts_run() {
     with_places(eventlog::the_printed_scripts_run);
+}
+
+#[test]
+fn events_move_from_postrider_to_eventlog_and_back() {
+    with_places(|place| {
+        let schema = place.events.strip_suffix("_log.events").unwrap();
+        let old = place.outbox.lines().next().unwrap().to_owned() + &format!("\nschema = '{schema}_old'");
+        eventlog::events_move_from_postrider_to_eventlog_and_back(place, &old);
+    });
+}
+
+#[test]
+fn roles_are_granted_what_exists() {
+    with_places(|place| {
+        let schema = place.events.strip_suffix("_log.events").unwrap();
+        let granted = format!(
+            "SELECT count(*) FROM mysql.tables_priv
+             WHERE Table_name = 'event_notifications' AND User = '{schema}_relay'"
+        );
+        eventlog::roles_are_granted_what_exists(place, &granted);
+    });
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! The application: it writes actions with their events, and notes what it wrote.
 
-use std::sync::Arc;
-
-use tokio::sync::Notify;
+use postrider::relay::RelayHandle;
 use uuid::Uuid;
 
 use crate::database::{Connection, Database};
@@ -45,15 +43,15 @@ impl Written {
 /// One connection that writes one action after the other.
 pub(crate) struct Writer {
     connection: Connection,
-    /// Notified after every commit.
-    committed: Arc<Notify>,
+    /// Woken after every commit.
+    relay: RelayHandle,
     actions: usize,
     written: Vec<Written>,
 }
 
 impl Writer {
-    pub(crate) async fn new(database: &Database, committed: Arc<Notify>) -> Self {
-        Self { connection: database.connect().await, committed, actions: 0, written: Vec::new() }
+    pub(crate) async fn new(database: &Database, relay: RelayHandle) -> Self {
+        Self { connection: database.connect().await, relay, actions: 0, written: Vec::new() }
     }
 
     /// The actions so far.
@@ -101,7 +99,7 @@ impl Writer {
         }
         self.connection.run(&format!("BEGIN; {} COMMIT", rows.concat())).await;
         self.actions += 1;
-        self.committed.notify_one();
+        self.relay.wake();
     }
 }
 

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use postrider::handler::Context;
 use postrider::layout::{self, RowLayout, RowTable};
-use postrider::relay::{Relay, Subscription};
+use postrider::relay::{Relay, RelayHandle, Subscription};
 use postrider::route::Router;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 use postrider::store::{RowExtras, Store};
 use postrider::{Event, Ident, Result};
-use tokio::sync::Notify;
 
 use crate::database::{Connection, Database};
 use crate::events::HANDLERS;
@@ -25,7 +24,6 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// A fan-out that runs beside the writer.
 pub(crate) struct FanOut {
-    signal: Arc<Notify>,
     relay: Relay,
     connection: Connection,
 }
@@ -33,12 +31,12 @@ pub(crate) struct FanOut {
 impl FanOut {
     pub(crate) async fn start(database: &Database) -> Self {
         let relay = relay(open(database).await.unwrap()).await.unwrap();
-        Self { signal: Arc::new(Notify::new()), relay, connection: database.connect().await }
+        Self { relay, connection: database.connect().await }
     }
 
-    /// To be notified after every commit of new events. The relay also polls.
-    pub(crate) fn signal(&self) -> Arc<Notify> {
-        Arc::clone(&self.signal)
+    /// To be woken after every commit of new events. The relay also polls.
+    pub(crate) fn handle(&self) -> RelayHandle {
+        self.relay.handle()
     }
 
     /// Ends when no event of a handled type is undelivered, and every notification is handled.

@@ -52,7 +52,7 @@ async fn every_event_is_published_once(database: Option<Database>) {
     let name = database.name;
     database.create_tables().await;
     let fan_out = FanOut::start(&database).await;
-    let mut writer = Writer::new(&database, fan_out.signal()).await;
+    let mut writer = Writer::new(&database, fan_out.handle()).await;
     for _ in 0..ACTIONS_BEFORE {
         writer.act().await;
     }

@@ -94,7 +94,7 @@ impl Emitted {
     #[cfg(feature = "sqlite")]
     #[allow(clippy::panic, reason = "a test that cannot go on fails")]
     pub fn in_sqlite(connection: &rusqlite::Connection) -> Self {
-        let events = super::outbox::read_events(connection);
+        let events = postrider::store::sqlite::SqliteStore::read_events(connection);
         Self { events: events.unwrap_or_else(|error| panic!("the outbox cannot be read: {error}")) }
     }
 

@@ -1,6 +1,6 @@
 //! What a test expects of an event.
 
-use postrider::{Event, IntoEvent};
+use postrider::{Event, IntoEvent, Timestamp};
 use serde_json::Value;
 
 /// An event that a test expects: its type, and as much of the rest as the test states.
@@ -19,6 +19,12 @@ pub struct Expected {
     key: Option<String>,
     topic: Option<String>,
     headers: Vec<(String, String)>,
+    namespace: Option<String>,
+    producer: Option<String>,
+    /// The name of the action, and its parameters.
+    action: Option<(String, Option<Value>)>,
+    max_attempts: Option<u32>,
+    expires_at: Option<Timestamp>,
     payload: Option<Value>,
 }
 
@@ -31,12 +37,18 @@ impl Expected {
             key: None,
             topic: None,
             headers: Vec::new(),
+            namespace: None,
+            producer: None,
+            action: None,
+            max_attempts: None,
+            expires_at: None,
             payload: None,
         }
     }
 
-    /// An event like this one: its type, its aggregate, key and topic if it has them, its headers, and every member of its
-    /// JSON payload. Id and time are not compared.
+    /// An event like this one: its type, its headers, every member of its JSON payload, and whichever of aggregate, key,
+    /// topic, namespace, producer, action, `max_attempts` and `expires_at` it has. Ids and times of the event and of its
+    /// action are not compared.
     ///
     /// # Panics
     /// If the event cannot be serialised.
@@ -49,6 +61,11 @@ impl Expected {
             key: event.key,
             topic: event.topic,
             headers: event.headers.into_iter().collect(),
+            namespace: event.namespace,
+            producer: event.producer,
+            action: event.action.map(|action| (action.name, serde_json::from_str(&action.params).ok())),
+            max_attempts: event.max_attempts,
+            expires_at: event.expires_at,
             event_type: event.event_type,
         }
     }
@@ -81,6 +98,20 @@ impl Expected {
         self
     }
 
+    /// In this namespace.
+    #[must_use]
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Caused by an action of this name.
+    #[must_use]
+    pub fn action(mut self, name: impl Into<String>) -> Self {
+        self.action = Some((name.into(), None));
+        self
+    }
+
     /// With a JSON payload that contains this value: objects may have more members, everything else is equal.
     #[must_use]
     pub fn payload(mut self, payload: Value) -> Self {
@@ -103,8 +134,22 @@ impl Expected {
         compare("aggregate", expected.as_deref(), actual.as_deref());
         compare("key", self.key.as_deref(), event.key.as_deref());
         compare("topic", self.topic.as_deref(), event.topic.as_deref());
+        compare("namespace", self.namespace.as_deref(), event.namespace.as_deref());
+        compare("producer", self.producer.as_deref(), event.producer.as_deref());
+        let actual = event.action.as_ref();
+        let name = self.action.as_ref().map(|(name, _)| name.as_str());
+        compare("action", name, actual.map(|action| action.name.as_str()));
+        let limits =
+            [self.max_attempts, event.max_attempts].map(|limit| limit.map(|limit| limit.to_string()));
+        compare("max_attempts", limits[0].as_deref(), limits[1].as_deref());
+        let times = [self.expires_at, event.expires_at].map(|time| time.map(|time| time.to_string()));
+        compare("expires_at", times[0].as_deref(), times[1].as_deref());
         for (name, value) in &self.headers {
             compare(&format!("header {name}"), Some(value), event.headers.get(name));
+        }
+        if let (Some((_, Some(expected))), Some(action)) = (&self.action, actual) {
+            let params = serde_json::from_str(&action.params).unwrap_or_default();
+            compare_json("action.params", expected, &params, &mut found);
         }
         if let Some(expected) = &self.payload {
             match serde_json::from_slice(&event.payload) {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::store::sqlite::SqliteStore;
-use postrider::{Event, IntoEvent, Outbox, Position, StoredEvent, Written};
+use postrider::{IntoEvent, Outbox, Written};
 use rusqlite::Connection;
 use tempfile::TempDir;
-use uuid::Uuid;
 
 use super::Emitted;
 
@@ -103,33 +102,4 @@ impl Default for TestOutbox {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// All events that a connection sees, by position.
-pub(super) fn read_events(connection: &Connection) -> rusqlite::Result<Vec<StoredEvent>> {
-    let mut statement = connection.prepare(
-        "SELECT position, id, type, CAST(payload AS BLOB), aggregate_type, aggregate_id, key, topic, headers
-         FROM postrider_events ORDER BY position",
-    )?;
-    let rows = statement.query_map([], |row| {
-        let mut event = Event::new(row.get::<_, String>(2)?, row.get::<_, Vec<u8>>(3)?);
-        event.id = match row.get(1)? {
-            rusqlite::types::Value::Blob(bytes) => Uuid::from_slice(&bytes).unwrap_or_default(),
-            rusqlite::types::Value::Text(text) => Uuid::parse_str(&text).unwrap_or_default(),
-            _ => Uuid::default(),
-        };
-        if let (Some(kind), Some(id)) = (row.get::<_, Option<String>>(4)?, row.get::<_, Option<String>>(5)?) {
-            event = event.with_aggregate(kind, id);
-        }
-        (event.key, event.topic) = (row.get(6)?, row.get(7)?);
-        let headers: Option<String> = row.get(8)?;
-        let headers = headers.and_then(|text| serde_json::from_str(&text).ok());
-        if let Some(serde_json::Value::Object(headers)) = headers {
-            for (name, value) in headers {
-                event.headers.set(name, value.as_str().unwrap_or_default());
-            }
-        }
-        Ok(StoredEvent { position: Position::new(row.get(0)?), event: Arc::new(event) })
-    })?;
-    rows.collect()
 }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use postrider::store::sqlite::SqliteStore;
-use postrider::{Event, Outbox};
+use postrider::{Action, Event, Outbox, Timestamp};
 use postrider_testkit::{Emitted, Expected, TestOutbox};
 use serde_json::json;
 
@@ -55,8 +55,62 @@ async fn a_store_shows_the_same_events_as_the_connection() {
     let of_file = outbox.emitted();
     assert_eq!(of_store.events().len(), 1_500);
     for (one, other) in of_store.events().zip(of_file.events()) {
-        assert_eq!((one.id, &one.payload, &one.key), (other.id, &other.payload, &other.key));
-        assert_eq!(one.headers, other.headers);
+        assert_eq!(one, other);
+    }
+}
+
+/// An event with every field.
+fn whole() -> Event {
+    let at = Timestamp::from_micros(1_763_242_500_123_456);
+    Event::new("order.placed", r#"{"cents": 100}"#)
+        .with_aggregate("Order", "1")
+        .with_key("k")
+        .with_topic("orders")
+        .with_header("tenant", "blue")
+        .with_namespace("shop")
+        .with_producer("node-1")
+        .with_max_attempts(3)
+        .with_expires_at(at)
+        .with_time(at)
+        .with_action(Action {
+            id: uuid::Uuid::from_u128(7),
+            name: "PlaceOrder".to_owned(),
+            params: r#"{"cart": 7}"#.to_owned(),
+            started: at,
+            completed: at,
+        })
+}
+
+#[test]
+fn every_field_of_an_event_is_read_and_compared_except_ids_and_times() {
+    let outbox = TestOutbox::new();
+    let written = whole();
+    outbox.write(written.clone());
+    let emitted = outbox.emitted();
+    assert_eq!(**emitted.events().next().unwrap(), written);
+    let mut other = whole().with_id(uuid::Uuid::from_u128(9)).with_time(Timestamp::from_micros(9));
+    if let Some(action) = &mut other.action {
+        (action.id, action.started, action.completed) = (uuid::Uuid::from_u128(9), other.time, other.time);
+    }
+    emitted.assert(&[Expected::of(other)]);
+    emitted.assert(&[Expected::new("order.placed").namespace("shop").action("PlaceOrder")]);
+
+    let different: [(&str, fn(&mut Event)); 9] = [
+        ("aggregate", |event| event.aggregate.as_mut().unwrap().id = "2".to_owned()),
+        ("key", |event| event.key = Some("other".to_owned())),
+        ("topic", |event| event.topic = Some("other".to_owned())),
+        ("namespace", |event| event.namespace = Some("other".to_owned())),
+        ("producer", |event| event.producer = Some("other".to_owned())),
+        ("action", |event| event.action.as_mut().unwrap().name = "Other".to_owned()),
+        ("action.params.cart", |event| event.action.as_mut().unwrap().params = r#"{"cart": 8}"#.to_owned()),
+        ("max_attempts", |event| event.max_attempts = Some(4)),
+        ("expires_at", |event| event.expires_at = Some(Timestamp::from_micros(9))),
+    ];
+    for (field, change) in different {
+        let mut event = whole();
+        change(&mut event);
+        let message = refused(|| emitted.assert(&[Expected::of(event)]));
+        assert!(message.contains(&format!("{field}: expected ")), "{field}: {message}");
     }
 }
 

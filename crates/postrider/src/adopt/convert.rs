@@ -73,7 +73,7 @@ pub(super) fn convert(
         let left = event.max_attempts.map(|limit| limit.saturating_sub(parked_attempts).max(1));
         // The target has its own default limit. Only a row's own limit, or what is left after attempts, is kept.
         let is_default = !table.layout().has(Ability::RowLimit) && left == Some(table.max_attempts);
-        event.max_attempts = left.filter(|_| !is_default);
+        event.max_attempts = left.filter(|_| !is_default && table.limits_attempts());
     }
     leave_out.iter().for_each(|field| field.remove_from(&mut event));
     event
@@ -95,6 +95,7 @@ mod tests {
         assert_eq!(left(RowLayout::OutboxEvents, 10, 3), Some(7), "three attempts, counted in a note");
         assert_eq!(left(RowLayout::Outbox, 10, 0), Some(10), "the row's own limit");
         assert_eq!(left(RowLayout::EventOutbox, 2, 5), Some(1));
+        assert_eq!(left(RowLayout::Eventlog, 2_147_483_647, 5), None, "the layout has no limit");
     }
 
     #[test]

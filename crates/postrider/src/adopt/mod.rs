@@ -20,6 +20,7 @@ pub use run::{Adopted, AdoptionRun};
 pub(crate) use write::{BatchTx, write_batch};
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -75,6 +76,23 @@ pub trait AdoptSource: Store {
     #[doc(hidden)]
     fn table(&self) -> Option<RowTable> {
         None
+    }
+
+    /// The source of one subscription's events, if subscriptions have separate rows: with notifications, each handler is
+    /// a source. Close it after use.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`](crate::Code::SubscriptionUnknown) if no such handler is registered.
+    #[doc(hidden)]
+    fn of_subscription(&self, _subscription: &str) -> BoxFuture<'_, Result<Option<Arc<dyn AdoptSource>>>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    /// Fans out the events that wait for it, as a relay would: only events with a notification can be moved. Returns how
+    /// many notifications were added.
+    #[doc(hidden)]
+    fn fan_out_waiting(&self) -> BoxFuture<'_, Result<u64>> {
+        Box::pin(std::future::ready(Ok(0)))
     }
 
     /// The events of a subscription, counted by state. Reads the whole outbox in one snapshot; changes nothing.

@@ -121,6 +121,9 @@ impl<'s> AdoptionRun<'s> {
     /// Refuses to run beside another process, and events that do not fit. This reads every event once; afterwards the
     /// lease is taken again, and reading starts from the beginning.
     async fn check(&mut self, counted: &Counts) -> Result<()> {
+        if self.start != Start::Now {
+            self.source.fan_out_waiting().await?;
+        }
         self.counts = self.source.counts(&self.lease.subscription).await?;
         refuse::progress(counted, &self.counts)?;
         let (mut unfit, mut checked) = (Unfit::default(), 0);
@@ -168,7 +171,17 @@ impl<'s> AdoptionRun<'s> {
         if self.start == Start::Now {
             return Ok(None);
         }
-        let Some(items) = self.read_batch().await? else { return Ok(None) };
+        let mut items = self.read_batch().await?;
+        let added = match items {
+            Some(_) => 0,
+            None => self.source.fan_out_waiting().await.map_err(|error| self.with_effect(error))?,
+        };
+        if added > 0 {
+            // Events were written since the adoption began.
+            self.reader.is_at_end = false;
+            items = self.read_batch().await?;
+        }
+        let Some(items) = items else { return Ok(None) };
         let mut done = self.done.clone();
         for (first, last) in self.reader.empty_positions.drain(..) {
             done.insert_range(first, last);

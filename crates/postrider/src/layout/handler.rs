@@ -35,10 +35,7 @@ impl Handler {
     /// The types it takes, as patterns of SQL's LIKE; `None` if it takes all.
     #[cfg(feature = "_server")]
     pub(crate) fn like_patterns(&self) -> Option<Vec<String>> {
-        let like = |name: &String| {
-            name.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_").replace('*', "%")
-        };
-        self.types.as_ref().map(|types| types.iter().map(like).collect())
+        self.types.as_ref().map(|types| types.iter().map(|name| like(name)).collect())
     }
 
     /// Its name and its aliases.
@@ -46,6 +43,12 @@ impl Handler {
     pub(crate) fn names(&self) -> Vec<String> {
         [&self.name].into_iter().chain(&self.aliases).cloned().collect()
     }
+}
+
+/// A pattern as one of SQL's LIKE, with a backslash as its escape character.
+#[cfg(feature = "_server")]
+pub(crate) fn like(pattern: &str) -> String {
+    pattern.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_").replace('*', "%")
 }
 
 /// How events of layout `eventlog` are fanned out to handlers, and how long a notification may be handled.

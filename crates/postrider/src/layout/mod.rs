@@ -27,6 +27,8 @@ pub(crate) use custom::TimeColumns;
 #[cfg(feature = "mysql")]
 pub(crate) use custom::length;
 pub use custom::{ColumnMap, ColumnName, MappedField, StateWord, States};
+#[cfg(feature = "_server")]
+pub(crate) use handler::like;
 pub use handler::{FanOut, Handler};
 pub use row_table::RowTable;
 #[doc(hidden)]

@@ -135,6 +135,12 @@ impl RowTable {
         self
     }
 
+    /// Whether a row is given up after a number of attempts.
+    #[cfg(feature = "_store")]
+    pub(crate) fn limits_attempts(&self) -> bool {
+        self.max_attempts < UNLIMITED
+    }
+
     /// Whether other publishers work on the table at the same time. Order across publishers is not guaranteed then, and
     /// Postrider does not change rows that they have settled. Default: no.
     #[must_use]

@@ -13,6 +13,7 @@ use super::driver::{Driver, DriverHandle, forward_wakes};
 use super::fan_out::FanOutTask;
 use super::handle::{RelayHandle, ServedSubscription};
 use super::health_log::{HealthLog, Operation};
+use super::missed_search::MissedSearchTask;
 use super::pace::Pace;
 use super::{Order, Relay, Retention, Subscription};
 use crate::store::{Backlog, IntoStore, Store};
@@ -169,8 +170,11 @@ impl RelayBuilder {
                 tasks.spawn(driver.run(stopped.clone()));
             }
             if let (Some(notifications), Some(wake), Some(table)) = (notifications, wake, store.row_table()) {
-                let fan_out =
-                    FanOutTask::new(notifications, table.fan_out, clock.clone(), handles.clone(), wake);
+                let (settings, clock) = (table.fan_out, clock.clone());
+                let search =
+                    MissedSearchTask::new(notifications.clone(), settings, clock.clone(), handles.clone());
+                tasks.spawn(search.run(stopped.clone()));
+                let fan_out = FanOutTask::new(notifications, settings, clock, handles.clone(), wake);
                 tasks.spawn(fan_out.run(stopped.clone()));
             }
             if let Some(wakes) = store.wakes() {

@@ -6,24 +6,23 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use super::driver::DriverHandle;
+use super::refused_events::RefusedEvents;
 use crate::layout::FanOut;
-use crate::store::{FannedOut, Notifications};
+use crate::store::{FannedOut, Notifications, RefusedEvent};
 use crate::{Clock, Code, Error, Result};
 
 /// Events whose notification the database refused are left out until this time has passed.
 const REFUSED_RETRY: Duration = Duration::from_secs(10 * 60);
 
-/// How many refused events are left out at most. With more, the oldest ones fill every batch, and later events wait.
-const REFUSED_MAX: usize = 5_000;
+/// How many refused events are tried again at once. Each is a transaction, and new events wait meanwhile.
+const RETRIED_EVENTS_MAX: usize = 20;
 
-/// How many refused events of one batch are logged.
-const REFUSED_LOGGED: usize = 5;
+/// While more events wait, the handlers are woken when this many notifications were inserted: they then read larger
+/// pages.
+const WAKE_NOTIFICATIONS: u64 = 1_000;
 
 /// Wait while another relay fans out.
 const BUSY_WAIT: Duration = Duration::from_millis(200);
-
-/// Wait before the search for missed events is repeated because another relay was fanning out.
-const BUSY_SEARCH_WAIT: Duration = Duration::from_secs(5);
 
 /// If another process has been fanning out for this long without a break, it is logged.
 const BUSY_LONG: Duration = Duration::from_secs(60);
@@ -36,18 +35,27 @@ pub(super) struct FanOutTask {
     clock: Arc<dyn Clock>,
     drivers: Vec<Arc<DriverHandle>>,
     wake: Arc<Notify>,
-    /// Ids of refused events.
-    refused: Vec<String>,
-    /// It was logged that there are too many of them.
-    is_full_logged: bool,
-    /// When refused events are tried again.
+    /// Notifications that were inserted since the handlers were woken.
+    unannounced: u64,
+    /// Refused events, which are left out.
+    refused: RefusedEvents,
+    /// When they are tried again.
     retry_refused_at: Duration,
-    /// When to search for missed events next.
-    search_at: Duration,
+    /// The pass in which they are tried again, beside the fan-out of new events.
+    retry: Option<RetryPass>,
     /// Since when another process has been fanning out.
     busy_since: Option<Duration>,
     /// The error that was logged last, so that it is logged once.
     logged_error: Option<Code>,
+}
+
+/// A pass over all events that wait, refused or not.
+#[derive(Default)]
+struct RetryPass {
+    /// Those that were refused again.
+    refused: RefusedEvents,
+    /// The last batch contained refused events.
+    is_refused: bool,
 }
 
 impl FanOutTask {
@@ -58,17 +66,17 @@ impl FanOutTask {
         drivers: Vec<Arc<DriverHandle>>,
         wake: Arc<Notify>,
     ) -> Self {
-        let search_at = clock.now().elapsed;
+        let retry_refused_at = clock.now().elapsed;
         Self {
             notifications,
             settings,
             clock,
             drivers,
             wake,
-            refused: Vec::new(),
-            is_full_logged: false,
-            retry_refused_at: search_at,
-            search_at,
+            unannounced: 0,
+            refused: RefusedEvents::default(),
+            retry_refused_at,
+            retry: None,
             busy_since: None,
             logged_error: None,
         }
@@ -92,6 +100,7 @@ impl FanOutTask {
                 }
                 Err(error) => {
                     self.log_error(&error);
+                    self.wake_handlers();
                     Some(BUSY_WAIT.max(self.settings.poll))
                 }
             };
@@ -106,44 +115,43 @@ impl FanOutTask {
     /// Fans one batch out. Returns how long to wait; `None` if there is more to do.
     async fn step(&mut self) -> Result<Option<Duration>> {
         let now = self.clock.now().elapsed;
-        if now >= self.retry_refused_at {
-            self.refused.clear();
-        }
-        let batch = self.notifications.fan_out(self.settings.events_max, &self.refused).await?;
+        let batch = self.notifications.fan_out(self.settings.events_max, self.refused.skipped()).await?;
         self.note_busy(batch.busy, now);
-        let wait = match (batch.busy, batch.more) {
-            (true, _) => Some(BUSY_WAIT.min(self.settings.poll)),
-            (false, true) => None,
-            (false, false) => Some(self.settings.poll),
-        };
-        self.apply(batch);
-        if now >= self.search_at {
-            // Also after an error: a search that takes too long must not be repeated at once.
-            self.search_at = now + self.settings.search_missed_every;
-            return self.search_missed(wait).await;
+        if batch.busy {
+            return Ok(Some(BUSY_WAIT.min(self.settings.poll)));
         }
-        Ok(wait.map(|wait| wait.min(self.search_at.saturating_sub(now).max(Duration::from_millis(1)))))
+        let more = batch.more;
+        if self.refused.is_empty() {
+            self.retry_refused_at = now + REFUSED_RETRY;
+        }
+        let refused = self.apply(batch);
+        self.refused.add(refused);
+        let retries = self.retry_refused(now).await?;
+        Ok((!more && !retries).then_some(self.settings.poll))
     }
 
-    /// Fans events out that another program fanned out to its own handlers only.
-    async fn search_missed(&mut self, wait: Option<Duration>) -> Result<Option<Duration>> {
-        let found = self.notifications.fan_out_missed(self.settings.events_max, &self.refused).await?;
-        if found.notifications > 0 {
-            tracing::warn!(
-                events = found.events,
-                notifications = found.notifications,
-                "another program fanned these events out without the handlers that are registered here; they were added"
-            );
+    /// Tries refused events again, a few at a time: new events do not wait for them. Returns whether there are more.
+    async fn retry_refused(&mut self, now: Duration) -> Result<bool> {
+        if self.retry.is_none() && !self.refused.is_empty() && now >= self.retry_refused_at {
+            self.retry = Some(RetryPass::default());
         }
-        if found.more {
-            self.search_at = self.clock.now().elapsed;
-        } else if found.busy {
-            self.search_at = self.search_at.min(self.clock.now().elapsed + BUSY_SEARCH_WAIT);
+        let Some(pass) = &self.retry else { return Ok(false) };
+        let events_max = match pass.is_refused {
+            true => RETRIED_EVENTS_MAX.min(self.settings.events_max),
+            false => self.settings.events_max,
+        };
+        let batch = self.notifications.fan_out(events_max, pass.refused.skipped()).await?;
+        let (is_busy, more) = (batch.busy, batch.more);
+        let refused = self.apply(batch);
+        let Some(pass) = &mut self.retry else { return Ok(false) };
+        pass.is_refused = !refused.is_empty();
+        pass.refused.add(refused);
+        if !is_busy && !more {
+            // It has tried all of them, and found again those that are still refused.
+            self.refused = self.retry.take().unwrap_or_default().refused;
+            self.retry_refused_at = now + REFUSED_RETRY;
         }
-        let wait =
-            if found.busy { Some(BUSY_WAIT.min(self.settings.poll)) } else { wait.filter(|_| !found.more) };
-        self.apply(found);
-        Ok(wait.map(|wait| wait.min(self.settings.search_missed_every)))
+        Ok(!is_busy && more)
     }
 
     /// Logs once if another process has been fanning out for a long time.
@@ -162,35 +170,19 @@ impl FanOutTask {
         }
     }
 
-    /// Wakes the handlers, and reports refused events.
-    fn apply(&mut self, batch: FannedOut) {
-        if batch.notifications > 0 {
+    fn wake_handlers(&mut self) {
+        if std::mem::take(&mut self.unannounced) > 0 {
             self.drivers.iter().for_each(|driver| driver.wake_driver());
         }
-        let new: Vec<_> =
-            batch.refused.into_iter().filter(|(event, _)| !self.refused.contains(event)).collect();
-        let refused = new.len();
-        if refused > 0 && self.refused.is_empty() {
-            self.is_full_logged = false;
-            self.retry_refused_at = self.clock.now().elapsed + REFUSED_RETRY;
+    }
+
+    /// Wakes the handlers. Returns the refused events.
+    fn apply(&mut self, batch: FannedOut) -> Vec<RefusedEvent> {
+        self.unannounced += batch.notifications;
+        if !batch.more || self.unannounced >= WAKE_NOTIFICATIONS {
+            self.wake_handlers();
         }
-        for (index, (event, reason)) in new.into_iter().enumerate() {
-            if index < REFUSED_LOGGED && self.refused.len() < REFUSED_MAX {
-                tracing::error!(
-                    event,
-                    reason,
-                    refused,
-                    "the database refuses the notification of an event; it is tried again later"
-                );
-            }
-            if self.refused.len() < REFUSED_MAX {
-                self.refused.push(event);
-            }
-        }
-        if self.refused.len() >= REFUSED_MAX && !self.is_full_logged {
-            self.is_full_logged = true;
-            tracing::error!("too many events are refused; later events wait until they can be fanned out");
-        }
+        batch.refused
     }
 
     fn log_error(&mut self, error: &Error) {
@@ -202,3 +194,7 @@ impl FanOutTask {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "fan_out_tests.rs"]
+mod tests;

@@ -94,7 +94,7 @@ pub use lease::Epoch;
 #[doc(hidden)]
 pub use lease::{Acquired, LeaseRequest, Loaded, Origin, Renewed};
 pub use list::{EventFilter, ListedEvent};
-pub use notifications::{FannedOut, Notifications};
+pub use notifications::{FannedOut, Missed, MissedPage, MissedSearch, Notifications, RefusedEvent, Skipped};
 #[doc(hidden)]
 pub use notifications::{HandlerCheck, OpenNotifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};

@@ -1,10 +1,12 @@
 //! Fanning events out to handlers: the part of layout `eventlog` that the other layouts do not have.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Start, Store};
 use crate::layout::Handler;
-use crate::{BoxFuture, Result};
+use crate::{BoxFuture, Result, Timestamp};
 
 /// An outbox whose events are fanned out: one notification per event and handler. See adr/0066-eventlog.md.
 pub trait Notifications: Send + Sync {
@@ -23,16 +25,86 @@ pub trait Notifications: Send + Sync {
     fn store_of(&self, handler: Handler) -> Result<Arc<dyn Store>>;
 
     /// Fans the oldest events out that are not fanned out yet, in one transaction: inserts their notifications and sets
-    /// `delivered`. `excluded` are the ids of events that failed before. If the database refuses the notification of one
-    /// event, the others are fanned out without it.
-    fn fan_out<'a>(&'a self, events_max: usize, excluded: &'a [String]) -> BoxFuture<'a, Result<FannedOut>>;
+    /// `delivered`. `skipped` are events that failed before. If the database refuses the notification of one event, the
+    /// others are fanned out without it.
+    fn fan_out<'a>(&'a self, events_max: usize, skipped: &'a Skipped) -> BoxFuture<'a, Result<FannedOut>>;
 
-    /// Fans events out that another program fanned out without a notification for a handler registered here.
-    fn fan_out_missed<'a>(
+    /// Searches for events that another program fanned out without a notification for a handler registered here, and
+    /// returns one page of them. A new search (`after` is `None`) begins only if the last one began at least `every` ago
+    /// by the database's clock; `after` continues a search behind its last page. It may read the whole table, and takes no
+    /// lock.
+    fn search_missed<'a>(
         &'a self,
-        events_max: usize,
-        excluded: &'a [String],
-    ) -> BoxFuture<'a, Result<FannedOut>>;
+        every: Duration,
+        after: Option<&'a Missed>,
+    ) -> BoxFuture<'a, Result<MissedSearch>>;
+
+    /// Inserts the notifications of these events and handlers, in one transaction that waits for a fan-out in progress. If
+    /// the database refuses one of them, the others are inserted without it. One that exists stays as it is.
+    fn insert_missed<'a>(&'a self, missed: &'a [Missed]) -> BoxFuture<'a, Result<FannedOut>>;
+
+    /// Records that all missed events were found by a search that began at this time.
+    fn record_search(&self, begun: Timestamp) -> BoxFuture<'_, Result<()>>;
+}
+
+/// Events that a fan-out leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// The events with these ids.
+    pub ids: Vec<String>,
+    /// Events of a type that are older than this date.
+    pub older_than: BTreeMap<String, Timestamp>,
+}
+
+/// An event whose notification the database refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RefusedEvent {
+    /// Its id.
+    pub event: String,
+    /// Its type.
+    pub event_type: String,
+    /// Its date.
+    pub event_date: Timestamp,
+    /// The error of the database.
+    pub reason: String,
+}
+
+/// An event and a handler that it has no notification for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Missed {
+    /// The id of the event.
+    pub event: String,
+    /// Its type.
+    pub event_type: String,
+    /// Its date.
+    pub event_date: Timestamp,
+    /// The handler.
+    pub handler: String,
+}
+
+/// The result of [`Notifications::search_missed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MissedSearch {
+    /// A search is due in this time.
+    NotDue(Duration),
+    /// What was found.
+    Page(MissedPage),
+}
+
+/// One page of a search for missed events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissedPage {
+    /// When the page was read, by the database's clock.
+    pub begun: Timestamp,
+    /// In the order of types, handlers and events.
+    pub missed: Vec<Missed>,
+    /// There may be more.
+    pub more: bool,
 }
 
 /// What a fan-out did.
@@ -47,8 +119,8 @@ pub struct FannedOut {
     pub more: bool,
     /// Another relay is fanning out: nothing was done.
     pub busy: bool,
-    /// Events whose notification the database refused, and why.
-    pub refused: Vec<(String, String)>,
+    /// Events whose notification the database refused.
+    pub refused: Vec<RefusedEvent>,
 }
 
 /// What an operator checks in an outbox with notifications.

@@ -3,6 +3,8 @@
 mod report;
 mod selection;
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts, OptionalField};
 use postrider::store::{Start, Store};
@@ -25,7 +27,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Move undelivered events from one outbox to another in the same database
 ///
-/// It moves events between a table with a state per row and the layout `postrider`, in either direction. Both
+/// It moves events between a table with a state per row and the layout `postrider`, in either direction; of layout
+/// `eventlog` what one handler has not handled. Both
 /// outboxes must be configured and migrated. It counts first; then it takes the lease of the subscription,
 /// checks that no other publisher works on the table and that every event fits, and moves the events in
 /// order, in batches. Each batch is one transaction that writes the events to the new outbox and settles them
@@ -85,8 +88,25 @@ impl Adopt {
         to: NamedOutbox<'_>,
     ) -> Result<(), Failure> {
         let name = find_subscription(settings, source, from, to, self.subscription.as_deref()).await?;
-        let counts = source.counts(&name).await?;
-        let report = Report::new(from, to, &name, &counts);
+        let Some(of_handler) = source.of_subscription(&name).await? else {
+            return self.adopt_subscription(output, settings, source, from, to, &name).await;
+        };
+        let adopted = self.adopt_subscription(output, settings, &*of_handler, from, to, &name).await;
+        of_handler.close().await;
+        adopted
+    }
+
+    async fn adopt_subscription(
+        &self,
+        output: Output,
+        settings: &Settings,
+        source: &dyn AdoptSource,
+        from: NamedOutbox<'_>,
+        to: NamedOutbox<'_>,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let counts = source.counts(name).await?;
+        let report = Report::new(from, to, name, &counts);
         if !output.is_json() || self.dry_run {
             output.data(&report)?;
         }
@@ -94,7 +114,7 @@ impl Adopt {
             return Ok(());
         }
         let there = to.outbox.database.open().await?;
-        let moved = self.copy(output, settings, source, (&*there, to), &name, &counts).await;
+        let moved = self.copy(output, settings, source, (&*there, to), name, &counts).await;
         there.close().await;
         if output.is_json() {
             output.data(&match &moved {
@@ -124,7 +144,8 @@ impl Adopt {
         let mut interrupts = Interrupts::listen()?;
         let mut copying = AdoptionRun::begin(source, target, adoption, counts).await?;
         report::print_notes(output, to, counts);
-        let ended = match subscribe(settings, there, to, copying.total()).await {
+        let only_one = source.notifications().is_some().then_some(name);
+        let ended = match subscribe(settings, there, to, copying.total(), only_one).await {
             Ok(()) => move_all(output, &mut copying, &mut interrupts).await,
             Err(failure) => Err(failure),
         };
@@ -174,20 +195,36 @@ async fn move_all(
 }
 
 /// Ensures that a subscription will receive the events: in the layout `postrider`, a subscription that is created later
-/// may skip them.
+/// may skip them. The events of a handler, `of_handler`, may reach only one: the others have not missed them.
 async fn subscribe(
     settings: &Settings,
     there: &dyn Store,
     to: NamedOutbox<'_>,
     events: u64,
+    of_handler: Option<&str>,
 ) -> Result<(), Failure> {
     if to.outbox.database.admin().layout().is_some() || events == 0 {
         return Ok(());
     }
-    for (name, subscription) in settings.subscriptions.iter().filter(|(_, of)| of.outbox == to.name) {
+    let configured: Vec<_> = settings.subscriptions.iter().filter(|(_, of)| of.outbox == to.name).collect();
+    let existing = there.overview(0).await?.subscriptions.into_iter().map(|of| of.name);
+    let names: BTreeSet<String> =
+        existing.chain(configured.iter().map(|(name, _)| (*name).clone())).collect();
+    if let Some(handler) = of_handler.filter(|_| names.len() > 1) {
+        let what = format!(
+            "each subscription of outbox {:?} ({}) would receive the events that handler {handler:?} has not handled",
+            to.name,
+            names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+        );
+        return Err(Error::new(Code::AdoptionRefused, what)
+            .with_effect("no event was moved")
+            .with_hint("move each handler to a separate outbox, with one subscription and its own schema")
+            .into());
+    }
+    for (name, subscription) in configured {
         there.subscribe(name, subscription.start).await?;
     }
-    if !there.overview(0).await?.subscriptions.is_empty() {
+    if !names.is_empty() {
         return Ok(());
     }
     let what = format!("no subscription of outbox {:?} would receive the events", to.name);

@@ -1,7 +1,7 @@
 //! Selects the outboxes and the subscription.
 
 use postrider::adopt::AdoptSource;
-use postrider::layout::{Ability, RowLayout};
+use postrider::layout::RowLayout;
 use postrider::{Code, Error};
 
 use crate::config::Settings;
@@ -55,17 +55,6 @@ pub(super) fn find_outbox<'a>(
 /// Rejects outboxes between which events cannot be moved.
 pub(super) fn check(from: NamedOutbox<'_>, to: NamedOutbox<'_>) -> Result<(), Failure> {
     let (here, there) = (from.outbox.database.location(), to.outbox.database.location());
-    if from.outbox.database.admin().layout().is_some_and(|layout| layout.has(Ability::Notifications)) {
-        let what = format!(
-            "moving events out of layout {} is not supported: each handler has its own deliveries",
-            from.layout()
-        );
-        return Err(Error::new(Code::AdoptionRefused, what)
-            .with_hint(
-                "let the relay of that outbox handle what is open, and write new events to the other outbox",
-            )
-            .into());
-    }
     let what = match (from.outbox.database.admin().layout(), to.outbox.database.admin().layout()) {
         (None, Some(RowLayout::Custom)) => {
             let what = format!(

@@ -6,7 +6,11 @@ use crate::program::Program;
 
 fn with_place(test: impl FnOnce(&Place<'_>)) {
     let Some(shop) = Shop::new() else { return };
-    test(&place(&shop, &|sql| shop.sql(sql), &|sql| shop.number(sql)));
+    with_place_in(&shop, test);
+}
+
+fn with_place_in(shop: &Shop, test: impl FnOnce(&Place<'_>)) {
+    test(&place(shop, &|sql| shop.sql(sql), &|sql| shop.number(sql)));
 }
 
 fn place<'a>(shop: &Shop, sql: &'a dyn Fn(&str), number: &'a dyn Fn(&str) -> i64) -> Place<'a> {
@@ -33,15 +37,14 @@ fn events_are_fanned_out_listed_and_counted() {
 }
 
 #[test]
-fn events_are_fanned_out_listed_and_counted_in_another_time_zone() {
+fn times_are_utc_in_another_time_zone() {
     with_place(|place| {
         (place.sql)(
             "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''Asia/Kolkata''', current_database()); END $$",
         );
-        eventlog::events_are_fanned_out_listed_and_counted(place);
-        let late = "SELECT count(*) FROM eventlog.events
-                    WHERE abs(extract(epoch FROM event_date - (now() AT TIME ZONE 'UTC'))) < 600";
-        assert_eq!((place.number)(late), 2, "the two events that the program wrote have the time in UTC");
+        eventlog::times_are_utc_in_another_time_zone(place, |column| {
+            format!("abs(extract(epoch FROM {column} - (now() AT TIME ZONE 'UTC'))) < 600")
+        });
     });
 }
 
@@ -61,6 +64,13 @@ fn an_event_that_does_not_fit_is_refused() {
 #[test]
 fn the_printed_scripts_run() {
     with_place(eventlog::the_printed_scripts_run);
+}
+
+#[test]
+fn roles_are_granted_what_exists() {
+    let granted = "SELECT count(*) FROM information_schema.role_table_grants
+                   WHERE table_name = 'event_notifications' AND grantee LIKE '%_relay'";
+    with_place(|place| eventlog::roles_are_granted_what_exists(place, granted));
 }
 
 #[test]
@@ -123,68 +133,8 @@ fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
 }
 
 #[test]
-fn events_move_from_postrider_to_eventlog_and_not_back() {
+fn events_move_from_postrider_to_eventlog_and_back() {
     let Some(shop) = Shop::new() else { return };
-    let program = Program::with_config(&format!(
-        "[outbox.new]\nurl = '{0}'\nlayout = 'eventlog'\nschema = 'of_log'\n[outbox.old]\nurl = '{0}'\n\
-         [sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
-         [subscription.orders]\noutbox = 'old'\nsink = 'out'\n[subscription.mail]\noutbox = 'new'\nsink = 'out'\n",
-        shop.url
-    ));
-    for outbox in [&["--outbox", "old"][..], &["--outbox", "new", "--with", "handlers"]] {
-        let made = program.run(&[&["migrate", "up"], outbox].concat());
-        assert_eq!(made.exit, Some(0), "{made:?}");
-    }
-    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0), "creates the subscriptions");
-    let write = ["write", "--outbox", "old", "--type", "A", "--aggregate", "Order:1"];
-    let full = [&write[..], &["--namespace", "shop", "--action", "Act"]].concat();
-    assert_eq!(program.run(&full).exit, Some(0));
-    let forth = [
-        "adopt",
-        "--from",
-        "old",
-        "--to",
-        "new",
-        "--start",
-        "beginning",
-        "--subscription",
-        "orders",
-        "--leave-out",
-        "producer",
-    ];
-    let moved = program.run(&forth);
-    assert_eq!(moved.exit, Some(0), "{moved:?}");
-    assert_eq!(
-        shop.number("SELECT count(*) FROM eventlog.events WHERE action_name = 'Act' AND NOT delivered"),
-        1
-    );
-    assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
-    let handled = "SELECT count(*) FROM eventlog.event_notifications WHERE handler_name = 'mail' AND state = 'SUCCEEDED'";
-    assert_eq!(shop.number(handled), 1);
-    assert_eq!(program.run(&write).exit, Some(0));
-    let refused = program.run(&forth);
-    assert!(refused.exit != Some(0) && refused.stderr.contains("it has no namespace"), "{refused:?}");
-
-    let back = program.run(&["adopt", "--from", "eventlog", "--to", "postrider", "--start", "beginning"]);
-    assert!(
-        back.exit != Some(0) && back.stderr.contains("out of layout eventlog is not supported"),
-        "{back:?}"
-    );
-    let refused = program.run(&["migrate", "up", "--outbox", "old", "--with", "handlers"]);
-    assert!(
-        refused.stderr.contains("the layout `postrider` has no optional tables for handlers"),
-        "{refused:?}"
-    );
-    let by_action = program.run(&[
-        "events",
-        "list",
-        "--outbox",
-        "old",
-        "--action",
-        "0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c77",
-    ]);
-    assert!(
-        by_action.stderr.contains("events of layout postrider cannot be listed by action"),
-        "{by_action:?}"
-    );
+    let old = format!("url = '{}'", shop.url);
+    with_place_in(&shop, |place| eventlog::events_move_from_postrider_to_eventlog_and_back(place, &old));
 }

@@ -12,12 +12,19 @@ pub(in crate::store) struct RowConnections<C: Connect> {
     reader: SharedConnection<C>,
     claimer: SharedConnection<C>,
     cleaner: SharedConnection<C>,
+    searcher: SharedConnection<C>,
 }
 
 impl<C: Connect> RowConnections<C> {
     pub(in crate::store) fn new(config: &C) -> Self {
         let connection = || SharedConnection::new(config.clone());
-        Self { settler: connection(), reader: connection(), claimer: connection(), cleaner: connection() }
+        Self {
+            settler: connection(),
+            reader: connection(),
+            claimer: connection(),
+            cleaner: connection(),
+            searcher: connection(),
+        }
     }
 
     /// Waits for the connection of a role.
@@ -27,6 +34,7 @@ impl<C: Connect> RowConnections<C> {
             Role::Claimer => &self.claimer,
             Role::Reader => &self.reader,
             Role::Cleaner => &self.cleaner,
+            Role::Searcher => &self.searcher,
         };
         connection.lock().await.map(|guard| self.guard(guard))
     }
@@ -37,8 +45,9 @@ impl<C: Connect> RowConnections<C> {
     }
 
     pub(in crate::store) async fn close(&self) {
-        let Self { settler, reader, claimer, cleaner } = self;
-        _ = tokio::join!(settler.close(), reader.close(), claimer.close(), cleaner.close());
+        let Self { settler, reader, claimer, cleaner, searcher } = self;
+        let all = [settler, reader, claimer, cleaner, searcher].map(SharedConnection::close);
+        futures_util::future::join_all(all).await;
     }
 }
 

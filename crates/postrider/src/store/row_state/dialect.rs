@@ -40,6 +40,8 @@ pub(crate) enum Role {
     Reader,
     /// Deletes old rows and records what relays report.
     Cleaner,
+    /// Searches for missed events, which may take minutes.
+    Searcher,
 }
 
 /// The connections to one outbox with a state per row.
@@ -358,8 +360,8 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx {
     /// The reports of relays about themselves.
     fn relays(&mut self, name: &str) -> impl Future<Output = Result<Vec<RelayOverview>>> + Send;
 
-    /// All rows by state.
-    fn counts(&mut self) -> impl Future<Output = Result<RowCounts>> + Send;
+    /// All rows by state; with notifications, those of the subscription and the events that wait for it.
+    fn counts(&mut self, subscription: &str) -> impl Future<Output = Result<RowCounts>> + Send;
 
     /// Deletes old rows that Postrider delivered, and their notes. Returns how many rows, and how many notes.
     fn delete_own(&mut self, purge: &Purge) -> impl Future<Output = Result<(u64, u64)>> + Send;

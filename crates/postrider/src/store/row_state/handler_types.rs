@@ -34,7 +34,7 @@ pub(super) fn needs_types(registered: &[RegisteredType]) -> bool {
 
 /// Which events go to which handler; `types` are those in the table. A handler with several patterns gets an event once,
 /// from the earliest of their starts. In the order of types.
-pub(super) fn handler_types(
+pub(crate) fn handler_types(
     registered: impl IntoIterator<Item = RegisteredType>,
     types: &[String],
 ) -> Vec<HandlerType> {
@@ -55,6 +55,14 @@ pub(super) fn handler_types(
     }
     let all = earliest.into_iter();
     all.map(|((event_type, handler), since)| HandlerType { handler, event_type, since }).collect()
+}
+
+/// Leaves out the events of a type that are older than a date.
+pub(super) fn leave_out(types: &mut [HandlerType], older_than: &BTreeMap<String, Timestamp>) {
+    for entry in types {
+        // No start is the earliest.
+        entry.since = entry.since.max(older_than.get(&entry.event_type).copied());
+    }
 }
 
 /// Slices of about this many entries. All handlers of a type are in one slice: the first statement that fans an event out

@@ -4,40 +4,47 @@
 //! that is marked after it has a notification for the new handler. Two relays never fan out at the same time; the second
 //! one leaves the work to the first.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::dialect::{Role, RowConnection, RowDialect, RowTx, TxVerb, no_notifications};
 pub(crate) use super::handler_types::{HandlerType, RegisteredType};
-use super::handler_types::{handler_types, needs_types, whole_types};
+use super::handler_types::{handler_types, leave_out, needs_types, whole_types};
+use super::missed::{self, FindMissed, MISSED_PAGE_MAX, RecordSearch};
 use super::store::RowStateStore;
 use crate::layout::Handler;
-use crate::store::{FannedOut, Notifications, Start, Store};
+use crate::store::{FannedOut, Missed, MissedSearch, Notifications, RefusedEvent, Skipped, Start, Store};
 use crate::{BoxFuture, Code, Error, Result, Timestamp};
 
-/// A search for missed events begins this long before the last one: a transaction of another program may mark an event
-/// and commit after the search.
-const SEARCH_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// Types in one statement. With more, events are fanned out in groups of types, each in the order of its events.
-const TYPES_MAX: usize = 500;
-
-/// An event and a handler that it has no notification for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missed {
-    pub(crate) event: String,
-    pub(crate) handler: String,
-}
+pub(super) const TYPES_MAX: usize = 500;
 
 /// Which events a statement fans out.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "_server"), allow(dead_code, reason = "SQLite does not have layout eventlog"))]
 pub(crate) enum FanOutScope<'a> {
     /// The oldest ones that wait, except these ids.
-    Oldest { events_max: usize, excluded: &'a [String] },
+    Oldest { events_max: usize, excluded: &'a [String], existing: Existing },
     /// The event with this id, if it waits.
     One(&'a str),
+}
+
+/// What a statement does about notifications that exist already. Only another program can have inserted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "_server"), allow(dead_code, reason = "SQLite does not have layout eventlog"))]
+pub(crate) enum Existing {
+    /// It may fail with an error about a row, and costs less.
+    Fail,
+    /// It leaves them as they are.
+    Keep,
+}
+
+/// An event that is not fanned out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WaitingEvent {
+    pub(crate) id: String,
+    pub(crate) event_type: String,
+    pub(crate) date: Timestamp,
 }
 
 /// Steps of layout `eventlog` within a transaction. A database that does not have the layout keeps the defaults.
@@ -60,6 +67,16 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
+    /// Locks the fan-out and then reads the registry; `None` if another process holds the lock.
+    fn try_lock_and_read(&mut self) -> impl Future<Output = Result<Option<Vec<RegisteredType>>>> + Send {
+        async {
+            match self.lock_fan_out(false).await? {
+                true => self.registered().await.map(Some),
+                false => Ok(None),
+            }
+        }
+    }
+
     /// The handler that declares this name as an earlier one of its own, if there is one.
     fn renamed_to(&mut self, _name: &str) -> impl Future<Output = Result<Option<String>>> + Send {
         std::future::ready(Err(no_notifications()))
@@ -80,6 +97,11 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
+    /// The earlier names of a handler.
+    fn aliases_of(&mut self, _handler: &str) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
     /// The types of events that wait for the fan-out.
     fn waiting_types(&mut self) -> impl Future<Output = Result<Vec<String>>> + Send {
         std::future::ready(Err(no_notifications()))
@@ -90,14 +112,43 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
-    /// Ids of the oldest events that wait.
+    /// The oldest events that wait.
     fn list_waiting(
         &mut self,
         _types: &[HandlerType],
         _events_max: usize,
         _excluded: &[String],
-    ) -> impl Future<Output = Result<Vec<String>>> + Send {
+    ) -> impl Future<Output = Result<Vec<WaitingEvent>>> + Send {
         std::future::ready(Err(no_notifications()))
+    }
+
+    /// The oldest events that wait and match a registered pattern, of all types in one snapshot: an event that is written
+    /// after another one of its model is never seen without it.
+    fn list_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+    ) -> impl Future<Output = Result<Vec<WaitingEvent>>> + Send {
+        async move {
+            let types = handler_types(registered.to_vec(), &self.waiting_types().await?);
+            list_by_type(self, types, events_max, skipped).await
+        }
+    }
+
+    /// Inserts the notifications of the events of [`list_matching`](Self::list_matching), and sets `delivered`. Returns how
+    /// many events, and how many notifications.
+    fn fan_out_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+        existing: Existing,
+    ) -> impl Future<Output = Result<(u64, u64)>> + Send {
+        async move {
+            let types = handler_types(registered.to_vec(), &self.waiting_types().await?);
+            fan_out_by_type(self, types, events_max, skipped, existing).await
+        }
     }
 
     /// Inserts the notifications of events, and sets `delivered`. Returns how many events, and how many notifications.
@@ -109,12 +160,13 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
-    /// Events that are fanned out, but not to these handlers, except these ids.
+    /// Events that are fanned out, but not to these handlers: in the order of the entries, then of dates and ids, each
+    /// not before its `since`. With `after`, the first entry continues behind that event.
     fn find_missed(
         &mut self,
         _types: &[HandlerType],
-        _events_max: usize,
-        _excluded: &[String],
+        _after: Option<&Missed>,
+        _rows_max: usize,
     ) -> impl Future<Output = Result<Vec<Missed>>> + Send {
         std::future::ready(Err(no_notifications()))
     }
@@ -141,90 +193,67 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
         Ok(Arc::new(Self::of(self.0.dialect.with_table(table)?)))
     }
 
-    fn fan_out<'a>(&'a self, events_max: usize, excluded: &'a [String]) -> BoxFuture<'a, Result<FannedOut>> {
+    fn fan_out<'a>(&'a self, events_max: usize, skipped: &'a Skipped) -> BoxFuture<'a, Result<FannedOut>> {
         Box::pin(async move {
             let mut connection = self.0.dialect.connection(Role::Claimer).await?;
-            let batch = FanOutOldest { events_max, excluded: excluded.to_vec() };
-            match connection.write(batch).await {
-                Err(error) if concerns_row(error.code()) => {
-                    fan_out_each(&mut connection, ListWaiting { events_max, excluded: excluded.to_vec() })
-                        .await
+            for existing in [Existing::Fail, Existing::Keep] {
+                let batch = FanOutOldest { events_max, skipped: skipped.clone(), existing };
+                match connection.write(batch).await {
+                    Err(error) if concerns_row(error.code()) => {}
+                    fanned_out => return fanned_out,
                 }
-                fanned_out => fanned_out,
             }
+            fan_out_each(&mut connection, ListWaiting { events_max, skipped: skipped.clone() }).await
         })
     }
 
-    fn fan_out_missed<'a>(
+    fn search_missed<'a>(
         &'a self,
-        events_max: usize,
-        excluded: &'a [String],
-    ) -> BoxFuture<'a, Result<FannedOut>> {
+        every: Duration,
+        after: Option<&'a Missed>,
+    ) -> BoxFuture<'a, Result<MissedSearch>> {
         Box::pin(async move {
-            let mut connection = self.0.dialect.connection(Role::Claimer).await?;
-            let (begun, missed) =
-                connection.write(FindMissed { events_max, excluded: excluded.to_vec() }).await?;
-            let is_full = missed.len() >= events_max;
-            let inserted = insert_missed(&mut connection, missed).await?;
-            if inserted.busy {
-                return Ok(inserted);
-            }
-            // If none of a full batch could be inserted, the next search would find the same.
-            let more = is_full && inserted.notifications > 0;
-            // While events are refused, the search must find them again.
-            if !more && inserted.refused.is_empty() && excluded.is_empty() {
-                connection.write(RecordSearch { begun }).await?;
-            }
-            Ok(FannedOut { more, ..inserted })
+            let search = FindMissed { every, after: after.cloned(), rows_max: MISSED_PAGE_MAX };
+            self.0.dialect.connection(Role::Searcher).await?.read_snapshot(search).await
+        })
+    }
+
+    fn insert_missed<'a>(&'a self, missed: &'a [Missed]) -> BoxFuture<'a, Result<FannedOut>> {
+        Box::pin(async move {
+            missed::insert(&mut self.0.dialect.connection(Role::Searcher).await?, missed).await
+        })
+    }
+
+    fn record_search(&self, begun: Timestamp) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.0.dialect.connection(Role::Searcher).await?.write(RecordSearch { begun }).await
         })
     }
 }
 
 /// Whether an error is that of one row: the table refuses it, by a CHECK, a trigger or a limit.
-fn concerns_row(code: Code) -> bool {
+pub(super) fn concerns_row(code: Code) -> bool {
     matches!(code, Code::RowRefused | Code::RowDamaged)
 }
 
 /// Fans events out one by one, after a statement for all of them failed.
 async fn fan_out_each(connection: &mut impl RowConnection, list: ListWaiting) -> Result<FannedOut> {
     let events_max = list.events_max;
-    let ids = connection.write(list).await?;
-    let is_full = ids.len() >= events_max;
-    let mut all = FannedOut::default();
-    for id in ids {
-        match connection.write(FanOutOne { id: id.clone() }).await {
+    let waiting = connection.write(list).await?;
+    let mut all = FannedOut { more: waiting.len() >= events_max, ..FannedOut::default() };
+    for WaitingEvent { id, event_type, date } in waiting {
+        match connection.write(FanOutOne { id: id.clone(), event_type: event_type.clone() }).await {
             Ok(one) if one.busy => return Ok(FannedOut { busy: true, ..all }),
             Ok(one) => {
                 all.events += one.events;
                 all.notifications += one.notifications;
             }
-            Err(error) if concerns_row(error.code()) => all.refused.push((id, error.one_line())),
-            Err(error) => return Err(error),
-        }
-    }
-    all.more = is_full && all.events > 0;
-    Ok(all)
-}
-
-/// Inserts missed notifications, one by one if the table refuses some of them.
-async fn insert_missed(connection: &mut impl RowConnection, missed: Vec<Missed>) -> Result<FannedOut> {
-    if missed.is_empty() {
-        return Ok(FannedOut::default());
-    }
-    let events: BTreeSet<String> = missed.iter().map(|missed| missed.event.clone()).collect();
-    let mut all = FannedOut { events: events.len() as u64, ..FannedOut::default() };
-    match connection.write(InsertMissed { missed: missed.clone() }).await {
-        Err(error) if concerns_row(error.code()) => {}
-        Ok(None) => return Ok(busy()),
-        Ok(Some(inserted)) => return Ok(FannedOut { notifications: inserted, ..all }),
-        Err(error) => return Err(error),
-    }
-    for one in missed {
-        let id = one.event.clone();
-        match connection.write(InsertMissed { missed: vec![one] }).await {
-            Ok(None) => return Ok(FannedOut { busy: true, ..all }),
-            Ok(Some(inserted)) => all.notifications += inserted,
-            Err(error) if concerns_row(error.code()) => all.refused.push((id, error.one_line())),
+            Err(error) if concerns_row(error.code()) => all.refused.push(RefusedEvent {
+                event: id,
+                event_type,
+                event_date: date,
+                reason: error.one_line(),
+            }),
             Err(error) => return Err(error),
         }
     }
@@ -235,8 +264,8 @@ async fn insert_missed(connection: &mut impl RowConnection, missed: Vec<Missed>)
 macro_rules! verb {
     ($(#[$doc:meta])* $verb:ident { $($field:ident: $type:ty,)* } -> $output:ty) => {
         $(#[$doc])*
-        struct $verb {
-            $($field: $type,)*
+        pub(super) struct $verb {
+            $(pub(super) $field: $type,)*
         }
 
         impl TxVerb for $verb {
@@ -248,6 +277,7 @@ macro_rules! verb {
         }
     };
 }
+pub(super) use verb;
 
 verb! {
     /// See [`Notifications::register`].
@@ -261,10 +291,7 @@ impl Register {
             let what = format!("handler {:?} has its own name as an alias", handler.name);
             return Err(Error::new(Code::HandlerInvalid, what).with_hint("an alias is an earlier name"));
         }
-        if !tx.lock_fan_out(true).await? {
-            return Err(Error::new(Code::SchemaAltered, "the table fan_out has no row")
-                .with_hint("insert one row: it is the lock of the fan-out"));
-        }
+        wait_for_lock(tx).await?;
         let is_new = tx.create_subscription(&handler.name).await?;
         let since = match start {
             Start::Beginning => None,
@@ -323,48 +350,80 @@ impl Register {
 
 verb! {
     /// See [`Notifications::fan_out`].
-    FanOutOldest { events_max: usize, excluded: Vec<String>, } -> FannedOut
+    FanOutOldest { events_max: usize, skipped: Skipped, existing: Existing, } -> FannedOut
 }
 
 impl FanOutOldest {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
-        let Some(types) = lock_types(tx).await? else { return Ok(busy()) };
-        let mut all = FannedOut::default();
-        for types in whole_types(&types, TYPES_MAX) {
-            let scope = FanOutScope::Oldest { events_max: self.events_max, excluded: &self.excluded };
-            let (events, notifications) = tx.fan_out(types, scope).await?;
-            all.events += events;
-            all.notifications += notifications;
-            all.more |= events >= self.events_max as u64;
-        }
-        Ok(all)
+        let Self { events_max, skipped, existing } = self;
+        let Some(registered) = tx.try_lock_and_read().await? else { return Ok(busy()) };
+        let (events, notifications) = match needs_types(&registered) {
+            true => tx.fan_out_matching(&registered, events_max, &skipped, existing).await?,
+            false => {
+                fan_out_by_type(tx, handler_types(registered, &[]), events_max, &skipped, existing).await?
+            }
+        };
+        Ok(FannedOut { events, notifications, more: events >= events_max as u64, ..FannedOut::default() })
     }
 }
 
+async fn fan_out_by_type<T: NotificationTx + ?Sized>(
+    tx: &mut T,
+    mut types: Vec<HandlerType>,
+    events_max: usize,
+    skipped: &Skipped,
+    existing: Existing,
+) -> Result<(u64, u64)> {
+    leave_out(&mut types, &skipped.older_than);
+    let (mut events, mut notifications) = (0, 0);
+    for types in whole_types(&types, TYPES_MAX) {
+        let scope = FanOutScope::Oldest { events_max, excluded: &skipped.ids, existing };
+        let fanned_out = tx.fan_out(types, scope).await?;
+        events += fanned_out.0;
+        notifications += fanned_out.1;
+    }
+    Ok((events, notifications))
+}
+
+async fn list_by_type<T: NotificationTx + ?Sized>(
+    tx: &mut T,
+    mut types: Vec<HandlerType>,
+    events_max: usize,
+    skipped: &Skipped,
+) -> Result<Vec<WaitingEvent>> {
+    leave_out(&mut types, &skipped.older_than);
+    let mut waiting = Vec::new();
+    for types in whole_types(&types, TYPES_MAX) {
+        waiting.extend(tx.list_waiting(types, events_max, &skipped.ids).await?);
+    }
+    Ok(waiting)
+}
+
 verb! {
-    /// The ids of the events that [`FanOutOldest`] would fan out.
-    ListWaiting { events_max: usize, excluded: Vec<String>, } -> Vec<String>
+    /// The events that [`FanOutOldest`] would fan out.
+    ListWaiting { events_max: usize, skipped: Skipped, } -> Vec<WaitingEvent>
 }
 
 impl ListWaiting {
-    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Vec<String>> {
-        let Some(types) = lock_types(tx).await? else { return Ok(Vec::new()) };
-        let mut ids = Vec::new();
-        for types in whole_types(&types, TYPES_MAX) {
-            ids.extend(tx.list_waiting(types, self.events_max, &self.excluded).await?);
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Vec<WaitingEvent>> {
+        let Self { events_max, skipped } = self;
+        let Some(registered) = tx.try_lock_and_read().await? else { return Ok(Vec::new()) };
+        match needs_types(&registered) {
+            true => tx.list_matching(&registered, events_max, &skipped).await,
+            false => list_by_type(tx, handler_types(registered, &[]), events_max, &skipped).await,
         }
-        Ok(ids)
     }
 }
 
 verb! {
-    /// Fans one event out.
-    FanOutOne { id: String, } -> FannedOut
+    /// Fans one event of this type out.
+    FanOutOne { id: String, event_type: String, } -> FannedOut
 }
 
 impl FanOutOne {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
-        let Some(types) = lock_types(tx).await? else { return Ok(busy()) };
+        let Some(registered) = tx.try_lock_and_read().await? else { return Ok(busy()) };
+        let types = handler_types(registered, &[self.event_type]);
         if types.is_empty() {
             return Ok(FannedOut::default());
         }
@@ -373,73 +432,13 @@ impl FanOutOne {
     }
 }
 
-verb! {
-    /// Finds events that another program fanned out without a handler registered here, and when the search began. It
-    /// may read the whole table, so it does not lock the fan-out.
-    FindMissed { events_max: usize, excluded: Vec<String>, } -> (Timestamp, Vec<Missed>)
-}
-
-impl FindMissed {
-    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<(Timestamp, Vec<Missed>)> {
-        let begun = tx.now().await?;
-        let registered = tx.registered().await?;
-        let types = match needs_types(&registered) {
-            true => tx.fanned_out_types().await?,
-            false => Vec::new(),
-        };
-        let searched = registered.into_iter().map(|entry| {
-            let after_last = entry.searched_at.map(|at| at.before(SEARCH_OVERLAP));
-            let since = after_last.into_iter().chain(entry.since).fold(entry.registered_at, Timestamp::max);
-            RegisteredType { since: Some(since), ..entry }
-        });
-        let mut missed = Vec::new();
-        let searched = handler_types(searched, &types);
-        for types in whole_types(&searched, TYPES_MAX) {
-            let left = self.events_max - missed.len();
-            if left > 0 {
-                missed.extend(tx.find_missed(types, left, &self.excluded).await?);
-            }
-        }
-        Ok((begun, missed))
+/// Locks the fan-out. Waits for one in progress.
+pub(super) async fn wait_for_lock<T: NotificationTx>(tx: &mut T) -> Result<()> {
+    if tx.lock_fan_out(true).await? {
+        return Ok(());
     }
-}
-
-verb! {
-    /// Inserts missed notifications. Returns how many; `None` if another relay is fanning out.
-    InsertMissed { missed: Vec<Missed>, } -> Option<u64>
-}
-
-impl InsertMissed {
-    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Option<u64>> {
-        match tx.lock_fan_out(false).await? {
-            true => tx.insert_missed(&self.missed).await.map(Some),
-            false => Ok(None),
-        }
-    }
-}
-
-verb! {
-    /// Records that a search has found all.
-    RecordSearch { begun: Timestamp, } -> ()
-}
-
-impl RecordSearch {
-    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<()> {
-        tx.record_search(self.begun).await
-    }
-}
-
-/// Locks the fan-out and reads which events go to which handler. `None` if another relay is fanning out.
-async fn lock_types<T: NotificationTx>(tx: &mut T) -> Result<Option<Vec<HandlerType>>> {
-    if !tx.lock_fan_out(false).await? {
-        return Ok(None);
-    }
-    let registered = tx.registered().await?;
-    let types = match needs_types(&registered) {
-        true => tx.waiting_types().await?,
-        false => Vec::new(),
-    };
-    Ok(Some(handler_types(registered, &types)))
+    Err(Error::new(Code::SchemaAltered, "the table fan_out has no row")
+        .with_hint("insert one row: it is the lock of the fan-out"))
 }
 
 fn busy() -> FannedOut {

@@ -7,8 +7,8 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use super::super::missed::InsertMissed;
 use super::*;
-use crate::store::row_state::notifications::NotificationTx;
 
 /// A wrong design. The simulation must find each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,8 +184,8 @@ impl NotificationTx for ModelTx {
     async fn find_missed(
         &mut self,
         types: &[HandlerType],
-        events_max: usize,
-        _: &[String],
+        _: Option<&Missed>,
+        rows_max: usize,
     ) -> Result<Vec<Missed>> {
         round_trip().await;
         let rows = self.database.lock().unwrap().committed.clone();
@@ -195,11 +195,16 @@ impl NotificationTx for ModelTx {
             for entry in types.iter().filter(|entry| Some(&entry.event_type) == kind.as_ref()) {
                 let is_new = entry.since.is_none_or(|since| *date >= since.as_micros());
                 if is_new && !rows.notifications.contains(&(*id, entry.handler.clone())) {
-                    missed.push(Missed { event: id.to_string(), handler: entry.handler.clone() });
+                    missed.push(Missed {
+                        event: id.to_string(),
+                        event_type: entry.event_type.clone(),
+                        event_date: Timestamp::from_micros(*date),
+                        handler: entry.handler.clone(),
+                    });
                 }
             }
         }
-        missed.truncate(events_max);
+        missed.truncate(rows_max);
         Ok(missed)
     }
 
@@ -308,7 +313,8 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
             }
             _ => {
                 let mut tx = ModelTx::new(&database, &known, bug);
-                let verb = FanOutOldest { events_max: 2, excluded: Vec::new() };
+                let verb =
+                    FanOutOldest { events_max: 2, skipped: Skipped::default(), existing: Existing::Keep };
                 if run(&mut tx, &mut rng, Some(&database), |tx| Box::pin(verb.run_in(tx))).is_some() {
                     tx.commit();
                 }
@@ -318,7 +324,7 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
     // Everything comes to rest: no process dies, and nothing more is written.
     for _ in 0..200 {
         let mut tx = ModelTx::new(&database, &known, bug);
-        let verb = FanOutOldest { events_max: 5, excluded: Vec::new() };
+        let verb = FanOutOldest { events_max: 5, skipped: Skipped::default(), existing: Existing::Keep };
         let done = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
         tx.commit();
         drop(tx);
@@ -326,14 +332,15 @@ fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
             Some(Bug::IgnoreOtherFanOut) => 0,
             _ => {
                 let mut tx = ModelTx::new(&database, &known, bug);
-                let verb = FindMissed { events_max: 5, excluded: Vec::new() };
+                let verb = FindMissed { every: Duration::ZERO, after: None, rows_max: 5 };
                 let found = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
                 drop(tx);
                 let mut tx = ModelTx::new(&database, &known, bug);
-                let verb = InsertMissed { missed: found.map(|(_, missed)| missed).unwrap_or_default() };
+                let Some(MissedSearch::Page(page)) = found else { panic!("the search is due") };
+                let verb = InsertMissed { missed: page.missed };
                 let inserted = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
                 tx.commit();
-                inserted.flatten().unwrap_or_default()
+                inserted.unwrap_or_default()
             }
         };
         if done.unwrap_or_default().events == 0 && missed == 0 {
@@ -365,7 +372,10 @@ fn interleave(
         registered.map(|_| registration.commit()).unwrap();
     });
     let mut fanning_out = Box::pin(async move {
-        let fanned_out = FanOutOldest { events_max: 3, excluded: Vec::new() }.run_in(&mut fan_out).await;
+        let fanned_out =
+            FanOutOldest { events_max: 3, skipped: Skipped::default(), existing: Existing::Keep }
+                .run_in(&mut fan_out)
+                .await;
         round_trip().await;
         fanned_out.map(|_| fan_out.commit()).unwrap();
     });

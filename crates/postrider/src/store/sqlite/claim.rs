@@ -15,7 +15,7 @@ use crate::ledger::{Intervals, Progress};
 use crate::store::history::Seen;
 use crate::store::page_builder::PageBuilder;
 use crate::store::{AsyncClaimer, Budget, Claimed, Fetched, Page};
-use crate::{Position, Result};
+use crate::{Position, Result, StoredEvent};
 
 /// Index: the primary key (position); one range per gap.
 static READ: LazyLock<String> = LazyLock::new(|| {
@@ -29,6 +29,17 @@ static READ: LazyLock<String> = LazyLock::new(|| {
 /// Index: the primary key (position).
 static FETCH: LazyLock<String> =
     LazyLock::new(|| row::with_columns("SELECT {columns} FROM postrider_events WHERE position = ?1"));
+
+/// All events, by position.
+pub(super) fn read_all(connection: &Connection) -> Attempt<Vec<StoredEvent>> {
+    let mut statement = connection.prepare(&READ)?;
+    let mut rows = statement.query([i64::MIN, i64::MAX])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        events.push(row::event(row, &row::widths(row)?)?.0);
+    }
+    Ok(events)
+}
 
 /// Reads events from a loaded state on. A claim whose future is dropped changes nothing; the next claim reads the same
 /// events.

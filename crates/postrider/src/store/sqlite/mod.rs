@@ -49,7 +49,7 @@ use super::{
     Renewed, Schema, Settled, Settlement, Start,
 };
 use crate::ledger::{Change, KnownRows, Progress};
-use crate::{Code, Error, Inbox, Outbox, Position, Result};
+use crate::{Code, Error, Inbox, Outbox, Position, Result, StoredEvent};
 
 /// How many times a statement tries to get the lock before it fails with [`Code::StoreBusy`]: for about five seconds.
 const LOCK_TRIES_MAX: i32 = 5_000;
@@ -232,6 +232,16 @@ impl SqliteStore {
             log_tx::overview(snapshot, backlog_max)
         });
         Ok(overview?)
+    }
+
+    /// All events that a connection sees, by position, also those that its open transaction has written. Blocks the calling
+    /// thread.
+    ///
+    /// # Errors
+    /// Errors of the database, and [`Code::RowDamaged`] if a row cannot be read.
+    #[doc(hidden)]
+    pub fn read_events(connection: &Connection) -> Result<Vec<StoredEvent>> {
+        Ok(claim::read_all(connection)?)
     }
 
     /// The newest events that match a filter, newest first, from a file that may be on a read-only disk. Blocks the

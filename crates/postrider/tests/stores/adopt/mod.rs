@@ -2,6 +2,7 @@
 
 mod behind_proxy;
 mod cases;
+mod from_eventlog;
 mod locked;
 mod mysql;
 mod network;

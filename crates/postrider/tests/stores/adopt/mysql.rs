@@ -7,7 +7,7 @@ use std::time::Duration;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use postrider::adopt::AdoptSource;
-use postrider::layout::RowTable;
+use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
 use postrider::{Event, Ident, Outbox, Result};
@@ -50,7 +50,8 @@ impl<W: ServerKind> Driver for MySqlDriver<W> {
     }
 
     async fn migrate_rows(url: &str, ledger: Ident, table: &RowTable) -> Result<()> {
-        MySqlRowStore::migrate(&config(url, ledger)?, table, RowExtras::default()).await.map(|_| ())
+        let extras = RowExtras { handlers: table.layout() == RowLayout::Eventlog, ..RowExtras::default() };
+        MySqlRowStore::migrate(&config(url, ledger)?, table, extras).await.map(|_| ())
     }
 
     async fn migrate_log(url: &str, schema: Ident) -> Result<()> {

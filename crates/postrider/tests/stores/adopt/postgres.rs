@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postrider::adopt::AdoptSource;
-use postrider::layout::RowTable;
+use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, PostgresStore};
 use postrider::{Event, Ident, Outbox, Result};
@@ -48,7 +48,8 @@ impl Driver for PostgresDriver {
     }
 
     async fn migrate_rows(url: &str, ledger: Ident, table: &RowTable) -> Result<()> {
-        PostgresRowStore::migrate(&config(url, ledger)?, table, RowExtras::default()).await.map(|_| ())
+        let extras = RowExtras { handlers: table.layout() == RowLayout::Eventlog, ..RowExtras::default() };
+        PostgresRowStore::migrate(&config(url, ledger)?, table, extras).await.map(|_| ())
     }
 
     async fn migrate_log(url: &str, schema: Ident) -> Result<()> {

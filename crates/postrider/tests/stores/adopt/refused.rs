@@ -10,7 +10,7 @@ use crate::adopt::sqlite::Sqlite;
 use crate::adopt::stage::*;
 use crate::recording_sink::{LONG, RecordingSink};
 
-async fn refusal(source: &dyn AdoptSource, to: Outbox, adoption: Adoption) -> Error {
+pub(crate) async fn refusal(source: &dyn AdoptSource, to: Outbox, adoption: Adoption) -> Error {
     adopt(source, to, adoption).await.expect_err("it is refused")
 }
 

@@ -37,7 +37,7 @@ pub(crate) trait Driver: 'static {
 
     async fn write(client: &mut Self::Client, to: &Outbox, events: Vec<Event>) -> Result<()>;
 
-    /// Creates the table and the ledger beside it.
+    /// Creates the table, with its handlers if it has any, and the ledger beside it.
     async fn migrate_rows(url: &str, ledger: Ident, table: &RowTable) -> Result<()>;
 
     async fn migrate_log(url: &str, schema: Ident) -> Result<()>;
@@ -95,6 +95,8 @@ impl<D: Driver> Server<D> {
         let schema = &self.schema;
         text.replace("{t}", &format!("{schema}.{}", self.table.layout().name()))
             .replace("{events}", &format!("{schema}_log.events"))
+            .replace("{log}", &format!("{schema}.events"))
+            .replace("{notifications}", &format!("{schema}.event_notifications"))
             .replace("{parked}", &format!("{schema}_log.parked"))
             .replace("{notes}", &format!("{schema}_ledger.row_notes"))
             .replace("{leases of log}", &format!("{schema}_log.leases"))
@@ -108,7 +110,8 @@ impl<D: Driver> Stage for Server<D> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let Some(url) = D::url() else { return Ok(None) };
         let schema = format!("adopt_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?).max_attempts(ATTEMPTS_MAX);
+        let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?);
+        let table = if layout == RowLayout::Eventlog { table } else { table.max_attempts(ATTEMPTS_MAX) };
         let mut client = D::connect(url).await?;
         D::run(&mut client, &format!("{} {schema}", D::CREATE_SCHEMA)).await?;
         let stage = Self { url, schema, table, client: Mutex::new(client) };

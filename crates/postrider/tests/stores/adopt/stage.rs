@@ -9,7 +9,7 @@ use postrider::layout::{Ability, RowLayout};
 use postrider::relay::{Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::{Start, Store};
-use postrider::{Event, Outbox, Result};
+use postrider::{Action, Event, Outbox, Result, Timestamp};
 use postrider_testkit::eventually;
 use uuid::Uuid;
 
@@ -44,7 +44,7 @@ pub(crate) trait Stage: Sized {
     /// Writes in one transaction.
     async fn write(&self, to: &Outbox, events: Vec<Event>) -> Result<()>;
 
-    /// Runs SQL. `{t}` is the table, `{events}` and `{parked}` are tables of the outbox, `{notes}` is the table with Postrider's
+    /// Runs SQL. `{t}` is the table, in layout `eventlog` `{log}` and `{notifications}`; `{events}` and `{parked}` are tables of the outbox, `{notes}` is the table with Postrider's
     /// notes about rows, and `{never}` is a time in the past.
     async fn run(&self, sql: &str) -> Result<()>;
 
@@ -85,6 +85,12 @@ pub(crate) fn words(layout: RowLayout) -> Words {
 pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
     let payload = format!("{{\"n\": {number}}}");
     let event = Event::new("order.placed", payload);
+    if layout == RowLayout::Eventlog {
+        let (id, at) = (Uuid::now_v7(), Timestamp::from_micros(1_763_242_500_123_456));
+        let (name, params) = ("PlaceOrder".to_owned(), "{}".to_owned());
+        let action = Action { id, name, params, started: at, completed: at };
+        return event.with_aggregate("Order", format!("key{key}")).with_namespace("shop").with_action(action);
+    }
     if !layout.has(Ability::Uuids) {
         return event.with_aggregate("Order", format!("key{key}"));
     }

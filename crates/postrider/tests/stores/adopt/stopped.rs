@@ -71,11 +71,15 @@ impl<F: Future> Future for Cut<F> {
     }
 }
 
-/// Begins repeatedly, and is dropped a little later each time.
-async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
-    let (leases, to) = if is_forth { (OF_ROWS, stage.to_log()) } else { (OF_LOG, stage.to_rows()) };
+/// Begins repeatedly, each time with a new source, and is dropped a little later each time.
+pub(crate) async fn is_dropped_anywhere(
+    stage: &impl Stage,
+    leases: &str,
+    to: Outbox,
+    source: impl AsyncFn() -> Result<Arc<dyn AdoptSource>>,
+) -> Result<()> {
     for polls in 1..14 {
-        let source = if is_forth { stage.rows().await? } else { stage.log().await? };
+        let source = source().await?;
         let counts = source.counts(NAME).await?;
         let mut copying = AdoptionRun::begin(&*source, to.clone(), all(), &counts).await?;
         let whole = async { while copying.next_batch().await.expect("nothing interferes").is_some() {} };
@@ -84,8 +88,7 @@ async fn is_dropped_anywhere(stage: &impl Stage, is_forth: bool) -> Result<()> {
         // Statements that a thread or a server received before may still run; taking the lease waits for them.
         run_out(stage, leases).await?;
     }
-    let source = if is_forth { stage.rows().await? } else { stage.log().await? };
-    adopt(&*source, to, all()).await?;
+    adopt(&*source().await?, to, all()).await?;
     Ok(())
 }
 
@@ -93,7 +96,7 @@ pub(crate) async fn a_copy_that_is_dropped_at_any_point_loses_nothing_and_copies
     stage: &impl Stage,
 ) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..16)).await?;
-    is_dropped_anywhere(stage, true).await?;
+    is_dropped_anywhere(stage, OF_ROWS, stage.to_log(), async || stage.rows().await).await?;
     assert_eq!((states(stage).await?, in_log(stage).await?), ((0, 80), 80));
     in_order(&delivered(stage.log().await?, 80).await?, 0..16);
     Ok(())
@@ -104,7 +107,7 @@ pub(crate) async fn a_copy_back_that_is_dropped_at_any_point_loses_nothing_and_c
 ) -> Result<()> {
     write_each(stage, &stage.to_log(), events(stage.layout(), 0..16)).await?;
     stage.log().await?.subscribe(NAME, Start::Beginning).await?;
-    is_dropped_anywhere(stage, false).await?;
+    is_dropped_anywhere(stage, OF_LOG, stage.to_rows(), async || stage.log().await).await?;
     assert_eq!(states(stage).await?, (80, 0));
     in_order(&delivered(stage.rows().await?, 80).await?, 0..16);
     Ok(())

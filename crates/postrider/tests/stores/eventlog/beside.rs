@@ -1,6 +1,10 @@
 //! Beside another program that fans out and handles on the same tables, as the documents describe it.
 
+use std::time::Duration;
+
 use postrider::Result;
+use postrider::layout::Handler;
+use postrider::store::{Missed, MissedSearch, Notifications, Start};
 
 use super::calls::Calls;
 use super::{EventlogDatabase, cases, utc};
@@ -10,6 +14,8 @@ cases! {
     events_that_another_program_fanned_out_reach_our_handlers,
     an_event_that_is_refused_does_not_hide_others_that_another_program_fanned_out,
     notifications_of_other_programs_are_not_touched,
+    a_search_begins_only_if_the_last_one_is_old_by_the_clock_of_the_database,
+    a_search_continues_behind_its_last_page,
 }
 
 /// The other program's fan-out: one transaction that inserts notifications for its own handler, and marks the events.
@@ -126,5 +132,81 @@ async fn notifications_of_other_programs_are_not_touched<D: RowDatabase>(
     assert_eq!(before, after);
     // Events from before the registration, fanned out by the other program, are not ours.
     assert_eq!(calls.of("mail"), ["OrderPlaced 9 9"]);
+    Ok(())
+}
+
+const EVERY: Duration = Duration::from_secs(600);
+
+/// The events that a search finds; `None` if no search is due.
+async fn search(notifications: &dyn Notifications, after: Option<&Missed>) -> Result<Option<Vec<Missed>>> {
+    Ok(match notifications.search_missed(EVERY, after).await? {
+        MissedSearch::Page(page) => Some(page.missed),
+        MissedSearch::NotDue(wait) => {
+            assert!(!wait.is_zero() && wait <= EVERY, "{wait:?}");
+            None
+        }
+        other => panic!("{other:?}"),
+    })
+}
+
+async fn a_search_begins_only_if_the_last_one_is_old_by_the_clock_of_the_database<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    notifications.register(&Handler::new("mail"), Start::Beginning).await?;
+    log.write("OrderPlaced", "1", 1).await?;
+    foreign_fan_out(&log, "theirs").await?;
+    assert_eq!(search(&*notifications, None).await?, None, "the handler was registered just now");
+
+    let ledger_now = D::NOW;
+    log.run(&format!(
+        "UPDATE {{ledger}}.handler_types SET registered_at = {ledger_now} - interval '11' minute"
+    ))
+    .await?;
+    let MissedSearch::Page(page) = notifications.search_missed(EVERY, None).await? else {
+        panic!("a search is due")
+    };
+    assert_eq!((page.missed.len(), page.more), (1, false));
+    let inserted = notifications.insert_missed(&page.missed).await?;
+    assert_eq!((inserted.events, inserted.notifications), (1, 1));
+    notifications.record_search(page.begun).await?;
+    assert_eq!(search(&*notifications, None).await?, None, "a search was recorded just now");
+
+    log.run(&format!(
+        "UPDATE {{ledger}}.handler_types SET searched_at = {ledger_now} - interval '11' minute"
+    ))
+    .await?;
+    assert_eq!(search(&*notifications, None).await?, Some(Vec::new()), "due, and nothing is missed any more");
+    store.close().await;
+    Ok(())
+}
+
+async fn a_search_continues_behind_its_last_page<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    for name in ["mail", "stock"] {
+        notifications.register(&Handler::new(name), Start::Beginning).await?;
+    }
+    let ledger_now = D::NOW;
+    log.run(&format!("UPDATE {{ledger}}.handler_types SET registered_at = {ledger_now} - interval '1' hour"))
+        .await?;
+    // Several events of one date, so that their ids decide.
+    for number in 0..6 {
+        log.write("OrderPlaced", "1", number).await?;
+    }
+    log.run(
+        "UPDATE events SET event_date = (SELECT at FROM (SELECT min(event_date) AS at FROM events) AS first)",
+    )
+    .await?;
+    log.write("OrderPlaced", "1", 6).await?;
+    foreign_fan_out(&log, "theirs").await?;
+    let all = search(&*notifications, None).await?.unwrap();
+    assert_eq!(all.len(), 14);
+    for (at, last) in all.iter().enumerate() {
+        let rest = search(&*notifications, Some(last)).await?.unwrap();
+        assert_eq!(rest, all[at + 1..], "after {at}");
+    }
+    store.close().await;
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Which events are fanned out, to which handlers.
 
-use postrider::Result;
-use postrider::store::Start;
+use postrider::layout::Handler;
+use postrider::store::{Skipped, Start};
+use postrider::{Result, Timestamp};
 
 use super::calls::Calls;
 use super::{EventlogDatabase, cases};
@@ -14,6 +15,8 @@ cases! {
     a_handler_that_starts_now_gets_later_events_only,
     a_row_that_the_database_refuses_fails_alone,
     more_refused_rows_than_a_batch_do_not_stop_the_others,
+    skipped_events_are_left_out_by_their_ids_and_by_their_dates,
+    an_event_counts_once_in_the_backlog_whatever_patterns_match_it,
     several_relays_fan_out_each_event_once,
     a_handler_for_all_types_gets_all,
 }
@@ -149,6 +152,66 @@ async fn more_refused_rows_than_a_batch_do_not_stop_the_others<D: RowDatabase>(
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
     relay.shutdown().await?;
     assert_eq!(calls.all(), ["mail OrderPlaced 8 10"]);
+    Ok(())
+}
+
+async fn skipped_events_are_left_out_by_their_ids_and_by_their_dates<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    notifications.register(&Handler::new("mail"), Start::Beginning).await?;
+    let mut ids = Vec::new();
+    for number in 0..6 {
+        ids.push(log.write(if number < 4 { "OrderPlaced" } else { "OrderShipped" }, "1", number).await?);
+        log.run(&format!(
+            "UPDATE events SET event_date = '2026-01-01 00:00:0{number}' WHERE id = '{}'",
+            ids[number]
+        ))
+        .await?;
+    }
+    let mut skipped = Skipped::default();
+    // The events 0 and 1 are older; 2 has that date, and is left out by its id.
+    let date = "2026-01-01T00:00:02Z".parse::<Timestamp>().unwrap();
+    skipped.older_than.insert("OrderPlaced".to_owned(), date);
+    skipped.ids.push(ids[2].clone());
+    let fanned_out = notifications.fan_out(100, &skipped).await?;
+    assert_eq!((fanned_out.events, fanned_out.notifications), (3, 3));
+    let waiting = "SELECT id FROM events WHERE NOT delivered ORDER BY event_date";
+    assert_eq!(log.rows(waiting).await?, ids[..3]);
+    skipped.ids.clear();
+    assert_eq!(notifications.fan_out(100, &skipped).await?.events, 1);
+    assert_eq!(notifications.fan_out(100, &Skipped::default()).await?.events, 2);
+    store.close().await;
+    Ok(())
+}
+
+async fn an_event_counts_once_in_the_backlog_whatever_patterns_match_it<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    let mut handler = Handler::new("mail");
+    handler.types = Some(["OrderPlaced", "Order*", "*"].map(str::to_owned).into());
+    notifications.register(&handler, Start::Beginning).await?;
+    let backlog = async || -> Result<_> {
+        let backlog = store.overview(100).await?.subscriptions[0].backlog;
+        Ok((backlog.events, backlog.oldest.map(|time| time.to_string())))
+    };
+    assert_eq!(backlog().await?, (0, None));
+    for number in [3, 1, 2] {
+        let id = log.write("OrderPlaced", "1", number).await?;
+        log.run(&format!("UPDATE events SET event_date = '2026-01-01 00:00:0{number}' WHERE id = '{id}'"))
+            .await?;
+    }
+    log.write_sentinel().await?;
+    let first = Some("2026-01-01T00:00:01.000000Z".to_owned());
+    assert_eq!(backlog().await?, (3, first.clone()), "none is fanned out");
+    assert_eq!(notifications.fan_out(2, &Skipped::default()).await?.notifications, 2);
+    assert_eq!(backlog().await?, (3, first), "two are fanned out");
+    log.run("UPDATE event_notifications SET state = 'SUCCEEDED'").await?;
+    assert_eq!(backlog().await?, (1, Some("2026-01-01T00:00:03.000000Z".to_owned())));
+    store.close().await;
     Ok(())
 }
 

@@ -1,9 +1,12 @@
 //! How notifications are handled: retries, two versions of a program, aliases.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use postrider::Result;
 use postrider::handler::HandlerError;
+use postrider::route::{Router, Rule, Unrouted};
 
 use super::calls::{Calls, fails};
 use super::{EventlogDatabase, cases, fast_policy};
@@ -13,11 +16,14 @@ cases! {
     a_failure_is_retried_after_thirty_seconds_doubled_up_to_five_minutes,
     a_failed_event_delays_only_its_model_and_its_handler,
     an_answer_decides_what_happens_to_a_notification,
+    a_notification_that_an_operator_sets_to_pending_is_handled_again,
+    a_notification_without_a_route_is_handled_once_there_is_one,
     a_type_that_this_version_does_not_know_waits_for_the_other_version,
     a_failed_notification_of_a_type_that_this_version_does_not_know_waits_too,
     a_pattern_of_this_version_does_not_take_other_types,
     notifications_under_an_earlier_name_are_handled,
     a_process_that_still_uses_an_earlier_name_gets_no_new_events,
+    an_earlier_name_can_be_used_again_once_an_operator_removes_it,
     a_name_that_cannot_be_distinguished_is_refused,
 }
 
@@ -131,6 +137,62 @@ async fn an_answer_decides_what_happens_to_a_notification<D: RowDatabase>(
     Ok(())
 }
 
+async fn a_notification_that_an_operator_sets_to_pending_is_handled_again<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let (calls, accepts) = (Calls::default(), Arc::new(AtomicBool::new(false)));
+    for (number, model) in ["restarted", "running"].into_iter().enumerate() {
+        log.write("OrderPlaced", model, number).await?;
+    }
+    let handler = || {
+        let accepts = accepts.clone();
+        calls
+            .answering("mail", &["OrderPlaced"], move |_, _| match accepts.load(Ordering::SeqCst) {
+                true => Ok(()),
+                false => Err(HandlerError::dead("not yet")),
+            })
+            .policy(fast_policy())
+    };
+    let relay = log.relay([handler()]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'EXPIRED'", "2").await?;
+    relay.shutdown().await?;
+    accepts.store(true, Ordering::SeqCst);
+    let set_back =
+        |model: &str| format!("UPDATE event_notifications SET state = 'PENDING' WHERE model_id = '{model}'");
+    // Before a relay starts, and while it runs.
+    log.run(&set_back("restarted")).await?;
+    let relay = log.relay([handler()]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    log.run(&set_back("running")).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all().len(), 4, "each was called twice");
+    assert_eq!(log.one("SELECT count(*) FROM {ledger}.row_notes").await?, "0");
+    Ok(())
+}
+
+async fn a_notification_without_a_route_is_handled_once_there_is_one<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    log.write("OrderPlaced", "1", 1).await?;
+    let rules = |types: &'static str| {
+        let router = Router::to("mail").first_match([Rule::new().types([types])])?;
+        let router = router.unrouted(Unrouted::Hold);
+        Ok::<_, postrider::Error>(calls.handler("mail", &["*"]).router(router).policy(fast_policy()))
+    };
+    let relay = log.relay([rules("OrderShipped")?]).await?;
+    log.wait_for("SELECT count(*) FROM {ledger}.row_notes WHERE state = 'unrouted'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all(), Vec::<String>::new());
+    let relay = log.relay([rules("Order*")?]).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    relay.shutdown().await?;
+    assert_eq!(calls.all(), ["mail OrderPlaced 1 1"]);
+    assert_eq!(log.one("SELECT count(*) FROM {ledger}.row_notes").await?, "0");
+    Ok(())
+}
+
 async fn a_type_that_this_version_does_not_know_waits_for_the_other_version<D: RowDatabase>(
     log: EventlogDatabase<D>,
 ) -> Result<()> {
@@ -207,6 +269,34 @@ async fn a_process_that_still_uses_an_earlier_name_gets_no_new_events<D: RowData
     new.shutdown().await?;
     old.shutdown().await?;
     assert_eq!(calls.all(), ["letters OrderPlaced 1 1"]);
+    Ok(())
+}
+
+async fn an_earlier_name_can_be_used_again_once_an_operator_removes_it<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let calls = Calls::default();
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"]).alias("mail-v1")]).await?;
+    relay.shutdown().await?;
+    // The handler no longer declares the name, and it is still reserved.
+    let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
+    relay.shutdown().await?;
+    let types = "SELECT count(*) FROM {ledger}.handler_types WHERE handler = 'mail-v1'";
+    let relay = log.relay([calls.handler("mail-v1", &["OrderPlaced"])]).await?;
+    relay.shutdown().await?;
+    assert_eq!(log.one(types).await?, "0");
+    log.run("DELETE FROM {ledger}.handler_aliases WHERE alias = 'mail-v1'").await?;
+    let relay = log
+        .relay([calls.handler("mail", &["OrderPlaced"]), calls.handler("mail-v1", &["OrderPlaced"])])
+        .await?;
+    assert_eq!(log.one(types).await?, "1");
+    log.write("OrderPlaced", "1", 1).await?;
+    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    relay.shutdown().await?;
+    assert_eq!(
+        (calls.of("mail"), calls.of("mail-v1")),
+        (vec!["OrderPlaced 1 1".into()], vec!["OrderPlaced 1 1".into()])
+    );
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use postrider::Result;
 use postrider::handler::Context;
 use postrider::relay::Relay;
+use postrider::store::Skipped;
 use tokio::sync::Semaphore;
 
 use super::calls::Calls;
@@ -58,12 +59,12 @@ async fn a_fan_out_that_dies_at_any_point_loses_nothing<D: RowDatabase>(
         let notifications = store.notifications().unwrap();
         // Opens the connection, and fans out what an earlier one left.
         loop {
-            let fanned_out = notifications.fan_out(2, &[]).await?;
+            let fanned_out = notifications.fan_out(2, &Skipped::default()).await?;
             if !fanned_out.busy {
                 break;
             }
         }
-        let ended = die_after(waits, notifications.fan_out(100, &[])).await;
+        let ended = die_after(waits, notifications.fan_out(100, &Skipped::default())).await;
         assert_eq!(log.one(TORN).await?, "0", "after {waits} waits");
         drop((notifications, store));
         match ended.transpose()? {

@@ -1,6 +1,8 @@
 //! Layout `eventlog`: the registry of handlers, the fan-out, and deleting finished events. The fan-out runs in a
 //! transaction that holds its lock.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use mysql_async::Row;
 use serde::Serialize;
 use uuid::Uuid;
@@ -8,8 +10,11 @@ use uuid::Uuid;
 use super::super::row::{get, micros};
 use super::super::session::{Params, Tx, params};
 use super::sql::literal;
+use crate::layout::like;
 use crate::store::row_state::columns::ResultRow;
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, Missed, RegisteredType};
+use crate::store::row_state::handler_types::handler_types;
+use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType, WaitingEvent};
+use crate::store::{Missed, Skipped};
 use crate::{Code, Error, Result, Timestamp};
 
 const LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE";
@@ -41,6 +46,9 @@ const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler 
 /// Index: the primary key (alias).
 const RENAMED_TO: &str = "SELECT handler FROM {schema}.handler_aliases WHERE alias = ?";
 
+/// No index: the table has a row per renamed handler.
+const ALIASES_OF: &str = "SELECT alias FROM {schema}.handler_aliases WHERE handler = ? ORDER BY alias";
+
 const RECORD_SEARCH: &str = "
     UPDATE {schema}.handler_types
     SET searched_at = TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
@@ -65,6 +73,26 @@ const OLDEST: &str = concat!(
       LIMIT {events_max})"
 );
 
+/// The types of events that are not fanned out; one for those that the column's collation does not distinguish. Index:
+/// events_undelivered (delivered, event_type, event_date), one step per type, for which GROUP BY must name the beginning
+/// of the index.
+const WAITING_GROUPS: &str = "
+    SELECT event_type FROM {table}
+    WHERE delivered = FALSE AND event_type IS NOT NULL
+    GROUP BY delivered, event_type";
+
+/// The oldest events of such a group that are not fanned out and match a condition. Index: events_undelivered (delivered,
+/// event_type, event_date), one range, in its order.
+const OLDEST_MATCHING: &str = concat!(
+    "(SELECT e.id, e.event_type, ",
+    micros!("e.event_date"),
+    " AS at, e.event_date
+      FROM {table} AS e
+      WHERE e.delivered = FALSE AND e.event_type = {type} AND ({matches}){excluded}
+      ORDER BY e.event_date, e.id
+      LIMIT {events_max})"
+);
+
 /// The event with this id, if it is not fanned out. Index: the primary key (id).
 const ONE: &str = concat!(
     "SELECT e.id, e.event_type, ",
@@ -75,18 +103,21 @@ const ONE: &str = concat!(
 );
 
 /// Events of one type that are fanned out but have no notification for one handler. Indexes: events_undelivered (delivered,
-/// event_type, event_date), one range, and the key (event_id, handler_name).
-const MISSED: &str = "
-    (SELECT e.id
-     FROM {table} AS e
+/// event_type, event_date), one range, in its order, and the key (event_id, handler_name).
+const MISSED: &str = concat!(
+    "SELECT e.id, ",
+    micros!("e.event_date"),
+    " FROM {table} AS e
      WHERE e.delivered = TRUE AND e.event_type = {type}
-       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{excluded}
+       AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{after}
        AND NOT EXISTS (SELECT 1 FROM {notifications} AS n
                        WHERE n.event_id = e.id
                          AND (CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin = {handler}
                               OR CONVERT(n.handler_name USING utf8mb4) COLLATE utf8mb4_bin
                                  IN (SELECT a.alias FROM {schema}.handler_aliases AS a WHERE a.handler = {handler})))
-     LIMIT {events_max})";
+     ORDER BY e.event_date, e.id
+     LIMIT {rows_max}"
+);
 
 /// Inserts notifications: their ids, events and handlers are the parameter. A notification is due at once; its
 /// next_retry_at is the date of the event, so that the index over it has the order of events. A notification that another
@@ -135,6 +166,9 @@ const FINISHED: &str = "
                                   IN (SELECT a.alias FROM {schema}.handler_aliases AS a WHERE a.handler = h.handler)))))
     LIMIT {rows_max}
     FOR UPDATE SKIP LOCKED";
+
+/// Types in one statement. With more, events are fanned out in groups of types, each in the order of its events.
+const GROUPS_MAX: usize = 500;
 
 /// One notification to insert.
 #[derive(Serialize)]
@@ -192,9 +226,11 @@ pub(super) async fn record_search(tx: &mut Tx<'_>, begun: Timestamp) -> Result<(
 
 /// The condition that an event is not older than this.
 fn since(time: Option<Timestamp>) -> String {
-    time.map_or_else(String::new, |time| {
-        format!(" AND e.event_date >= TIMESTAMPADD(MICROSECOND, {}, '1970-01-01')", time.as_micros())
-    })
+    time.map_or_else(String::new, |time| format!(" AND e.event_date >= {}", timestamp(time)))
+}
+
+fn timestamp(time: Timestamp) -> String {
+    format!("TIMESTAMPADD(MICROSECOND, {}, '1970-01-01')", time.as_micros())
 }
 
 fn listed(ids: &[String]) -> String {
@@ -214,30 +250,21 @@ fn union(selects: Vec<String>, end: &str) -> String {
     format!("{}{end}", selects.join("\nUNION ALL\n"))
 }
 
-/// An event to fan out.
-struct Picked {
-    id: String,
-    event_type: String,
-    at: Timestamp,
+fn waiting_event(row: &Row) -> Result<WaitingEvent> {
+    Ok(WaitingEvent {
+        id: get(row, 0)?,
+        event_type: get(row, 1)?,
+        date: Timestamp::from_micros(get::<i64>(row, 2)?),
+    })
 }
 
-impl Picked {
-    fn read(row: &Row) -> Result<Self> {
-        Ok(Self {
-            id: get(row, 0)?,
-            event_type: get(row, 1)?,
-            at: Timestamp::from_micros(get::<i64>(row, 2)?),
-        })
-    }
-}
-
-/// The oldest events that are not fanned out, of the types of these targets.
-async fn oldest(
+/// The oldest events that are not fanned out, of the types of these handlers.
+pub(super) async fn list_waiting(
     tx: &mut Tx<'_>,
     handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
-) -> Result<Vec<Picked>> {
+) -> Result<Vec<WaitingEvent>> {
     let mut types: Vec<(&str, Option<Timestamp>)> = Vec::new();
     for entry in handler_types {
         match types.iter_mut().find(|(name, _)| *name == entry.event_type) {
@@ -255,16 +282,70 @@ async fn oldest(
             .replace("{events_max}", &events_max.to_string())
     });
     let statement = union(selects.collect(), &format!("\nORDER BY event_date, id LIMIT {events_max}"));
-    tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect()
+    tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect()
 }
 
-pub(super) async fn list_waiting(
+/// The condition that an event goes to a registered handler.
+fn matches(registered: &[RegisteredType], older_than: &BTreeMap<String, Timestamp>) -> String {
+    const TYPE: &str = "CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin";
+    let registrations = registered.iter().map(|entry| match entry.pattern.as_str() {
+        "*" => format!("(TRUE{})", since(entry.since)),
+        pattern => format!("({TYPE} LIKE {}{})", literal(&like(pattern)), since(entry.since)),
+    });
+    let any: Vec<String> = registrations.collect();
+    let left_out = older_than.iter().map(|(name, date)| {
+        format!(" AND ({TYPE} <> {} OR e.event_date >= {})", literal(name), timestamp(*date))
+    });
+    format!("({}){}", any.join(" OR "), left_out.collect::<String>())
+}
+
+/// The oldest events that are not fanned out and match a registered pattern.
+pub(super) async fn list_matching(
     tx: &mut Tx<'_>,
-    handler_types: &[HandlerType],
+    registered: &[RegisteredType],
     events_max: usize,
-    excluded: &[String],
-) -> Result<Vec<String>> {
-    Ok(oldest(tx, handler_types, events_max, excluded).await?.into_iter().map(|event| event.id).collect())
+    skipped: &Skipped,
+) -> Result<Vec<WaitingEvent>> {
+    let (matches, excluded) = (matches(registered, &skipped.older_than), except(&skipped.ids));
+    let mut groups = waiting_groups(tx).await?;
+    loop {
+        let mut oldest = Vec::new();
+        for groups in groups.chunks(GROUPS_MAX) {
+            let selects = groups.iter().map(|name| {
+                OLDEST_MATCHING
+                    .replace("{type}", &literal(name))
+                    .replace("{matches}", &matches)
+                    .replace("{excluded}", &excluded)
+                    .replace("{events_max}", &events_max.to_string())
+            });
+            let order = format!("\nORDER BY event_date, id LIMIT {events_max}");
+            let rows = tx.query(&union(selects.collect(), &order), Params::new()).await?;
+            oldest.extend(rows.iter().map(waiting_event).collect::<Result<Vec<_>>>()?);
+        }
+        // Each statement has its own snapshot. If an event of a new type was written before one of these, its type is
+        // visible now.
+        let now = waiting_groups(tx).await?;
+        if now.iter().all(|name| groups.contains(name)) {
+            return Ok(oldest);
+        }
+        groups = now;
+    }
+}
+
+async fn waiting_groups(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    tx.query(WAITING_GROUPS, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
+}
+
+pub(super) async fn fan_out_matching(
+    tx: &mut Tx<'_>,
+    registered: &[RegisteredType],
+    events_max: usize,
+    skipped: &Skipped,
+) -> Result<(u64, u64)> {
+    let picked = list_matching(tx, registered, events_max, skipped).await?;
+    let types: BTreeSet<String> = picked.iter().map(|event| event.event_type.clone()).collect();
+    let types: Vec<String> = types.into_iter().collect();
+    fan_out_events(tx, &handler_types(registered.to_vec(), &types), &picked).await
 }
 
 pub(super) async fn fan_out(
@@ -273,18 +354,27 @@ pub(super) async fn fan_out(
     scope: FanOutScope<'_>,
 ) -> Result<(u64, u64)> {
     let picked = match scope {
-        FanOutScope::Oldest { events_max, excluded } => {
-            oldest(tx, handler_types, events_max, excluded).await?
+        FanOutScope::Oldest { events_max, excluded, .. } => {
+            list_waiting(tx, handler_types, events_max, excluded).await?
         }
         FanOutScope::One(id) => {
             let statement = ONE.replace("{id}", &literal(id));
-            tx.query(&statement, Params::new()).await?.iter().map(Picked::read).collect::<Result<_>>()?
+            tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect::<Result<_>>()?
         }
     };
+    fan_out_events(tx, handler_types, &picked).await
+}
+
+/// Inserts the notifications of these events, and sets `delivered`.
+async fn fan_out_events(
+    tx: &mut Tx<'_>,
+    handler_types: &[HandlerType],
+    picked: &[WaitingEvent],
+) -> Result<(u64, u64)> {
     let mut new_notifications = Vec::new();
-    for event in &picked {
+    for event in picked {
         let of_type = handler_types.iter().filter(|entry| entry.event_type == event.event_type);
-        let wanted = of_type.filter(|entry| entry.since.is_none_or(|since| event.at >= since));
+        let wanted = of_type.filter(|entry| entry.since.is_none_or(|since| event.date >= since));
         new_notifications.extend(wanted.map(|entry| (event.id.as_str(), entry.handler.as_str())));
     }
     let inserted = insert(tx, &new_notifications).await?;
@@ -312,25 +402,38 @@ async fn insert(tx: &mut Tx<'_>, new_notifications: &[(&str, &str)]) -> Result<u
     tx.execute(INSERT, params![rows]).await
 }
 
+/// The condition that an event of one date and id is later than this one; its date is not earlier.
+fn behind(after: &Missed) -> String {
+    let date = format!("TIMESTAMPADD(MICROSECOND, {}, '1970-01-01')", after.event_date.as_micros());
+    format!(" AND (e.event_date > {date} OR e.id > {})", literal(&after.event))
+}
+
 pub(super) async fn find_missed(
     tx: &mut Tx<'_>,
     types: &[HandlerType],
-    events_max: usize,
-    excluded: &[String],
+    mut after: Option<&Missed>,
+    rows_max: usize,
 ) -> Result<Vec<Missed>> {
-    let (mut found, excluded) = (Vec::new(), except(excluded));
-    for entry in types.iter() {
-        if found.len() >= events_max {
+    let mut found = Vec::new();
+    for entry in types {
+        if found.len() >= rows_max {
             break;
         }
+        let after = after.take();
+        let from = entry.since.max(after.map(|after| after.event_date));
         let statement = MISSED
             .replace("{type}", &literal(&entry.event_type))
             .replace("{handler}", &literal(&entry.handler))
-            .replace("{since}", &since(entry.since))
-            .replace("{excluded}", &excluded)
-            .replace("{events_max}", &(events_max - found.len()).to_string());
+            .replace("{since}", &since(from))
+            .replace("{after}", &after.map_or_else(String::new, behind))
+            .replace("{rows_max}", &(rows_max - found.len()).to_string());
         for row in tx.query(&statement, Params::new()).await? {
-            found.push(Missed { event: get(&row, 0)?, handler: entry.handler.clone() });
+            found.push(Missed {
+                event: get(&row, 0)?,
+                event_type: entry.event_type.clone(),
+                event_date: row.time(1)?.unwrap_or_default(),
+                handler: entry.handler.clone(),
+            });
         }
     }
     Ok(found)
@@ -340,6 +443,10 @@ pub(super) async fn insert_missed(tx: &mut Tx<'_>, missed: &[Missed]) -> Result<
     let new_notifications: Vec<(&str, &str)> =
         missed.iter().map(|missed| (missed.event.as_str(), missed.handler.as_str())).collect();
     insert(tx, &new_notifications).await
+}
+
+pub(super) async fn aliases_of(tx: &mut Tx<'_>, handler: &str) -> Result<Vec<String>> {
+    tx.query(ALIASES_OF, params![handler]).await?.iter().map(|row| get(row, 0)).collect()
 }
 
 pub(super) async fn renamed_to(tx: &mut Tx<'_>, name: &str) -> Result<Option<String>> {

@@ -11,7 +11,9 @@ const ROLES: &str = include_str!("roles.sql");
 /// # Errors
 /// As for the default layout.
 pub(super) fn roles(schema: &Ident, table: &RowTable) -> Result<String> {
-    let sql = ROLES.replace("{table_schema}", &roles::database_pattern(&table.schema));
+    let sql = ROLES
+        .replace("{table_schema}", &roles::database_pattern(&table.schema))
+        .replace("{table_database}", table.schema.as_str());
     roles::fill(schema, &table.put_into_mysql(&sql))
 }
 

@@ -1,6 +1,6 @@
--- Roles of an outbox with layout eventlog, each with only the rights it needs. Run it after
--- `migrate up --with handlers`, and again after every update, as a user with the right to create roles and to grant. It
--- is safe to run again.
+-- Roles of an outbox with layout eventlog, each with only the rights it needs. Run it after `migrate up`, and again after
+-- `migrate up --with handlers` and after every update, as a user with the right to create roles and to grant. It is safe
+-- to run again.
 -- A user needs the role granted and set as default: GRANT '{writer}' TO 'shop_app'@'%'; and
 -- SET DEFAULT ROLE '{writer}' TO 'shop_app'@'%' (MySQL), SET DEFAULT ROLE '{writer}' FOR 'shop_app'@'%' (MariaDB).
 
@@ -16,7 +16,6 @@ GRANT INSERT ON {table} TO '{writer}';
 -- Relay: reads events and marks them as fanned out; never inserts one, and changes no other column. Without a retention,
 -- which deletes events, it does not need DELETE.
 GRANT SELECT, UPDATE (delivered), DELETE ON {table} TO '{relay}';
-GRANT SELECT, INSERT, UPDATE, DELETE ON {notifications} TO '{relay}';
 GRANT SELECT ON {schema}.row_migrations TO '{relay}';
 -- UPDATE is for its lock, which a new subscription takes.
 GRANT SELECT, UPDATE (only_one) ON {schema}.row_table TO '{relay}';
@@ -40,7 +39,6 @@ GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO '{inbox}';
 
 -- Viewer: `status`, `events list` and `doctor`.
 GRANT SELECT ON {table} TO '{viewer}';
-GRANT SELECT ON {notifications} TO '{viewer}';
 GRANT SELECT ON {database}.* TO '{viewer}';
 GRANT SELECT ON performance_schema.* TO '{viewer}';
 
@@ -48,3 +46,15 @@ GRANT SELECT ON performance_schema.* TO '{viewer}';
 GRANT ALL PRIVILEGES ON {database}.* TO '{migrator}';
 GRANT ALL PRIVILEGES ON {table_schema}.* TO '{migrator}';
 GRANT SELECT ON performance_schema.* TO '{migrator}';
+
+-- The table of notifications, if it exists: relays handle its rows.
+SET @postrider_handlers = (SELECT COUNT(*) FROM information_schema.tables
+                           WHERE table_schema = '{table_database}' AND table_name = 'event_notifications');
+SET @postrider_grant = IF(@postrider_handlers > 0,
+                          'GRANT SELECT, INSERT, UPDATE, DELETE ON {notifications} TO ''{relay}''', 'DO 0');
+PREPARE postrider_grant FROM @postrider_grant;
+EXECUTE postrider_grant;
+SET @postrider_grant = IF(@postrider_handlers > 0, 'GRANT SELECT ON {notifications} TO ''{viewer}''', 'DO 0');
+PREPARE postrider_grant FROM @postrider_grant;
+EXECUTE postrider_grant;
+DEALLOCATE PREPARE postrider_grant;

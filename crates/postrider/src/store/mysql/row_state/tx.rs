@@ -18,12 +18,14 @@ use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubs
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::notifications::{
-    FanOutScope, HandlerType, Missed, NotificationTx, RegisteredType,
+    Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
 };
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
-use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, Settlement};
+use crate::store::{
+    Acquired, Epoch, LeaseOverview, LeaseRequest, Missed, Purge, RelayOverview, Settlement, Skipped,
+};
 use crate::{Result, Timestamp};
 
 /// One transaction on a server.
@@ -183,8 +185,9 @@ impl RowTx for MySqlRowTx<'_> {
         relays::load(&mut self.tx, name).await
     }
 
-    async fn counts(&mut self) -> Result<RowCounts> {
-        let row = self.tx.query_opt(self.sql.counts, Params::new()).await?;
+    async fn counts(&mut self, subscription: &str) -> Result<RowCounts> {
+        let statement = of_subscription(self.sql.counts, subscription);
+        let row = self.tx.query_opt(&statement, Params::new()).await?;
         RowCounts::read(&row.ok_or_else(lease_lost)?)
     }
 
@@ -262,6 +265,10 @@ impl NotificationTx for MySqlRowTx<'_> {
         notifications::register_alias(&mut self.tx, handler, alias).await
     }
 
+    async fn aliases_of(&mut self, handler: &str) -> Result<Vec<String>> {
+        notifications::aliases_of(&mut self.tx, handler).await
+    }
+
     async fn waiting_types(&mut self) -> Result<Vec<String>> {
         notifications::types(&mut self.tx, false).await
     }
@@ -275,8 +282,27 @@ impl NotificationTx for MySqlRowTx<'_> {
         types: &[HandlerType],
         events_max: usize,
         excluded: &[String],
-    ) -> Result<Vec<String>> {
+    ) -> Result<Vec<WaitingEvent>> {
         notifications::list_waiting(&mut self.tx, types, events_max, excluded).await
+    }
+
+    async fn list_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+    ) -> Result<Vec<WaitingEvent>> {
+        notifications::list_matching(&mut self.tx, registered, events_max, skipped).await
+    }
+
+    async fn fan_out_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+        _existing: Existing,
+    ) -> Result<(u64, u64)> {
+        notifications::fan_out_matching(&mut self.tx, registered, events_max, skipped).await
     }
 
     async fn fan_out(&mut self, types: &[HandlerType], scope: FanOutScope<'_>) -> Result<(u64, u64)> {
@@ -294,10 +320,10 @@ impl NotificationTx for MySqlRowTx<'_> {
     async fn find_missed(
         &mut self,
         types: &[HandlerType],
-        events_max: usize,
-        excluded: &[String],
+        after: Option<&Missed>,
+        rows_max: usize,
     ) -> Result<Vec<Missed>> {
-        notifications::find_missed(&mut self.tx, types, events_max, excluded).await
+        notifications::find_missed(&mut self.tx, types, after, rows_max).await
     }
 
     async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {

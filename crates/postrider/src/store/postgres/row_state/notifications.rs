@@ -2,17 +2,26 @@
 //! the fan-out.
 
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 use super::super::row::get;
 use super::super::session::Tx;
 use super::super::time::Time;
+use crate::layout::like;
 use crate::store::row_state::columns::ResultRow;
 use crate::store::row_state::lease_lost;
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, Missed, RegisteredType};
+use crate::store::row_state::notifications::{
+    Existing, FanOutScope, HandlerType, RegisteredType, WaitingEvent,
+};
+use crate::store::{Missed, Skipped};
 use crate::{Result, Timestamp};
 
 const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
-const TRY_LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE SKIP LOCKED";
+/// Does not wait for the disk at the commit. If the server then loses the fan-out in a crash, it has lost the
+/// notifications and `delivered` together, and the events are fanned out again. An outcome of a notification is committed
+/// after it and waits for the disk, so it is never lost without its outcome.
+const TRY_LOCK: &str = "
+    SELECT pg_catalog.set_config('synchronous_commit', 'off', true) FROM {schema}.fan_out FOR UPDATE SKIP LOCKED";
 
 const REGISTERED: &str = "
     SELECT handler, event_type, since, registered_at, searched_at
@@ -34,20 +43,29 @@ const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler 
 /// Index: the primary key (alias).
 const RENAMED_TO: &str = "SELECT handler FROM {schema}.handler_aliases WHERE alias = $1";
 
+/// No index: the table has a row per renamed handler.
+const ALIASES_OF: &str = "SELECT alias FROM {schema}.handler_aliases WHERE handler = $1 ORDER BY alias";
+
 const RECORD_SEARCH: &str = "UPDATE {schema}.handler_types SET searched_at = $1 WHERE registered_at <= $1";
 
-/// The types of events that are not fanned out, each found with one step through the index events_undelivered.
-const WAITING_TYPES: &str = "
-    WITH RECURSIVE types (event_type) AS (
-        (SELECT event_type FROM {table} WHERE delivered = FALSE AND event_type IS NOT NULL
-         ORDER BY event_type LIMIT 1)
-        UNION ALL
-        SELECT (SELECT e.event_type FROM {table} AS e WHERE e.delivered = FALSE AND e.event_type > types.event_type
-                ORDER BY e.event_type LIMIT 1)
-        FROM types
-        WHERE types.event_type IS NOT NULL
-    )
-    SELECT event_type::text FROM types WHERE event_type IS NOT NULL";
+/// The types of events that are not fanned out, each found with one step through the index events_undelivered. The last
+/// row is NULL.
+macro_rules! waiting_types {
+    () => {
+        "WITH RECURSIVE waiting (event_type) AS (
+             (SELECT event_type FROM {table} WHERE delivered = FALSE AND event_type IS NOT NULL
+              ORDER BY event_type LIMIT 1)
+             UNION ALL
+             SELECT (SELECT e.event_type FROM {table} AS e WHERE e.delivered = FALSE AND e.event_type > waiting.event_type
+                     ORDER BY e.event_type LIMIT 1)
+             FROM waiting
+             WHERE waiting.event_type IS NOT NULL
+         )"
+    };
+}
+
+const WAITING_TYPES: &str =
+    concat!(waiting_types!(), " SELECT event_type::text FROM waiting WHERE event_type IS NOT NULL");
 
 /// No index: the layout has none over events that are fanned out.
 const FANNED_OUT_TYPES: &str =
@@ -60,6 +78,25 @@ macro_rules! wanted {
              SELECT t.handler, t.event_type, t.since AT TIME ZONE 'UTC' AS since
              FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS t (handler, event_type, since)
          )"
+    };
+}
+
+/// The same for handlers (`$1`) with patterns (`$2`), from a start on (`$3`), and with types (`$7`) of which events before a
+/// date (`$8`) are left out. The types are those of the same snapshot as the events.
+macro_rules! matching {
+    () => {
+        concat!(
+            waiting_types!(),
+            ", wanted AS (
+                 SELECT t.handler, w.event_type,
+                        greatest(CASE WHEN bool_and(t.since IS NOT NULL) THEN min(t.since) END, min(s.date))
+                            AT TIME ZONE 'UTC' AS since
+                 FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS t (handler, pattern, since)
+                 JOIN waiting AS w ON w.event_type LIKE t.pattern
+                 LEFT JOIN unnest($7::text[], $8::timestamptz[]) AS s (event_type, date) ON s.event_type = w.event_type
+                 GROUP BY t.handler, w.event_type
+             )"
+        )
     };
 }
 
@@ -91,7 +128,8 @@ macro_rules! one {
     };
 }
 
-/// Events and their handlers: each event goes to the handlers of its type.
+/// Events and their handlers: each event goes to the handlers of its type. An array instead of a join: the planner does
+/// not know the value of LIMIT, and would read the whole table for a join with many rows.
 macro_rules! new_notifications {
     () => {
         ", new_notifications AS (
@@ -100,7 +138,8 @@ macro_rules! new_notifications {
              JOIN wanted ON wanted.event_type = picked.event_type
                          AND (wanted.since IS NULL OR picked.event_date >= wanted.since)
          ), set_delivered AS (
-             UPDATE {table} AS e SET delivered = TRUE FROM picked WHERE e.id = picked.id AND e.delivered = FALSE
+             UPDATE {table} AS e SET delivered = TRUE
+             WHERE e.id = ANY (ARRAY(SELECT id FROM picked)) AND e.delivered = FALSE
          )"
     };
 }
@@ -117,52 +156,79 @@ macro_rules! pairs {
 }
 
 /// Inserts the notifications. A notification is due at once; its next_retry_at is the date of the event, so that the
-/// index over it has the order of events. A notification that another program has inserted stays as it is.
+/// index over it has the order of events. The parameter of this number is the beginning of all ids, which end with a
+/// number in the order of events: they are next to each other in the index.
 macro_rules! insert {
-    () => {
-        ", inserted AS (
+    ($id:literal, $on_conflict:literal) => {
+        concat!(", inserted AS (
              INSERT INTO {notifications} (
                  id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date,
                  completion_date, model_id, model_type, event_type, payload, event_date, state, attempts,
                  next_retry_at, created_date, updated_date)
-             SELECT gen_random_uuid(), d.id, d.handler, d.namespace, d.action_id, d.action_name, d.action_params,
+             SELECT (", $id, "::text || lpad(to_hex(row_number() OVER (ORDER BY d.event_date, d.id)), 8, '0'))::uuid,
+                    d.id, d.handler, d.namespace, d.action_id, d.action_name, d.action_params,
                     d.started_date, d.completion_date, d.model_id, d.model_type, d.event_type, d.payload, d.event_date,
                     'PENDING', 0, least(d.event_date, clock.now), clock.now, clock.now
              FROM new_notifications AS d
              CROSS JOIN (SELECT statement_timestamp() AT TIME ZONE 'UTC' AS now) AS clock
-             ORDER BY d.event_date, d.id
-             ON CONFLICT (event_id, handler_name) DO NOTHING
+             ORDER BY d.event_date, d.id ", $on_conflict, "
              RETURNING 1
          )
-         SELECT (SELECT count(*) FROM picked), (SELECT count(*) FROM inserted)"
+         SELECT (SELECT count(*) FROM picked), (SELECT count(*) FROM inserted)")
+    };
+    ($id:literal) => {
+        insert!($id, "ON CONFLICT (event_id, handler_name) DO NOTHING")
     };
 }
 
-const FAN_OUT_OLDEST: &str = concat!(wanted!(), oldest!(), new_notifications!(), insert!());
-const FAN_OUT_ONE: &str = concat!(wanted!(), one!(), new_notifications!(), insert!());
-const INSERT_MISSED: &str = concat!(pairs!(), insert!());
+const FAN_OUT_OLDEST: &str = concat!(wanted!(), oldest!(), new_notifications!(), insert!("$6"));
+/// The same, and fails if a notification exists. ON CONFLICT makes each insert about a quarter more expensive.
+const FAN_OUT_OLDEST_NEW: &str = concat!(wanted!(), oldest!(), new_notifications!(), insert!("$6", ""));
+const FAN_OUT_MATCHING: &str = concat!(matching!(), oldest!(), new_notifications!(), insert!("$6"));
+const FAN_OUT_MATCHING_NEW: &str = concat!(matching!(), oldest!(), new_notifications!(), insert!("$6", ""));
+const FAN_OUT_ONE: &str = concat!(wanted!(), one!(), new_notifications!(), insert!("$5"));
+const INSERT_MISSED: &str = concat!(pairs!(), insert!("$3"));
 
-/// Events that are fanned out but have no notification for a handler: `$4` how many, `$5` ids to leave out. No index over such events; the
-/// notifications are found by their key (event_id, handler_name).
-const FIND_MISSED: &str = concat!(
+/// The beginning of the ids of one statement: a UUIDv7 without its last eight digits.
+fn id_prefix() -> String {
+    let mut digits = Uuid::now_v7().simple().to_string();
+    digits.truncate(24);
+    digits
+}
+
+/// Events that are fanned out but have no notification for a handler: `$4` how many. The first handler and type continue
+/// behind the event with the date `$5` and the id `$6`. No index over such events; the notifications are found by their key
+/// (event_id, handler_name).
+const FIND_MISSED: &str = "
+    SELECT e.id::text, wanted.handler, wanted.event_type, e.event_date AT TIME ZONE 'UTC'
+    FROM unnest($1::text[], $2::text[], $3::timestamptz[]) WITH ORDINALITY AS wanted (handler, event_type, since, place)
+    JOIN {table} AS e ON e.event_type = wanted.event_type AND e.event_date >= wanted.since AT TIME ZONE 'UTC'
+    WHERE e.delivered
+      AND (wanted.place > 1 OR $5::timestamptz IS NULL
+           OR (e.event_date, e.id) > ($5 AT TIME ZONE 'UTC', $6::text::uuid))
+      AND NOT EXISTS (SELECT FROM {notifications} AS n
+                      WHERE n.event_id = e.id AND n.handler_name = wanted.handler)
+      AND NOT EXISTS (SELECT FROM {notifications} AS n
+                      JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
+                      WHERE n.event_id = e.id AND a.handler = wanted.handler)
+    ORDER BY wanted.place, e.event_date, e.id
+    LIMIT $4";
+const LIST_OLDEST: &str = concat!(
     wanted!(),
-    " SELECT e.id::text, wanted.handler
-      FROM wanted
-      JOIN {table} AS e ON e.event_type = wanted.event_type AND e.event_date >= wanted.since
-      WHERE e.delivered AND e.id <> ALL ($5::text[]::uuid[])
-        AND NOT EXISTS (SELECT FROM {notifications} AS n
-                        WHERE n.event_id = e.id AND n.handler_name = wanted.handler)
-        AND NOT EXISTS (SELECT FROM {notifications} AS n
-                        JOIN {schema}.handler_aliases AS a ON a.alias = n.handler_name
-                        WHERE n.event_id = e.id AND a.handler = wanted.handler)
-      LIMIT $4"
+    oldest!(),
+    " SELECT id::text, event_type::text, event_date AT TIME ZONE 'UTC' FROM picked"
 );
-const LIST_OLDEST: &str = concat!(wanted!(), oldest!(), " SELECT id::text FROM picked");
 
 /// Locks the fan-out; `false` if another process has it and the caller does not wait.
 pub(super) async fn lock(tx: &Tx<'_>, wait: bool) -> Result<bool> {
     let locked = tx.query_opt(if wait { LOCK } else { TRY_LOCK }, &[]).await?;
     Ok(locked.is_some())
+}
+
+/// Locks the fan-out if no other process has it, and reads the registry: both statements are sent at once.
+pub(super) async fn try_lock_and_read(tx: &Tx<'_>) -> Result<Option<Vec<RegisteredType>>> {
+    let (locked, registered) = tokio::join!(biased; lock(tx, false), registered(tx));
+    Ok(if locked? { Some(registered?) } else { None })
 }
 
 pub(super) async fn registered(tx: &Tx<'_>) -> Result<Vec<RegisteredType>> {
@@ -224,10 +290,17 @@ pub(super) async fn list_waiting(
     handler_types: &[HandlerType],
     events_max: usize,
     excluded: &[String],
-) -> Result<Vec<String>> {
+) -> Result<Vec<WaitingEvent>> {
     let Columns { handlers, types, since } = Columns::of(handler_types);
     let rows = tx.query(LIST_OLDEST, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
-    rows.iter().map(|row| get(row, 0)).collect()
+    let read = |row: &Row| {
+        Ok(WaitingEvent {
+            id: get(row, 0)?,
+            event_type: get(row, 1)?,
+            date: row.time(2)?.unwrap_or_default(),
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
 pub(super) async fn fan_out(
@@ -237,19 +310,58 @@ pub(super) async fn fan_out(
 ) -> Result<(u64, u64)> {
     let Columns { handlers, types, since } = Columns::of(handler_types);
     let row = match scope {
-        FanOutScope::Oldest { events_max, excluded } => {
-            let params = (limit(events_max), excluded);
-            tx.query_opt(FAN_OUT_OLDEST, &[&handlers, &types, &since, &params.0, &params.1]).await?
+        FanOutScope::Oldest { events_max, excluded, existing } => {
+            let statement = match existing {
+                Existing::Fail => FAN_OUT_OLDEST_NEW,
+                Existing::Keep => FAN_OUT_OLDEST,
+            };
+            let events_max = limit(events_max);
+            tx.query_opt(statement, &[&handlers, &types, &since, &events_max, &excluded, &id_prefix()])
+                .await?
         }
-        FanOutScope::One(id) => tx.query_opt(FAN_OUT_ONE, &[&handlers, &types, &since, &id]).await?,
+        FanOutScope::One(id) => {
+            tx.query_opt(FAN_OUT_ONE, &[&handlers, &types, &since, &id, &id_prefix()]).await?
+        }
     };
+    counts(row)
+}
+
+/// How many events and notifications a fan-out returned.
+fn counts(row: Option<Row>) -> Result<(u64, u64)> {
     let row = row.ok_or_else(lease_lost)?;
     let count = |column| get::<i64>(&row, column).map(i64::unsigned_abs);
     Ok((count(0)?, count(1)?))
 }
 
+pub(super) async fn fan_out_matching(
+    tx: &Tx<'_>,
+    registered: &[RegisteredType],
+    events_max: usize,
+    skipped: &Skipped,
+    existing: Existing,
+) -> Result<(u64, u64)> {
+    let statement = match existing {
+        Existing::Fail => FAN_OUT_MATCHING_NEW,
+        Existing::Keep => FAN_OUT_MATCHING,
+    };
+    let handlers: Vec<&str> = registered.iter().map(|entry| entry.handler.as_str()).collect();
+    let patterns: Vec<String> = registered.iter().map(|entry| like(&entry.pattern)).collect();
+    let since: Vec<Option<Time>> = registered.iter().map(|entry| entry.since.map(Time)).collect();
+    let (types, dates): (Vec<&str>, Vec<Time>) =
+        skipped.older_than.iter().map(|(name, date)| (name.as_str(), Time(*date))).unzip();
+    let (events_max, ids) = (limit(events_max), &skipped.ids);
+    let row = tx
+        .query_opt(statement, &[&handlers, &patterns, &since, &events_max, ids, &id_prefix(), &types, &dates])
+        .await?;
+    counts(row)
+}
+
 pub(super) async fn record_search(tx: &Tx<'_>, begun: Timestamp) -> Result<()> {
     tx.execute(RECORD_SEARCH, &[&Time(begun)]).await.map(drop)
+}
+
+pub(super) async fn aliases_of(tx: &Tx<'_>, handler: &str) -> Result<Vec<String>> {
+    tx.query(ALIASES_OF, &[&handler]).await?.iter().map(|row| get(row, 0)).collect()
 }
 
 pub(super) async fn renamed_to(tx: &Tx<'_>, name: &str) -> Result<Option<String>> {
@@ -259,17 +371,27 @@ pub(super) async fn renamed_to(tx: &Tx<'_>, name: &str) -> Result<Option<String>
 pub(super) async fn find_missed(
     tx: &Tx<'_>,
     types: &[HandlerType],
-    events_max: usize,
-    excluded: &[String],
+    after: Option<&Missed>,
+    rows_max: usize,
 ) -> Result<Vec<Missed>> {
     let Columns { handlers, types, since } = Columns::of(types);
-    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
-    rows.iter().map(|row| Ok(Missed { event: get(row, 0)?, handler: get(row, 1)? })).collect()
+    let (date, id) = (after.map(|after| Time(after.event_date)), after.map(|after| after.event.as_str()));
+    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(rows_max), &date, &id]).await?;
+    let read = |row: &Row| {
+        Ok(Missed {
+            event: get(row, 0)?,
+            handler: get(row, 1)?,
+            event_type: get(row, 2)?,
+            event_date: row.time(3)?.unwrap_or_default(),
+        })
+    };
+    rows.iter().map(read).collect()
 }
 
 pub(super) async fn insert_missed(tx: &Tx<'_>, missed: &[Missed]) -> Result<u64> {
     let events: Vec<&str> = missed.iter().map(|missed| missed.event.as_str()).collect();
     let handlers: Vec<&str> = missed.iter().map(|missed| missed.handler.as_str()).collect();
-    let row = tx.query_opt(INSERT_MISSED, &[&events, &handlers]).await?.ok_or_else(lease_lost)?;
+    let row =
+        tx.query_opt(INSERT_MISSED, &[&events, &handlers, &id_prefix()]).await?.ok_or_else(lease_lost)?;
     get::<i64>(&row, 1).map(i64::unsigned_abs)
 }

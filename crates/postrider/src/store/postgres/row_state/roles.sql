@@ -1,6 +1,6 @@
--- Roles of an outbox with layout eventlog, each with only the rights it needs. Run it after
--- `migrate up --with handlers`, and again after every update, as a superuser or as the owner of both schemas with
--- CREATEROLE. It is safe to run again.
+-- Roles of an outbox with layout eventlog, each with only the rights it needs. Run it after `migrate up`, and again after
+-- `migrate up --with handlers` and after every update, as a superuser or as the owner of both schemas with CREATEROLE. It
+-- is safe to run again.
 -- The roles cannot log in: GRANT {writer} TO shop_app, and so on.
 
 DO $$
@@ -21,7 +21,7 @@ END $$;
 -- No role keeps a right that is not granted below. Rights of other users on the schema of the events stay.
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
 REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {writer}, {relay}, {inbox}, {viewer};
-REVOKE ALL ON {table}, {notifications} FROM {writer}, {relay}, {inbox}, {viewer};
+REVOKE ALL ON {table} FROM {writer}, {relay}, {inbox}, {viewer};
 GRANT USAGE ON SCHEMA {schema} TO {relay}, {inbox}, {viewer};
 GRANT USAGE ON SCHEMA {table_schema} TO {writer}, {relay}, {viewer};
 
@@ -32,7 +32,6 @@ GRANT SELECT (id, event_date) ON {table} TO {writer};
 -- Relay: reads events and marks them as fanned out; never inserts one, and changes no other column. Without a retention,
 -- which deletes events, it does not need DELETE.
 GRANT SELECT, UPDATE (delivered), DELETE ON {table} TO {relay};
-GRANT SELECT, INSERT, UPDATE, DELETE ON {notifications} TO {relay};
 GRANT SELECT ON {schema}.row_migrations, {schema}.row_table TO {relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.leases, {schema}.relays, {schema}.row_notes,
                                         {schema}.row_done, {schema}.row_claims, {schema}.row_refused,
@@ -44,14 +43,13 @@ GRANT SELECT, DELETE ON {schema}.inbox TO {relay};
 GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO {inbox};
 
 -- Viewer: `status`, `events list` and `doctor`.
-GRANT SELECT ON {table}, {notifications} TO {viewer};
+GRANT SELECT ON {table} TO {viewer};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {viewer};
 
 -- Migrator: `migrate up`. It owns all of it.
 ALTER SCHEMA {schema} OWNER TO {migrator};
 ALTER SCHEMA {table_schema} OWNER TO {migrator};
 ALTER TABLE {table} OWNER TO {migrator};
-ALTER TABLE {notifications} OWNER TO {migrator};
 DO $$
 DECLARE
     own text;
@@ -63,4 +61,15 @@ BEGIN
         EXECUTE 'ALTER TABLE ' || own || ' OWNER TO {migrator}';
     END LOOP;
     PERFORM set_config('search_path', before, true);
+END $$;
+
+-- The table of notifications, if it exists: relays handle its rows.
+DO $$
+BEGIN
+    IF pg_catalog.to_regclass('{notifications}') IS NOT NULL THEN
+        ALTER TABLE {notifications} OWNER TO {migrator};
+        REVOKE ALL ON {notifications} FROM {writer}, {relay}, {inbox}, {viewer};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON {notifications} TO {relay};
+        GRANT SELECT ON {notifications} TO {viewer};
+    END IF;
 END $$;

@@ -10,18 +10,21 @@ use super::super::{adopt, lease, relays};
 use super::connection::PostgresRows;
 use super::{notifications, read, retention, settle};
 use crate::adopt::AdoptionBatch;
+use crate::layout::Ability;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::row_state::columns::{ResultRow, foreign_marks};
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::notifications::{
-    FanOutScope, HandlerType, Missed, NotificationTx, RegisteredType,
+    Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
 };
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
-use crate::store::{Acquired, Epoch, LeaseOverview, LeaseRequest, Purge, RelayOverview, Settlement};
+use crate::store::{
+    Acquired, Epoch, LeaseOverview, LeaseRequest, Missed, Purge, RelayOverview, Settlement, Skipped,
+};
 use crate::{Result, Timestamp};
 
 /// One transaction on a server.
@@ -160,8 +163,12 @@ impl RowTx for PostgresRowTx<'_> {
         relays::load(&self.tx, name).await
     }
 
-    async fn counts(&mut self) -> Result<RowCounts> {
-        let row = self.tx.query_opt(self.rows.sql.counts, &[&self.limit()]).await?;
+    async fn counts(&mut self, subscription: &str) -> Result<RowCounts> {
+        let (statement, limit) = (self.rows.sql.counts, self.limit());
+        let row = match self.rows.table.layout.has(Ability::Notifications) {
+            true => self.tx.query_opt(statement, &[&subscription]).await?,
+            false => self.tx.query_opt(statement, &[&limit]).await?,
+        };
         RowCounts::read(&row.ok_or_else(lease_lost)?)
     }
 
@@ -202,6 +209,10 @@ impl NotificationTx for PostgresRowTx<'_> {
         notifications::lock(&self.tx, wait).await
     }
 
+    async fn try_lock_and_read(&mut self) -> Result<Option<Vec<RegisteredType>>> {
+        notifications::try_lock_and_read(&self.tx).await
+    }
+
     async fn registered(&mut self) -> Result<Vec<RegisteredType>> {
         notifications::registered(&self.tx).await
     }
@@ -212,6 +223,10 @@ impl NotificationTx for PostgresRowTx<'_> {
 
     async fn register_alias(&mut self, handler: &str, alias: &str) -> Result<()> {
         notifications::register_alias(&self.tx, handler, alias).await
+    }
+
+    async fn aliases_of(&mut self, handler: &str) -> Result<Vec<String>> {
+        notifications::aliases_of(&self.tx, handler).await
     }
 
     async fn waiting_types(&mut self) -> Result<Vec<String>> {
@@ -227,8 +242,18 @@ impl NotificationTx for PostgresRowTx<'_> {
         types: &[HandlerType],
         events_max: usize,
         excluded: &[String],
-    ) -> Result<Vec<String>> {
+    ) -> Result<Vec<WaitingEvent>> {
         notifications::list_waiting(&self.tx, types, events_max, excluded).await
+    }
+
+    async fn fan_out_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+        existing: Existing,
+    ) -> Result<(u64, u64)> {
+        notifications::fan_out_matching(&self.tx, registered, events_max, skipped, existing).await
     }
 
     async fn fan_out(&mut self, types: &[HandlerType], scope: FanOutScope<'_>) -> Result<(u64, u64)> {
@@ -246,10 +271,10 @@ impl NotificationTx for PostgresRowTx<'_> {
     async fn find_missed(
         &mut self,
         types: &[HandlerType],
-        events_max: usize,
-        excluded: &[String],
+        after: Option<&Missed>,
+        rows_max: usize,
     ) -> Result<Vec<Missed>> {
-        notifications::find_missed(&self.tx, types, events_max, excluded).await
+        notifications::find_missed(&self.tx, types, after, rows_max).await
     }
 
     async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {

@@ -225,7 +225,7 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, _| relays::load(tx, Ledger::Rows, name))
     }
 
-    async fn counts(&mut self) -> Result<RowCounts> {
+    async fn counts(&mut self, _: &str) -> Result<RowCounts> {
         let counts = |row: &Row<'_>| RowCounts::read(row);
         let counts = self.step(|tx, names| first(tx, &names.put_into(names.sql.counts), [], counts))?;
         counts.ok_or_else(lease_lost)

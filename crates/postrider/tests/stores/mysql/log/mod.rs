@@ -5,6 +5,7 @@ pub(crate) mod case;
 mod chosen;
 mod conformance;
 mod connection;
+mod emitted;
 mod engine;
 mod holes;
 mod replaced;

@@ -4,6 +4,7 @@ pub(crate) mod case;
 mod conformance;
 mod custom;
 mod documents;
+mod eventlog_plans;
 mod foreign;
 mod peers;
 mod relay;

@@ -7,7 +7,7 @@ use postrider::handler::Context;
 use postrider::layout::{Handler, RowLayout};
 use postrider::relay::Policy;
 use postrider::store::postgres::PostgresRowStore;
-use postrider::store::{EventFilter, Start};
+use postrider::store::{EventFilter, Skipped, Start};
 use postrider::{Event, Relay, Result, Subscription};
 
 use super::case::Case;
@@ -25,7 +25,7 @@ async fn with_waiting_events(events: usize) -> Result<Case> {
     let case = Case::new(RowLayout::Eventlog).await?;
     case.run(&format!(
         "INSERT INTO events
-         SELECT gen_random_uuid(), 'shop', md5((n / 4)::text)::uuid, 'Act', '{{}}', now(), now(), (n % 100)::text, 'Order',
+         SELECT lpad(to_hex(n), 32, '0')::uuid, 'shop', md5((n / 4)::text)::uuid, 'Act', '{{}}', now(), now(), (n % 100)::text, 'Order',
                 'Type' || n % 5, '{{}}', (now() AT TIME ZONE 'UTC') - n * interval '1 second', FALSE
          FROM generate_series(1, {events}) AS n;
          ANALYZE events"
@@ -65,11 +65,30 @@ async fn a_fan_out_reads_only_the_events_that_it_takes() -> Result<()> {
     let mut handler = Handler::new("mail");
     handler.types = Some(["Type1", "Type2"].map(str::to_owned).into());
     notifications.register(&handler, Start::Beginning).await?;
-    let fanned_out = notifications.fan_out(200, &[]).await?;
+    let fanned_out = notifications.fan_out(200, &Skipped::default()).await?;
     assert_eq!((fanned_out.events, fanned_out.notifications), (200, 200));
     let (entries, rows) = read_from(&case, "events", "events_undelivered").await?;
     // At most 200 per type: the oldest of each are merged.
     assert!(entries <= 2 * 200 + 10, "{entries} entries of events_undelivered were read");
+    assert_eq!(rows, 0, "the table was read without an index");
+    store.close().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_fan_out_to_all_types_reads_only_the_events_that_it_takes() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = with_waiting_events(EVENTS).await?;
+    let store = case.store().await?;
+    let notifications = store.notifications().expect("the layout has notifications");
+    notifications.register(&Handler::new("audit"), Start::Beginning).await?;
+    let fanned_out = notifications.fan_out(200, &Skipped::default()).await?;
+    assert_eq!((fanned_out.events, fanned_out.notifications), (200, 200));
+    let (entries, rows) = read_from(&case, "events", "events_undelivered").await?;
+    // At most 200 for each of the five types, and one step per type.
+    assert!(entries <= 5 * 200 + 10 + 10, "{entries} entries of events_undelivered were read");
     assert_eq!(rows, 0, "the table was read without an index");
     store.close().await;
     Ok(())
@@ -103,6 +122,45 @@ async fn a_list_of_due_notifications_reads_one_range_of_their_index() -> Result<
     assert!(entries <= LISTED_MAX, "{entries} entries of event_notifications_due were read");
     assert_eq!(rows, 0, "the table was read without an index");
     relay.shutdown().await.ok();
+    Ok(())
+}
+
+/// Few entries and rows of each table, even if there are many events and notifications.
+#[tokio::test]
+async fn the_backlog_of_a_handler_reads_a_limited_part_of_the_indexes() -> Result<()> {
+    if !Case::is_available() {
+        return Ok(());
+    }
+    let case = with_waiting_events(NOTIFICATIONS).await?;
+    case.run(
+        "INSERT INTO event_notifications
+         SELECT gen_random_uuid(), id, 'mail', namespace, action_id, action_name, action_params, started_date,
+                completion_date, model_id, model_type, event_type, payload, event_date, 'PENDING', 0, event_date,
+                event_date, event_date
+         FROM events",
+    )
+    .await?;
+    case.run("VACUUM ANALYZE events").await?;
+    case.run("VACUUM ANALYZE event_notifications").await?;
+    let store = case.store().await?;
+    let notifications = store.notifications().expect("the layout has notifications");
+    let mut handler = Handler::new("mail");
+    // Two patterns for one type: its events count once.
+    handler.types = Some(["Type1", "Type*"].map(str::to_owned).into());
+    notifications.register(&handler, Start::Beginning).await?;
+    case.run("SELECT pg_stat_reset()").await?;
+    let overview = store.overview(10).await?;
+    store.close().await;
+    let backlog = overview.subscriptions[0].backlog;
+    assert_eq!((backlog.events, backlog.more), (10, true));
+    let oldest: i64 = case
+        .one("SELECT (extract(epoch FROM min(event_date)) * 1000000)::bigint FROM event_notifications")
+        .await?;
+    assert_eq!(backlog.oldest.map(postrider::Timestamp::as_micros), Some(oldest));
+    let (entries, rows) = read_from(&case, "event_notifications", "event_notifications_due").await?;
+    assert!(entries + rows <= 3_000, "{entries} entries and {rows} rows of notifications were read");
+    let (entries, rows) = read_from(&case, "events", "events_undelivered").await?;
+    assert!(entries + rows <= 3_000, "{entries} entries and {rows} rows of events were read");
     Ok(())
 }
 

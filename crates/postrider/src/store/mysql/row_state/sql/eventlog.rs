@@ -67,12 +67,13 @@ macro_rules! rows_of {
     };
 }
 
-/// Index: the primary key (id), as in the statements below.
+/// A notification that was given up may be handled again: an operator may want it, or there is a route for it now. Index:
+/// the primary key (id), as in the statements below.
 const DONE: &str = concat!(
     "UPDATE ",
     rows_of!("@postrider_done"),
     " SET t.state = 'SUCCEEDED', t.updated_date = UTC_TIMESTAMP(6)
-      WHERE @postrider_owns = 1 AND t.state IN ('PENDING', 'FAILED')"
+      WHERE @postrider_owns = 1 AND t.state <> 'SUCCEEDED'"
 );
 
 const RETRIED: &str = concat!(
@@ -90,12 +91,14 @@ const GIVEN_UP: &str = concat!(
       WHERE @postrider_owns = 1 AND t.state <> 'SUCCEEDED'"
 );
 
-/// Notifications that are neither done nor noted.
-macro_rules! open_notifications {
-    () => {
+/// Notifications in one state that are not noted.
+macro_rules! open_in_state {
+    ($state:literal) => {
         concat!(
             "FROM {notifications} AS t
-             WHERE t.state IN ('PENDING', 'FAILED') AND ",
+             WHERE t.state = ",
+            $state,
+            "  AND ",
             is_of_subscription!(),
             "  AND NOT EXISTS (SELECT 1 FROM {schema}.row_notes AS n WHERE n.row_id = ",
             id_text!("t.id"),
@@ -104,16 +107,33 @@ macro_rules! open_notifications {
     };
 }
 
-/// Events that are not fanned out to the subscription yet.
+/// The first thousand of them.
+macro_rules! first_in_state {
+    ($state:literal) => {
+        concat!("(SELECT t.event_date ", open_in_state!($state), " ORDER BY t.next_retry_at LIMIT 1000)")
+    };
+}
+
+/// The pattern `h.event_type` matches the type of the event `e`.
+macro_rules! matches_type {
+    () => {
+        concat!(
+            exact!("e.event_type"),
+            " LIKE REPLACE(REPLACE(REPLACE(REPLACE(h.event_type, '\\\\', '\\\\\\\\'), '%', '\\\\%'), '_', '\\\\_'), '*', '%')"
+        )
+    };
+}
+
+/// Events that are not fanned out to the subscription yet. Index: events_undelivered, the entries of all of them.
 macro_rules! waiting_events {
     () => {
         concat!(
-            "FROM {schema}.handler_types AS h
-             JOIN {table} AS e ON ",
-            exact!("e.event_type"),
-            " LIKE REPLACE(REPLACE(REPLACE(REPLACE(h.event_type, '\\\\', '\\\\\\\\'), '%', '\\\\%'), '_', '\\\\_'), '*', '%')
-             WHERE h.handler = {subscription} AND e.delivered = FALSE
-               AND (h.since IS NULL OR e.event_date >= h.since)"
+            "FROM {table} AS e
+             WHERE e.delivered = FALSE AND e.event_type IS NOT NULL AND EXISTS (
+                 SELECT 1 FROM {schema}.handler_types AS h
+                 WHERE h.handler = {subscription} AND (h.since IS NULL OR e.event_date >= h.since) AND ",
+            matches_type!(),
+            ")"
         )
     };
 }
@@ -200,28 +220,49 @@ pub(super) const SQL: Sql = Sql {
     // Finished events are deleted with their notifications: see [`notifications`](super::super::notifications).
     delete_delivered: "DO 0",
     delete_own: "DO 0",
-    // Indexes: event_notifications_due, events_undelivered.
+    // The first notification is the oldest of the first thousand of each state in the index event_notifications_due:
+    // those that were never tried have the order of their events there.
     backlog: concat!(
-        "SELECT (SELECT COUNT(*) FROM (SELECT 1 ",
-        open_notifications!(),
-        " UNION ALL SELECT 1 ",
+        "SELECT (SELECT COUNT(*) FROM ((SELECT 1 ",
+        open_in_state!("'PENDING'"),
+        ") UNION ALL (SELECT 1 ",
+        open_in_state!("'FAILED'"),
+        ") UNION ALL (SELECT 1 ",
         waiting_events!(),
-        " LIMIT {rows_max}) AS counted), (SELECT ",
+        ") LIMIT {rows_max}) AS counted), (SELECT ",
         micros!("MIN(open.event_date)"),
-        " FROM (SELECT t.event_date ",
-        open_notifications!(),
-        " UNION ALL SELECT e.event_date ",
+        " FROM (",
+        first_in_state!("'PENDING'"),
+        " UNION ALL ",
+        first_in_state!("'FAILED'"),
+        " UNION ALL (SELECT MIN(e.event_date) ",
         waiting_events!(),
-        ") AS open)"
+        ")) AS open)"
     ),
     // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
     newest: concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")),
     counts: concat!(
-        "SELECT COALESCE(SUM(t.delivered = FALSE AND t.event_type IS NOT NULL), 0), 0, 0, 0, COALESCE(SUM(t.delivered), 0), 0, ",
-        micros!("MIN(CASE WHEN t.delivered = FALSE AND t.event_type IS NOT NULL THEN t.event_date END)"),
+        "SELECT of_handler.pending + waiting.events, 0, of_handler.failed, of_handler.expired, of_handler.succeeded,
+                of_handler.unrouted, ",
+        micros!("LEAST(COALESCE(of_handler.first, waiting.first), COALESCE(waiting.first, of_handler.first))"),
         ", ",
-        micros!("MAX(CASE WHEN t.delivered = FALSE AND t.event_type IS NOT NULL THEN t.event_date END)"),
-        " FROM {table} AS t"
+        micros!("GREATEST(COALESCE(of_handler.last, waiting.last), COALESCE(waiting.last, of_handler.last))"),
+        " FROM (SELECT COALESCE(SUM(t.state = 'PENDING'), 0) AS pending, COALESCE(SUM(t.state = 'FAILED'), 0) AS failed,
+                       COALESCE(SUM(t.state = 'EXPIRED'), 0) AS expired,
+                       COALESCE(SUM(t.state = 'SUCCEEDED'), 0) AS succeeded,
+                       COALESCE(SUM(EXISTS (SELECT 1 FROM {schema}.row_notes AS n
+                                            WHERE n.state = 'unrouted' AND n.row_id = ",
+        id_text!("t.id"),
+        ")), 0) AS unrouted,
+                       MIN(CASE WHEN t.state IN ('PENDING', 'FAILED') THEN t.event_date END) AS first,
+                       MAX(CASE WHEN t.state IN ('PENDING', 'FAILED') THEN t.event_date END) AS last
+                FROM {notifications} AS t
+                WHERE ",
+        is_of_subscription!(),
+        ") AS of_handler
+          CROSS JOIN (SELECT COUNT(*) AS events, MIN(e.event_date) AS first, MAX(e.event_date) AS last ",
+        waiting_events!(),
+        ") AS waiting"
     ),
     create: Some(include_str!("../eventlog.sql")),
     search: Some(Search {

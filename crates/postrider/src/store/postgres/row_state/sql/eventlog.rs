@@ -28,15 +28,16 @@ macro_rules! is_of {
     };
 }
 
-/// A notification that no program has finished.
-macro_rules! open_row {
+/// The pattern `h.event_type` matches the type of the event `e`.
+macro_rules! matches_type {
     () => {
-        "t.id = c.id::uuid AND t.state IN ('PENDING', 'FAILED')"
+        "e.event_type LIKE replace(replace(replace(replace(h.event_type, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%')"
     };
 }
 
-/// The same, or one that was given up: an operator may have it handled again.
-macro_rules! open_or_expired {
+/// A notification that is not handled. One that was given up may be handled again: an operator may want it, or there is a
+/// route for it now.
+macro_rules! unhandled {
     () => {
         "t.id = c.id::uuid AND t.state <> 'SUCCEEDED'"
     };
@@ -97,7 +98,7 @@ macro_rules! done {
             UPDATE "{notifications}",
             SET concat!("state = 'SUCCEEDED', updated_date = ", now!()),
             FROM delivered_rows!($ids, $marked_at),
-            WHERE open_row!()
+            WHERE unhandled!()
         )
     };
 }
@@ -179,14 +180,14 @@ pub(super) const SQL: Sql = Sql {
                  next_retry_at = coalesce(c.next AT TIME ZONE 'UTC', ", now!(), "), updated_date = ", now!()
             ),
             FROM "unnest((SELECT $9::text[]), (SELECT $11::bigint[]), (SELECT $12::timestamptz[])) AS c (id, attempts, next)",
-            WHERE open_or_expired!()
+            WHERE unhandled!()
         ),
         outcome!(
             "given_up",
             UPDATE "{notifications}",
             SET concat!("state = 'EXPIRED', attempts = c.attempts, updated_date = ", now!()),
             FROM "unnest((SELECT $13::text[]), (SELECT $15::bigint[])) AS c (id, attempts)",
-            WHERE open_or_expired!()
+            WHERE unhandled!()
         ),
         nothing_unmarked!(),
         notes!()
@@ -217,33 +218,77 @@ pub(super) const SQL: Sql = Sql {
     delete_delivered: DELETE_FINISHED,
     delete_own: DELETE_FINISHED_COUNTED,
     delete_own_expired: None,
-    // Notifications and events that are not fanned out. Indexes: event_notifications_due, events_undelivered.
+    // Notifications and events that are not fanned out. The first notification is the oldest of the first thousand in the
+    // index event_notifications_due: those that were never tried have the order of their events there. The first event is
+    // found with one step per type through events_undelivered.
     backlog: concat!(
-        "WITH open AS NOT MATERIALIZED (
-             SELECT t.event_date AT TIME ZONE 'UTC' AS created_at
+        "WITH RECURSIVE types (event_type) AS (
+             (SELECT event_type FROM {table} WHERE delivered = FALSE AND event_type IS NOT NULL
+              ORDER BY event_type LIMIT 1)
+             UNION ALL
+             SELECT (SELECT e.event_type FROM {table} AS e WHERE e.delivered = FALSE AND e.event_type > types.event_type
+                     ORDER BY e.event_type LIMIT 1)
+             FROM types
+             WHERE types.event_type IS NOT NULL
+         ), wanted AS (
+             SELECT e.event_type, min(coalesce(h.since AT TIME ZONE 'UTC', '-infinity')) AS since
+             FROM types AS e
+             JOIN {schema}.handler_types AS h ON h.handler = $3 AND ",
+        matches_type!(),
+        "    GROUP BY e.event_type
+         ), open AS NOT MATERIALIZED (
+             SELECT t.event_date, t.next_retry_at
              FROM {notifications} AS t
              WHERE t.state IN ('PENDING', 'FAILED') AND ",
         is_of!("$3"),
         "      AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = t.id::text)
-             UNION ALL
-             SELECT e.event_date AT TIME ZONE 'UTC'
-             FROM {schema}.handler_types AS h
-             JOIN {table} AS e
-               ON (e.event_type = h.event_type
-                   OR h.event_type LIKE '%*%'
-                      AND e.event_type LIKE replace(replace(replace(replace(h.event_type, '\\', '\\\\'), '%', '\\%'), '_', '\\_'), '*', '%'))
-             WHERE h.handler = $3 AND e.delivered = FALSE
-               AND (h.since IS NULL OR e.event_date >= h.since AT TIME ZONE 'UTC')
          )
-         SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(created_at) FROM open)"
+         SELECT (SELECT count(*)
+                 FROM (SELECT 1 FROM open
+                       UNION ALL
+                       SELECT 1
+                       FROM wanted
+                       JOIN {table} AS e ON e.delivered = FALSE AND e.event_type = wanted.event_type
+                                         AND e.event_date >= wanted.since
+                       LIMIT $1) AS counted),
+                least((SELECT min(first.event_date)
+                       FROM (SELECT event_date FROM open ORDER BY next_retry_at LIMIT 1000) AS first),
+                      (SELECT min(first.event_date)
+                       FROM wanted
+                       CROSS JOIN LATERAL (SELECT e.event_date
+                                           FROM {table} AS e
+                                           WHERE e.delivered = FALSE AND e.event_type = wanted.event_type
+                                             AND e.event_date >= wanted.since
+                                           ORDER BY e.event_date
+                                           LIMIT 1) AS first)) AT TIME ZONE 'UTC'"
     ),
     // No index of the layout has the order of all events. The present is a limit that a drain can wait for.
     newest: "SELECT statement_timestamp()",
-    counts: "SELECT count(*) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL), 0::bigint, 0::bigint, 0::bigint,
-                    count(*) FILTER (WHERE t.delivered), 0::bigint,
-                    min(t.event_date) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL) AT TIME ZONE 'UTC',
-                    max(t.event_date) FILTER (WHERE t.delivered = FALSE AND t.event_type IS NOT NULL) AT TIME ZONE 'UTC'
-             FROM {table} AS t",
+    counts: concat!(
+        "SELECT of_handler.pending + waiting.events, 0::bigint, of_handler.failed, of_handler.expired, of_handler.succeeded,
+                of_handler.unrouted, least(of_handler.first, waiting.first) AT TIME ZONE 'UTC',
+                greatest(of_handler.last, waiting.last) AT TIME ZONE 'UTC'
+         FROM (SELECT count(*) FILTER (WHERE t.state = 'PENDING') AS pending,
+                      count(*) FILTER (WHERE t.state = 'FAILED') AS failed,
+                      count(*) FILTER (WHERE t.state = 'EXPIRED') AS expired,
+                      count(*) FILTER (WHERE t.state = 'SUCCEEDED') AS succeeded,
+                      count(*) FILTER (WHERE EXISTS (SELECT FROM {schema}.row_notes AS n
+                                                     WHERE n.row_id = t.id::text AND n.state = 'unrouted')) AS unrouted,
+                      min(t.event_date) FILTER (WHERE t.state IN ('PENDING', 'FAILED')) AS first,
+                      max(t.event_date) FILTER (WHERE t.state IN ('PENDING', 'FAILED')) AS last
+               FROM {notifications} AS t
+               WHERE ",
+        is_of!("$1"),
+        "    ) AS of_handler
+         CROSS JOIN (
+             SELECT count(*) AS events, min(e.event_date) AS first, max(e.event_date) AS last
+             FROM {table} AS e
+             WHERE e.delivered = FALSE
+               AND EXISTS (SELECT FROM {schema}.handler_types AS h
+                           WHERE h.handler = $1 AND (h.since IS NULL OR e.event_date >= h.since AT TIME ZONE 'UTC') AND ",
+        matches_type!(),
+        ")   ) AS waiting"
+    ),
     create: &[include_str!("../eventlog.sql"), include_str!("../event_notifications.sql")],
     search: SEARCH,
     search_aggregate: SEARCH,
