@@ -29,7 +29,10 @@ impl fmt::Display for NameKind {
 /// The Rust type behind each name. Names are stored, types are not: two types with one name could not be told apart in the
 /// rows.
 #[derive(Default)]
-pub(super) struct Names(RwLock<HashMap<(NameKind, &'static str), (TypeId, &'static str)>>);
+pub(super) struct Names(RwLock<HashMap<(NameKind, &'static str), Owner>>);
+
+/// The type that has a name, and its path for messages.
+type Owner = (TypeId, &'static str);
 
 impl Names {
     /// Reserves a name for a type.

@@ -19,6 +19,7 @@
 mod by_hand;
 mod commit;
 mod concurrent;
+mod cost;
 mod drivers;
 mod kill_points;
 mod layouts;

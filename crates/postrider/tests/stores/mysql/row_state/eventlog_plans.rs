@@ -14,7 +14,10 @@ const EVENTS: u64 = 5_000;
 async fn a_fan_out_to_all_types_reads_only_the_events_that_it_takes<D: RowDatabase>(
     log: EventlogDatabase<D>,
 ) -> Result<()> {
-    let (now, digits) = (utc::<D>(), "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)");
+    let (now, digits) = (
+        utc::<D>(),
+        "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)",
+    );
     log.run(&format!(
         "INSERT INTO events (id, namespace, action_id, action_name, action_params, started_date, completion_date,
                              model_id, model_type, event_type, payload, event_date, delivered)
