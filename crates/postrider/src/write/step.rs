@@ -1,13 +1,13 @@
 //! What the library does in the caller's transaction besides inserting events.
 
 use super::ActionStep;
+#[cfg(feature = "_writer")]
+use super::{Value, action_record};
+#[cfg(feature = "_writer")]
+use crate::Result;
 use crate::inbox::InboxStep;
 #[cfg(feature = "_writer")]
-use crate::inbox::executor::{self, Database};
-#[cfg(feature = "_writer")]
-use crate::write::{Value, action_record};
-#[cfg(feature = "_writer")]
-use crate::{Error, Result};
+use crate::inbox::executor;
 
 /// One step in the caller's transaction, after all checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,17 +34,17 @@ pub(super) async fn run<X: executor::Executor>(tx: &mut X, step: &Step) -> Resul
 #[cfg(feature = "rusqlite")]
 pub(super) fn run_blocking(
     step: &Step,
-    execute: impl FnOnce(&str, Vec<Value<'_>>) -> Result<u64, Error>,
+    execute: impl FnOnce(&str, Vec<Value<'_>>) -> Result<u64>,
 ) -> Result<u64> {
     match step {
         Step::Inbox(step) => {
             let id = executor::id_of(step);
-            let (statement, values) =
-                executor::statement(Database::Sqlite, step, &id).ok_or_else(executor::only_on_postgres)?;
+            let (statement, values) = executor::statement(executor::Database::Sqlite, step, &id)
+                .ok_or_else(executor::only_on_postgres)?;
             execute(&statement, values).map_err(|error| executor::about(step, error))
         }
         Step::Action(step) => {
-            let (statement, values) = action_record::statement(Database::Sqlite, step)?;
+            let (statement, values) = action_record::statement(executor::Database::Sqlite, step)?;
             let values = values.iter().map(action_record::Parameter::value).collect();
             execute(&statement, values).map_err(action_record::failed)
         }
