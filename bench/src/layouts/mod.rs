@@ -123,3 +123,8 @@ impl Layouts {
         Ok(report)
     }
 }
+
+/// The error for a layout without statements of its own in these benchmarks.
+fn unmeasured(layout: RowLayout) -> Error {
+    format!("layout {} has no benchmark: add its statements", layout.name()).into()
+}

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
 use postrider::Ident;
-use postrider::layout::{RowLayout, RowTable};
+use postrider::layout::{Ability, RowLayout, RowTable};
 use postrider::relay::Policy;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::{RowExtras, Start};
 
-use super::{LayoutBench, Layouts, PAGE_ROWS};
+use super::{LayoutBench, Layouts, PAGE_ROWS, unmeasured};
 use crate::carry::{carry_from, handle};
 use crate::machine::Meter;
 use crate::{Error, Report, Usage};
@@ -68,8 +68,8 @@ impl Bench {
             ))
             .await?;
         let config = MySqlConfig::new(url)?.schema(ledger.clone());
-        let table = RowTable::new(layout)?.in_schema(schema.clone());
-        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        let table = RowTable::new(layout).in_schema(schema.clone());
+        let extras = RowExtras::default().handlers(layout.has(Ability::Notifications));
         MySqlRowStore::migrate(&config, &table, extras).await?;
         Ok(Self { config, table, schema, ledger, client })
     }
@@ -92,19 +92,20 @@ impl LayoutBench for Bench {
                  SELECT UUID(), 'shop', UUID(), 'PlaceOrder', '{}', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), n, 'Order',
                         'order.placed', payload, UTC_TIMESTAMP(6) - INTERVAL 1 HOUR + INTERVAL n * 10 MICROSECOND, FALSE"
             }
-            _ => {
+            RowLayout::OutboxEvents => {
                 "(payload, event_type, aggregate_type, aggregate_id)
                  SELECT payload, 'order.placed', 'Order', n"
             }
+            other => return Err(unmeasured(other)),
         };
         let padding = payload_bytes.saturating_sub(20);
         // One table per digit of the number, because recursion is limited on these servers.
         let digits = "(SELECT 0 AS d UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
                        UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)";
-        let places = rows.max(2).ilog10() + 1;
-        let from: Vec<String> = (0..places).map(|place| format!("{digits} AS p{place}")).collect();
+        let digits_max = rows.max(2).ilog10() + 1;
+        let from: Vec<String> = (0..digits_max).map(|digit| format!("{digits} AS p{digit}")).collect();
         let number: Vec<String> =
-            (0..places).map(|place| format!("p{place}.d * {}", 10_u64.pow(place))).collect();
+            (0..digits_max).map(|digit| format!("p{digit}.d * {}", 10_u64.pow(digit))).collect();
         let sql = format!(
             "TRUNCATE {name};
              INSERT INTO {name} {columns}
@@ -119,7 +120,7 @@ impl LayoutBench for Bench {
     }
 
     async fn row_by_row(&mut self, rows: u64) -> Result<Usage, Error> {
-        let (due, claim, mark) = protocol(self.table.layout());
+        let (due, claim, mark) = protocol(self.table.layout())?;
         let due = self.client.prep(due.replace("{page}", &PAGE_ROWS.to_string())).await?;
         let mark = self.client.prep(mark).await?;
         let mut claims = Vec::new();
@@ -149,9 +150,9 @@ impl LayoutBench for Bench {
     async fn relay(&mut self, rows: u64) -> Result<Usage, Error> {
         let store = Arc::new(MySqlRowStore::connect(&self.config, &self.table).await?);
         let meter = Meter::start();
-        match self.table.layout() {
-            RowLayout::Eventlog => handle(store, "bench", rows).await?,
-            _ => carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?,
+        match self.table.layout().has(Ability::Notifications) {
+            true => handle(store, "bench", rows).await?,
+            false => carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?,
         }
         Ok(meter.stop())
     }
@@ -164,8 +165,8 @@ impl LayoutBench for Bench {
 }
 
 /// The statements of a row-by-row publisher: select, claim before publishing, and mark after it.
-fn protocol(layout: RowLayout) -> (&'static str, &'static [&'static str], &'static str) {
-    match layout {
+fn protocol(layout: RowLayout) -> Result<(&'static str, &'static [&'static str], &'static str), Error> {
+    Ok(match layout {
         RowLayout::EventOutbox => (
             "SELECT CAST(id AS CHAR), CAST(payload AS CHAR) FROM event_outbox
              WHERE status IN ('pending', 'failed')
@@ -194,7 +195,7 @@ fn protocol(layout: RowLayout) -> (&'static str, &'static [&'static str], &'stat
             "UPDATE event_notifications SET state = 'SUCCEEDED', updated_date = UTC_TIMESTAMP(6)
              WHERE event_id = ? AND handler_name = 'bench'",
         ),
-        _ => (
+        RowLayout::OutboxEvents => (
             "SELECT CAST(id AS CHAR), CAST(payload AS CHAR) FROM outbox_events
              WHERE status = 'PENDING' OR (status = 'FAILED' AND attempt_count < 10)
              ORDER BY created_at LIMIT {page}",
@@ -203,5 +204,6 @@ fn protocol(layout: RowLayout) -> (&'static str, &'static [&'static str], &'stat
                WHERE id = ? AND status IN ('PENDING', 'FAILED')"],
             "UPDATE outbox_events SET status = 'PUBLISHED' WHERE id = ?",
         ),
-    }
+        other => return Err(unmeasured(other)),
+    })
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use postrider::Ident;
-use postrider::layout::{RowLayout, RowTable};
+use postrider::layout::{Ability, RowLayout, RowTable};
 use postrider::relay::Policy;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 use postrider::store::{RowExtras, Start};
 use tokio_postgres::{Client, NoTls};
 
-use super::{LayoutBench, Layouts, PAGE_ROWS, RunCost};
+use super::{LayoutBench, Layouts, PAGE_ROWS, RunCost, unmeasured};
 use crate::carry::{carry_from, handle};
 use crate::drain::rates;
 use crate::postgres::{Cost, Gauge, report, row};
@@ -87,8 +87,8 @@ impl Bench {
             ))
             .await?;
         let config = PostgresConfig::new(url)?.schema(ledger.clone());
-        let table = RowTable::new(layout)?.in_schema(schema.clone());
-        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        let table = RowTable::new(layout).in_schema(schema.clone());
+        let extras = RowExtras::default().handlers(layout.has(Ability::Notifications));
         PostgresRowStore::migrate(&config, &table, extras).await?;
         Ok(Self { config, table, schema, ledger, client })
     }
@@ -117,10 +117,11 @@ impl LayoutBench for Bench {
                  SELECT lpad(to_hex(n), 32, '0')::uuid, 'shop', lpad(to_hex(n), 32, '0')::uuid, 'PlaceOrder', '{}', at, at, n, 'Order',
                         'order.placed', payload, at, FALSE"
             }
-            _ => {
+            RowLayout::OutboxEvents => {
                 "(created_at, payload, event_type, aggregate_type, aggregate_id)
                  SELECT time, payload, 'order.placed', 'Order', n"
             }
+            other => return Err(unmeasured(other)),
         };
         let sql = format!(
             "TRUNCATE {name};
@@ -137,7 +138,7 @@ impl LayoutBench for Bench {
     }
 
     async fn row_by_row(&mut self, rows: u64) -> Result<Cost, Error> {
-        let (due, claim, mark) = protocol(self.table.layout());
+        let (due, claim, mark) = protocol(self.table.layout())?;
         let due = self.client.prepare(due).await?;
         let mark = self.client.prepare(mark).await?;
         let claim = match claim {
@@ -163,9 +164,9 @@ impl LayoutBench for Bench {
     async fn relay(&mut self, rows: u64) -> Result<Cost, Error> {
         let store = Arc::new(PostgresRowStore::connect(&self.config, &self.table).await?);
         let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
-        match self.table.layout() {
-            RowLayout::Eventlog => handle(store, "bench", rows).await?,
-            _ => carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?,
+        match self.table.layout().has(Ability::Notifications) {
+            true => handle(store, "bench", rows).await?,
+            false => carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?,
         }
         gauge.stop().await
     }
@@ -179,8 +180,8 @@ impl LayoutBench for Bench {
 }
 
 /// The statements of a row-by-row publisher: select, claim before publishing, and mark after it.
-fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static str) {
-    match layout {
+fn protocol(layout: RowLayout) -> Result<(&'static str, Option<&'static str>, &'static str), Error> {
+    Ok(match layout {
         RowLayout::EventOutbox => (
             "SELECT id::text, payload FROM event_outbox
              WHERE status IN ('pending', 'failed') AND (next_attempt_at IS NULL OR next_attempt_at <= now())
@@ -212,7 +213,7 @@ fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static 
             "UPDATE event_notifications SET state = 'SUCCEEDED', updated_date = now() AT TIME ZONE 'UTC'
              WHERE event_id = $1::text::uuid AND handler_name = 'bench'",
         ),
-        _ => (
+        RowLayout::OutboxEvents => (
             "SELECT id::text, payload FROM outbox_events
              WHERE status = 'PENDING' OR (status = 'FAILED' AND attempt_count < 10)
              ORDER BY created_at LIMIT $1",
@@ -223,5 +224,6 @@ fn protocol(layout: RowLayout) -> (&'static str, Option<&'static str>, &'static 
             ),
             "UPDATE outbox_events SET status = 'PUBLISHED' WHERE id = $1::text::bigint",
         ),
-    }
+        other => return Err(unmeasured(other)),
+    })
 }

@@ -35,7 +35,7 @@ impl Bench {
     fn new(layout: RowLayout) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("bench.db");
-        let table = RowTable::new(layout)?;
+        let table = RowTable::new(layout);
         SqliteRowStore::migrate(&path, &table, RowExtras::default())?;
         Ok(Self { _folder: folder, path, table })
     }

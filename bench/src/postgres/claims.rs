@@ -1,7 +1,7 @@
 //! What a claim reads in the database.
 
 use postrider::Position;
-use postrider::ledger::{Intervals, Mark, Progress};
+use postrider::ledger::{Intervals, LastSeen, Progress};
 use postrider::store::{Budget, Store};
 
 use super::Fixture;
@@ -32,7 +32,7 @@ impl Fixture {
         let position = Position::new(i64::try_from(after)?);
         let sql = self.sql("SELECT id FROM {schema}.events WHERE position = $1");
         let id = self.client.query_one(&sql, &[&position.get()]).await?.try_get(0)?;
-        let highest = Some(Mark { position, id });
+        let highest = Some(LastSeen { position, id });
         let progress = Progress { done: Intervals::up_to(position), highest, trial: None };
         let store = self.store().await?;
         let before = self.counted().await?;

@@ -69,10 +69,10 @@ pub fn run(args: Vec<OsString>) -> Exit {
 
 /// Reports a panic like any other error, through the same filter.
 fn report_panic(panic: &PanicHookInfo<'_>) {
-    let said = panic.payload_as_str().unwrap_or("without a word");
-    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    let said = panic.payload_as_str().unwrap_or("no message");
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
     let backtrace = std::backtrace::Backtrace::capture();
-    let error = Error::new(Code::RelayStopped, format!("panic at {place}: {said}")).with_hint(format!(
+    let error = Error::new(Code::RelayStopped, format!("panic at {location}: {said}")).with_hint(format!(
         "please report this as a bug; RUST_BACKTRACE=1 shows where it came from\n{backtrace}"
     ));
     Output::new(false, ColorWhen::Auto, Verbosity::Quiet).failure(&error.into());

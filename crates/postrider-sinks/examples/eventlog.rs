@@ -31,8 +31,8 @@ async fn reserve_stock(placed: OrderPlaced, _: Context) -> Result {
 #[tokio::main]
 async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let url = std::env::var("DATABASE_URL")?;
-    let (config, table) = (PostgresConfig::new(&url)?, RowTable::new(RowLayout::Eventlog)?);
-    PostgresRowStore::migrate(&config, &table, RowExtras { handlers: true, ..RowExtras::default() }).await?;
+    let (config, table) = (PostgresConfig::new(&url)?, RowTable::new(RowLayout::Eventlog));
+    PostgresRowStore::migrate(&config, &table, RowExtras::default().handlers(true)).await?;
     let store = PostgresRowStore::connect(&config, &table).await?;
     let outbox = store.outbox().namespace("shop");
     let handlers = [Subscription::handler("mail", send_mail), Subscription::handler("stock", reserve_stock)];

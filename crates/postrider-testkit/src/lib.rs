@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [dev-dependencies]
-//! postrider-testkit = { version = "0.1", features = ["sqlite"] }
+//! postrider-testkit = { path = "../postrider/crates/postrider-testkit", features = ["sqlite"] }
 //! ```
 //!
 //! | to | use | feature |

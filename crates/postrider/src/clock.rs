@@ -22,12 +22,12 @@ impl Timestamp {
     /// This time minus a duration; saturates at the minimum.
     #[cfg(feature = "_store")]
     pub(crate) fn before(self, duration: Duration) -> Self {
-        Self(self.0.saturating_sub(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+        Self(self.0.saturating_sub(micros(duration)))
     }
 
     /// This time plus a duration; saturates at the maximum.
     pub fn after(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)))
+        Self(self.0.saturating_add(micros(duration)))
     }
 
     /// The duration from this time until `later`; zero if `later` is not later.
@@ -42,9 +42,23 @@ impl Timestamp {
     }
 }
 
+/// A length of time in its largest unit that needs no fraction, such as `90s` or `2d`; in milliseconds if no unit fits.
+#[doc(hidden)]
+pub fn duration_text(duration: Duration) -> String {
+    const UNITS: [(&str, u128); 4] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
+    let millis = duration.as_millis();
+    let unit = UNITS.into_iter().find(|(_, unit)| millis > 0 && millis.is_multiple_of(*unit));
+    let (name, unit) = unit.unwrap_or(("ms", 1));
+    format!("{}{name}", millis / unit)
+}
+
+/// A length of time in microseconds, as the databases add it.
+pub(crate) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
-        let micros = |d: Duration| i64::try_from(d.as_micros()).unwrap_or(i64::MAX);
         match time.duration_since(UNIX_EPOCH) {
             Ok(since) => Self(micros(since)),
             Err(before) => Self(-micros(before.duration())),

@@ -29,6 +29,12 @@ impl Ident {
         ))
     }
 
+    /// A name from this program's source.
+    pub(crate) fn literal(name: &'static str) -> Self {
+        debug_assert!(Self::new(name).is_ok(), "{name:?} is not a valid name");
+        Self(name.to_owned())
+    }
+
     /// The name without quotes.
     pub fn as_str(&self) -> &str {
         &self.0

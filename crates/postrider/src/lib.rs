@@ -120,11 +120,15 @@ mod ident;
 #[cfg(feature = "_mysql")]
 mod mysql_error;
 mod position;
+#[cfg(feature = "relay")]
+mod setters;
 #[cfg(feature = "_postgres")]
 mod postgres_error;
 #[cfg(feature = "_sqlite")]
 mod sqlite_error;
 
+#[doc(hidden)]
+pub use clock::duration_text;
 pub use clock::{Clock, Now, SystemClock, Timestamp};
 pub use error::{Code, Error, Recovery, Result};
 pub use event::{Action, Aggregate, Headers, IntoEvent, StoredEvent, TraceContext, TraceSource};
@@ -138,6 +142,8 @@ pub use position::Position;
 #[cfg(feature = "relay")]
 #[doc(inline)]
 pub use relay::{Relay, RelayHandle, Subscription};
+#[cfg(feature = "relay")]
+pub(crate) use setters::setters;
 #[doc(inline)]
 pub use write::Outbox;
 pub use write::Written;

@@ -101,7 +101,7 @@ pub struct EarlyOutcomes {
     reported: AtomicBool,
 }
 
-/// Receives the outcomes of messages by their place in the batch.
+/// Receives the outcomes of messages by their index in the batch.
 type EarlyReport = Box<dyn Fn(Vec<(usize, Outcome)>) + Send + Sync>;
 
 impl EarlyOutcomes {
@@ -109,7 +109,7 @@ impl EarlyOutcomes {
         Self { report: Some(Box::new(report)), reported: AtomicBool::new(false) }
     }
 
-    /// Reports the outcomes of messages by their place in the batch. An outcome is final: a later one for the same
+    /// Reports the outcomes of messages by their index in the batch. An outcome is final: a later one for the same
     /// message is ignored.
     pub fn report(&self, outcomes: Vec<(usize, Outcome)>) {
         if let Some(report) = &self.report {
@@ -188,6 +188,20 @@ impl Capabilities {
     #[must_use]
     pub const fn with_probe_max(mut self, probe_max: Duration) -> Self {
         self.probe_max = Some(probe_max);
+        self
+    }
+
+    /// With at most this many messages at once, each worked on by itself.
+    #[must_use]
+    pub const fn with_in_flight_max(mut self, in_flight_max: NonZeroUsize) -> Self {
+        self.in_flight_max = Some(in_flight_max);
+        self
+    }
+
+    /// With an outcome for each message within this time.
+    #[must_use]
+    pub const fn with_message_timeout(mut self, message_timeout: Duration) -> Self {
+        self.message_timeout = Some(message_timeout);
         self
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::markdown::{heading, prose};
-use super::proofs::{self, DATA, PAGE};
+use super::proofs::{self, DATA, PAGE, Subject};
 use super::{Finding, Tree};
 
 const FILE: &str = "GUARANTEES.md";
@@ -20,14 +20,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     for (number, (line, name)) in &promises {
-        if !proofs.iter().any(|proof| proof.number == *number && proof.tests().next().is_some()) {
+        if !proofs
+            .iter()
+            .any(|proof| proof.subject == Subject::Promise(*number) && proof.tests().next().is_some())
+        {
             findings.push(Finding::new(FILE, *line, format!("\"{number}. {name}\" has no test in {DATA}")));
         }
     }
     let files = proofs::find(tree, &proofs);
     for proof in &proofs {
-        if !promises.contains_key(&proof.number) {
-            let what = format!("{FILE} has no promise {}", proof.number);
+        if let Subject::Promise(number) = proof.subject
+            && !promises.contains_key(&number)
+        {
+            let what = format!("{FILE} has no promise {number}");
             findings.push(Finding::new(DATA, proof.line, what));
         }
         let missing = proof.tests().filter(|test| !files.contains_key(test.name));

@@ -1,7 +1,7 @@
 //! `docs/proofs.toml`: the tests of each promise of GUARANTEES.md, and the page of the book generated from it.
 //!
-//! The file uses a small part of TOML: `[1]` opens a promise, `"where" = [` a list of tests,
-//! and each line of the list is `"name_of_the_test",`.
+//! The file uses a small part of TOML: `[1]` opens a promise, `["Title"]` a section with other properties,
+//! `"where" = [` a list of tests, and each line of the list is `"name_of_the_test",`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -33,18 +33,27 @@ Tests on PostgreSQL run on the installed version (15 on Debian 12); the store su
 16, 17 and 18. Tests on MySQL run on 9.7, tests on MariaDB on the installed version (10.11 on Debian 12).
 ";
 
-/// The tests of one promise.
+/// The tests of one promise, or of other properties.
 #[derive(Debug)]
-pub(super) struct Promise<'a> {
+pub(super) struct Proof<'a> {
     pub(super) line: usize,
-    pub(super) number: u32,
+    pub(super) subject: Subject<'a>,
     groups: Vec<Group<'a>>,
 }
 
-/// The tests that run in one place, such as a database.
+/// What the tests of a section show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject<'a> {
+    /// The promise with this number.
+    Promise(u32),
+    /// Properties that are not promises, with a title.
+    Properties(&'a str),
+}
+
+/// Tests with a label: where they run, such as a database, or the property they show.
 #[derive(Debug)]
 struct Group<'a> {
-    place: &'a str,
+    label: &'a str,
     tests: Vec<Named<'a>>,
 }
 
@@ -55,40 +64,42 @@ pub(super) struct Named<'a> {
     pub(super) name: &'a str,
 }
 
-impl<'a> Promise<'a> {
+impl<'a> Proof<'a> {
     pub(super) fn tests(&self) -> impl Iterator<Item = Named<'a>> {
         self.groups.iter().flat_map(|group| group.tests.iter().copied())
     }
 }
 
 /// Reads the file. The error is the number of a line with an unknown form.
-pub(super) fn parse(text: &str) -> Result<Vec<Promise<'_>>, usize> {
-    let mut promises: Vec<Promise<'_>> = Vec::new();
+pub(super) fn parse(text: &str) -> Result<Vec<Proof<'_>>, usize> {
+    let mut proofs: Vec<Proof<'_>> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let (number, line) = (index + 1, line.trim());
         if line.is_empty() || line.starts_with('#') || line == "]" {
             continue;
         }
-        let section = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-        if let Some(promise) = section.and_then(|inside| inside.parse().ok()) {
-            promises.push(Promise { line: number, number: promise, groups: Vec::new() });
+        if let Some(inside) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            let title = inside.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            let subject = title.map(Subject::Properties);
+            let subject = subject.or_else(|| inside.parse().ok().map(Subject::Promise)).ok_or(number)?;
+            proofs.push(Proof { line: number, subject, groups: Vec::new() });
             continue;
         }
-        let promise = promises.last_mut().ok_or(number)?;
+        let proof = proofs.last_mut().ok_or(number)?;
         let quoted = line.strip_prefix('"').ok_or(number)?;
-        if let Some(place) = quoted.strip_suffix("\" = [") {
-            promise.groups.push(Group { place, tests: Vec::new() });
+        if let Some(label) = quoted.strip_suffix("\" = [") {
+            proof.groups.push(Group { label, tests: Vec::new() });
         } else {
             let name = quoted.strip_suffix("\",").ok_or(number)?;
-            promise.groups.last_mut().ok_or(number)?.tests.push(Named { line: number, name });
+            proof.groups.last_mut().ok_or(number)?.tests.push(Named { line: number, name });
         }
     }
-    Ok(promises)
+    Ok(proofs)
 }
 
 /// Where each of these names is a test, as links from the root, in the order of their paths.
-pub(super) fn find(tree: &Tree, promises: &[Promise<'_>]) -> BTreeMap<String, Vec<String>> {
-    let wanted: BTreeSet<&str> = promises.iter().flat_map(Promise::tests).map(|test| test.name).collect();
+pub(super) fn find(tree: &Tree, proofs: &[Proof<'_>]) -> BTreeMap<String, Vec<String>> {
+    let wanted: BTreeSet<&str> = proofs.iter().flat_map(Proof::tests).map(|test| test.name).collect();
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (path, text) in tree.with_extension("rs") {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
@@ -190,18 +201,22 @@ fn parent(path: &str) -> Option<&str> {
 
 /// The page, from the data, the files of the tests and the names of the promises.
 pub(super) fn page(
-    promises: &[Promise<'_>],
+    proofs: &[Proof<'_>],
     files: &BTreeMap<String, Vec<String>>,
     names: &BTreeMap<u32, &str>,
 ) -> String {
     let mut page = INTRODUCTION.to_owned();
-    for promise in promises {
-        let name = names.get(&promise.number).copied().unwrap_or_default();
-        let _ =
-            write!(page, "\n## {}. {name}\n\n| where | what the test shows |\n|---|---|\n", promise.number);
-        for group in &promise.groups {
+    for proof in proofs {
+        let (heading, label) = match proof.subject {
+            Subject::Promise(number) => {
+                (format!("{number}. {}", names.get(&number).copied().unwrap_or_default()), "where")
+            }
+            Subject::Properties(title) => (title.to_owned(), "property"),
+        };
+        let _ = write!(page, "\n## {heading}\n\n| {label} | what the test shows |\n|---|---|\n");
+        for group in &proof.groups {
             for test in &group.tests {
-                let _ = writeln!(page, "| {} | {} |", group.place, links(test.name, files));
+                let _ = writeln!(page, "| {} | {} |", group.label, links(test.name, files));
             }
         }
     }
@@ -254,7 +269,10 @@ mod tests {
         let names: Vec<Vec<&str>> =
             promises.iter().map(|promise| promise.tests().map(|test| test.name).collect()).collect();
         assert_eq!(names, [vec!["reads", "writes"], vec!["waits"]]);
-        assert_eq!((promises[1].number, promises[1].line, promises[0].groups[0].place), (2, 8, "SQLite"));
+        assert_eq!(
+            (promises[1].subject, promises[1].line, promises[0].groups[0].label),
+            (Subject::Promise(2), 8, "SQLite")
+        );
         assert_eq!(parse("[1]\nreads\n").unwrap_err(), 2);
     }
 

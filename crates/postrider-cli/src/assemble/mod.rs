@@ -8,7 +8,7 @@ pub use stores::Stores;
 pub use wait::WhenDown;
 
 use postrider::encode::{CloudEvents, CloudEventsBinary, Envelope, Plain};
-use postrider::relay::{Relay, RelayBuilder, Subscription};
+use postrider::relay::{OutboxOptions, Relay, RelayBuilder, Subscription};
 use postrider::{Code, Error, Result};
 
 use self::sinks::Sinks;
@@ -34,10 +34,9 @@ pub async fn assemble(settings: &Settings, stores: &mut Stores, when_down: WhenD
         let subscriptions = of_outbox
             .map(|(name, of)| subscription(name, of, settings, &sinks))
             .collect::<Result<Vec<_>>>()?;
-        relay = match settings.outboxes.get(outbox) {
-            Some(of) => relay.outbox_with_retention(store.clone(), subscriptions, of.retention.clone()),
-            None => relay.outbox(store.clone(), subscriptions),
-        };
+        let mut options = OutboxOptions::default();
+        options.retention = settings.outboxes.get(outbox).map(|of| of.retention.clone());
+        relay = relay.outbox_with(store.clone(), subscriptions, options);
     }
     Ok(relay)
 }

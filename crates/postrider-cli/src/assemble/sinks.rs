@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use postrider::sink::{Capabilities, Message, Outcome, Sink};
+use postrider::sink::{Capabilities, EarlyOutcomes, Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
 
 use crate::config::Settings;
@@ -62,6 +62,14 @@ impl Sink for Shared {
         self.sink.publish(batch)
     }
 
+    fn publish_each<'a>(
+        &'a self,
+        batch: &'a [Message],
+        early: &'a EarlyOutcomes,
+    ) -> BoxFuture<'a, Vec<Outcome>> {
+        self.sink.publish_each(batch, early)
+    }
+
     fn take_over(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
         self.sink.take_over(lease)
     }
@@ -75,5 +83,37 @@ impl Sink for Shared {
             1 => self.sink.close(),
             _ => Box::pin(std::future::ready(())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use postrider::sink::Receipt;
+
+    use super::*;
+
+    /// Answers with the name of the method that was called.
+    struct Named;
+
+    fn called(method: &str) -> BoxFuture<'_, Vec<Outcome>> {
+        Box::pin(async move { vec![Outcome::Acknowledged(Receipt::new(method))] })
+    }
+
+    impl Sink for Named {
+        fn publish<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+            called("publish")
+        }
+
+        fn publish_each<'a>(&'a self, _: &'a [Message], _: &'a EarlyOutcomes) -> BoxFuture<'a, Vec<Outcome>> {
+            called("publish_each")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_shared_sink_reports_early_outcomes() {
+        let shared = Shared { sink: Arc::new(Named), users: Arc::new(AtomicUsize::new(1)) };
+        let answered = |method: &str| vec![Outcome::Acknowledged(Receipt::new(method))];
+        assert_eq!(shared.publish(&[]).await, answered("publish"));
+        assert_eq!(shared.publish_each(&[], &EarlyOutcomes::default()).await, answered("publish_each"));
     }
 }

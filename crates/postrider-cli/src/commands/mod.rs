@@ -1,6 +1,6 @@
 //! The commands, one file each. A file contains the command's arguments (a clap `Args` struct whose
 //! `before_help` shows examples) and `run`, which returns a [`Failure`] instead of printing errors. A new
-//! command is one file, one variant and one line in each `match` below; `UPDATE_DOCS=1 cargo test -p
+//! command is one file, one variant and one line in `run`; `UPDATE_DOCS=1 cargo test -p
 //! postrider-cli --all-features --test cli pages` then brings the docs up to date.
 
 mod adopt;

@@ -95,13 +95,13 @@ pub struct AcceptHistory {
     #[command(flatten)]
     target: Target,
     /// floor, now, beginning, position:NUMBER or time:RFC3339
-    #[arg(long, value_name = "START", value_parser = parse_place)]
-    from: Place,
+    #[arg(long, value_name = "START", value_parser = parse_resume_from)]
+    from: ResumeFrom,
 }
 
 /// Where to continue.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum ResumeFrom {
     /// After the recorded progress.
     Floor,
     At(Start),
@@ -116,10 +116,10 @@ impl AcceptHistory {
     }
 }
 
-async fn accept(store: &dyn Store, name: &str, from: Place) -> Result<()> {
+async fn accept(store: &dyn Store, name: &str, from: ResumeFrom) -> Result<()> {
     let start = match from {
-        Place::At(start) => start,
-        Place::Floor => {
+        ResumeFrom::At(start) => start,
+        ResumeFrom::Floor => {
             let known = store.overview(0).await?.subscriptions;
             let known = known.iter().find(|known| known.name == name);
             if let Some(reason) =
@@ -144,11 +144,11 @@ fn offers_floor(reason: &str) -> bool {
     reason.contains("`--from floor`")
 }
 
-fn parse_place(text: &str) -> Result<Place, String> {
+fn parse_resume_from(text: &str) -> Result<ResumeFrom, String> {
     if text == "floor" {
-        return Ok(Place::Floor);
+        return Ok(ResumeFrom::Floor);
     }
     start(text)
-        .map(Place::At)
+        .map(ResumeFrom::At)
         .ok_or_else(|| "use floor, now, beginning, position:NUMBER or time:RFC3339".to_owned())
 }

@@ -14,10 +14,7 @@ pub(crate) fn parse(text: &str) -> Option<Duration> {
 
 /// In the largest unit that needs no fraction. [`parse`] reads it back to the same duration.
 pub(super) fn show(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    let exact = |(_, unit): &(&str, u64)| millis > 0 && millis.is_multiple_of(u128::from(*unit));
-    let (name, unit) = UNITS.into_iter().find(exact).unwrap_or(("ms", 1));
-    format!("{}{name}", millis / u128::from(unit))
+    postrider::duration_text(duration)
 }
 
 #[cfg(test)]

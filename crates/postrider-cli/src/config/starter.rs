@@ -35,7 +35,7 @@ const POSTGRES: &str = r#""postgres://relay@localhost/shop""#;
 
 /// The layouts that a starter file can be written for, in addition to `postrider`.
 pub fn layouts() -> impl Iterator<Item = &'static str> {
-    RowLayout::ALL.into_iter().map(RowLayout::name)
+    RowLayout::ALL.iter().map(|layout| layout.name())
 }
 
 /// The text of the starter file, for an outbox of this layout.

@@ -36,14 +36,14 @@ pub fn masked(url: &str) -> String {
     }
 }
 
-/// Whether the URL may contain a secret in a masked place: a password, or the path or parameters of an endpoint.
+/// Whether the URL may contain a secret that is masked: a password, or the path or parameters of an endpoint.
 pub fn may_be_secret(url: &str) -> bool {
     let is_endpoint = matches!(scheme(url), Some("http" | "https"));
     has_password(url) || is_endpoint && masked(url) != url
 }
 
 /// Server and database of a masked URL.
-pub fn place(masked: &str) -> &str {
+pub fn without_scheme_and_user(masked: &str) -> &str {
     let rest = masked.split_once("://").map_or(masked, |(_, rest)| rest);
     let rest = rest.split_once('@').map_or(rest, |(_, rest)| rest);
     rest.split(['?', '#']).next().unwrap_or(rest)
@@ -51,8 +51,8 @@ pub fn place(masked: &str) -> &str {
 
 /// The server of a masked URL.
 pub fn server(masked: &str) -> &str {
-    let place = place(masked);
-    place.split_once('/').map_or(place, |(server, _)| server)
+    let rest = without_scheme_and_user(masked);
+    rest.split_once('/').map_or(rest, |(server, _)| server)
 }
 
 /// A text for output: unchanged, unless it contains a URL with a password.
@@ -116,7 +116,7 @@ mod tests {
             ("mysql://u@h:3307", "h:3307", "h:3307"),
         ] {
             let masked = masked(url);
-            assert_eq!((place(&masked), server(&masked)), (is, on));
+            assert_eq!((without_scheme_and_user(&masked), server(&masked)), (is, on));
         }
     }
 

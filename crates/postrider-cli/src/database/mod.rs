@@ -1,5 +1,5 @@
 //! The database of an outbox. The library's [`Admin`] operates it; this module finds the database for an address.
-//! Another database needs one more file, a variant of `Connection` and a line in `DIALECTS`.
+//! Another database needs one more file with its [`Backend`], and a line in `DIALECTS`.
 
 mod address;
 #[cfg(feature = "mysql")]
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use postrider::store::Store;
 use postrider::store::admin::{Admin, EventWriter};
-use postrider::{Code, Error, Outbox, Recovery, Result};
+use postrider::{BoxFuture, Error, Outbox, Result};
 
 use crate::config::settings::OutboxSettings;
 use crate::config::url;
@@ -29,26 +29,41 @@ use crate::doctor::{self, Subject};
 /// secrets.
 #[derive(Debug)]
 pub struct Database {
-    admin: Box<dyn Admin>,
-    connection: Connection,
+    backend: Box<dyn Backend>,
     shown: String,
 }
 
-/// How to connect.
-#[derive(Debug)]
-pub(crate) enum Connection {
-    #[cfg(feature = "sqlite")]
-    Sqlite(std::path::PathBuf),
-    #[cfg(feature = "postgres")]
-    Postgres(Box<postrider::store::postgres::PostgresConfig>, postrider::Ident),
-    #[cfg(feature = "mysql")]
-    MySql(Box<postrider::store::mysql::MySqlConfig>, postrider::Ident),
+/// What differs between the kinds of databases, apart from the library's [`Admin`].
+trait Backend: fmt::Debug + Send + Sync {
+    /// The operations on the outbox.
+    fn admin(&self) -> &dyn Admin;
+
+    /// Whether it is a server, which may come up later by itself.
+    fn is_server(&self) -> bool;
+
+    /// The setting that allows unencrypted traffic over a network, if one does.
+    fn exposed_by(&self) -> Option<&'static str>;
+
+    /// The database without secrets, from the address without secrets: two outboxes with the same location can share a
+    /// transaction.
+    fn location(&self, shown: &str) -> String;
+
+    /// See [`Database::expired_inbox_rows`].
+    fn expired_inbox_rows(&self, kept: Duration) -> BoxFuture<'_, Result<i64, String>>;
+
+    /// See [`Database::check`].
+    fn check<'a>(
+        &'a self,
+        shown: &'a str,
+        options: &'a doctor::Options,
+        subject: &'a mut Subject<'_>,
+    ) -> BoxFuture<'a, bool>;
 }
 
 impl Database {
     /// The operations on the outbox.
     pub fn admin(&self) -> &dyn Admin {
-        &*self.admin
+        self.backend.admin()
     }
 
     /// Opens the store for a relay. The schema must exist. Logs a warning if the connection is not encrypted.
@@ -56,8 +71,8 @@ impl Database {
     /// # Errors
     /// As [`Admin::open`].
     pub async fn open(&self) -> Result<Arc<dyn Store>> {
-        let store = self.admin.open().await?;
-        if let Some(setting) = self.exposed_by() {
+        let store = self.admin().open().await?;
+        if let Some(setting) = self.backend.exposed_by() {
             tracing::warn!(
                 database = %self,
                 "not encrypted ({setting}): anyone on the network path can read and modify the traffic"
@@ -66,85 +81,26 @@ impl Database {
         Ok(store)
     }
 
-    /// The setting that allows unencrypted traffic over a network.
-    fn exposed_by(&self) -> Option<&'static str> {
-        match &self.connection {
-            #[cfg(feature = "sqlite")]
-            Connection::Sqlite(_) => None,
-            #[cfg(feature = "postgres")]
-            Connection::Postgres(config, _) => config.is_exposed().then_some("sslmode=disable"),
-            #[cfg(feature = "mysql")]
-            Connection::MySql(config, _) => config.is_exposed().then_some("ssl-mode=disabled"),
-        }
-    }
-
     /// The database without secrets: two outboxes with the same location can share a transaction.
     pub fn location(&self) -> String {
-        match &self.connection {
-            #[cfg(feature = "sqlite")]
-            Connection::Sqlite(path) => {
-                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-                format!("sqlite:{}", path.display())
-            }
-            #[cfg(feature = "postgres")]
-            Connection::Postgres(..) => url::place(&self.shown).to_owned(),
-            #[cfg(feature = "mysql")]
-            Connection::MySql(..) => url::server(&self.shown).to_owned(),
-        }
+        self.backend.location(&self.shown)
     }
 
     /// Whether a later attempt may succeed without an operator: a server is down or starting, or a standby is not the
     /// primary yet. Not for a file.
     pub fn may_come_up(&self, error: &Error) -> bool {
-        let by_itself = error.code().recovery() != Recovery::Operator || error.code() == Code::StoreReadOnly;
-        by_itself && self.is_server()
-    }
-
-    fn is_server(&self) -> bool {
-        match &self.connection {
-            #[cfg(feature = "sqlite")]
-            Connection::Sqlite(_) => false,
-            #[cfg(feature = "postgres")]
-            Connection::Postgres(..) => true,
-            #[cfg(feature = "mysql")]
-            Connection::MySql(..) => true,
-        }
+        error.code().may_recover_by_itself() && self.backend.is_server()
     }
 
     /// How many rows of the inbox, of an outbox of the default layout, a relay that keeps them for this time would have
     /// deleted a day ago.
     pub(crate) async fn expired_inbox_rows(&self, kept: Duration) -> Result<i64, String> {
-        match &self.connection {
-            #[cfg(feature = "sqlite")]
-            Connection::Sqlite(path) => doctor::sqlite::expired_inbox_rows(path, kept),
-            #[cfg(feature = "postgres")]
-            Connection::Postgres(config, schema) => {
-                doctor::postgres::expired_inbox_rows(config, schema, kept).await
-            }
-            #[cfg(feature = "mysql")]
-            Connection::MySql(config, schema) => {
-                doctor::mysql::expired_inbox_rows(config, schema, kept).await
-            }
-        }
+        self.backend.expired_inbox_rows(kept).await
     }
 
     /// The checks of `doctor` for this database. Returns whether its tables can be read.
     pub(crate) async fn check(&self, options: &doctor::Options, subject: &mut Subject<'_>) -> bool {
-        let admin = self.admin();
-        match &self.connection {
-            #[cfg(feature = "sqlite")]
-            Connection::Sqlite(path) => doctor::sqlite::check(path, admin, options.deep, subject).await,
-            #[cfg(feature = "postgres")]
-            Connection::Postgres(config, schema) => {
-                let server = doctor::Server { config: &**config, schema, admin, shown: &self.shown };
-                doctor::postgres::check(server, options, subject).await
-            }
-            #[cfg(feature = "mysql")]
-            Connection::MySql(config, schema) => {
-                let server = doctor::Server { config: &**config, schema, admin, shown: &self.shown };
-                doctor::mysql::check(server, options, subject).await
-            }
-        }
+        self.backend.check(&self.shown, options, subject).await
     }
 }
 

@@ -1,11 +1,15 @@
 //! A MySQL or MariaDB database.
 
-use postrider::store::admin::MySqlAdmin;
+use std::time::Duration;
+
+use postrider::store::admin::{Admin, MySqlAdmin};
 use postrider::store::mysql::MySqlConfig;
+use postrider::{BoxFuture, Ident};
 
 use super::server::with_credentials;
-use super::{Address, Connection, Database, PoolerChoice, Refused};
+use super::{Address, Backend, Database, PoolerChoice, Refused};
 use crate::config::url;
+use crate::doctor::{self, Subject};
 
 /// `mysql://user@host:3306/database` or `mariadb://`, with the driver's parameters and MySQL's own for TLS.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
@@ -24,5 +28,44 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     let shown = url::masked(url);
     let admin = MySqlAdmin::new(config.clone(), address.rows.clone(), &shown);
     let admin = admin.map_err(|error| Refused::table(&error))?;
-    Ok(Database { admin: Box::new(admin), connection: Connection::MySql(Box::new(config), schema), shown })
+    Ok(Database { backend: Box::new(MySql { admin, config, schema }), shown })
+}
+
+#[derive(Debug)]
+struct MySql {
+    admin: MySqlAdmin,
+    config: MySqlConfig,
+    schema: Ident,
+}
+
+impl Backend for MySql {
+    fn admin(&self) -> &dyn Admin {
+        &self.admin
+    }
+
+    fn is_server(&self) -> bool {
+        true
+    }
+
+    fn exposed_by(&self) -> Option<&'static str> {
+        self.config.is_exposed().then_some("ssl-mode=disabled")
+    }
+
+    fn location(&self, shown: &str) -> String {
+        url::server(shown).to_owned()
+    }
+
+    fn expired_inbox_rows(&self, kept: Duration) -> BoxFuture<'_, Result<i64, String>> {
+        Box::pin(doctor::mysql::expired_inbox_rows(&self.config, &self.schema, kept))
+    }
+
+    fn check<'a>(
+        &'a self,
+        shown: &'a str,
+        options: &'a doctor::Options,
+        subject: &'a mut Subject<'_>,
+    ) -> BoxFuture<'a, bool> {
+        let Self { admin, config, schema } = self;
+        Box::pin(doctor::mysql::check(doctor::Server { config, schema, admin, shown }, options, subject))
+    }
 }

@@ -1,11 +1,15 @@
 //! A PostgreSQL database.
 
-use postrider::store::admin::PostgresAdmin;
+use std::time::Duration;
+
+use postrider::store::admin::{Admin, PostgresAdmin};
 use postrider::store::postgres::{Pooler, PostgresConfig};
+use postrider::{BoxFuture, Ident};
 
 use super::server::with_credentials;
-use super::{Address, Connection, Database, PoolerChoice, Refused};
+use super::{Address, Backend, Database, PoolerChoice, Refused};
 use crate::config::url;
+use crate::doctor::{self, Subject};
 
 /// `postgres://user@host:5432/database`, with libpq's parameters as far as the driver knows them.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
@@ -23,5 +27,44 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     let config = with_credentials!(config, address);
     let shown = url::masked(url);
     let admin = PostgresAdmin::new(config.clone(), address.rows.clone(), &shown);
-    Ok(Database { admin: Box::new(admin), connection: Connection::Postgres(Box::new(config), schema), shown })
+    Ok(Database { backend: Box::new(Postgres { admin, config, schema }), shown })
+}
+
+#[derive(Debug)]
+struct Postgres {
+    admin: PostgresAdmin,
+    config: PostgresConfig,
+    schema: Ident,
+}
+
+impl Backend for Postgres {
+    fn admin(&self) -> &dyn Admin {
+        &self.admin
+    }
+
+    fn is_server(&self) -> bool {
+        true
+    }
+
+    fn exposed_by(&self) -> Option<&'static str> {
+        self.config.is_exposed().then_some("sslmode=disable")
+    }
+
+    fn location(&self, shown: &str) -> String {
+        url::without_scheme_and_user(shown).to_owned()
+    }
+
+    fn expired_inbox_rows(&self, kept: Duration) -> BoxFuture<'_, Result<i64, String>> {
+        Box::pin(doctor::postgres::expired_inbox_rows(&self.config, &self.schema, kept))
+    }
+
+    fn check<'a>(
+        &'a self,
+        shown: &'a str,
+        options: &'a doctor::Options,
+        subject: &'a mut Subject<'_>,
+    ) -> BoxFuture<'a, bool> {
+        let Self { admin, config, schema } = self;
+        Box::pin(doctor::postgres::check(doctor::Server { config, schema, admin, shown }, options, subject))
+    }
 }

@@ -1,11 +1,14 @@
 //! A SQLite file.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use postrider::BoxFuture;
 use postrider::layout::RowTable;
-use postrider::store::admin::SqliteAdmin;
+use postrider::store::admin::{Admin, SqliteAdmin};
 
-use super::{Address, Connection, Database, Refused};
+use super::{Address, Backend, Database, Refused};
+use crate::doctor::{self, Subject};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
@@ -34,7 +37,45 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
         let why = "not supported by SQLite; this key is for PostgreSQL, MySQL and MariaDB";
         return Err(Refused::new("table_schema", why));
     }
-    Ok(Database { admin: Box::new(admin), connection: Connection::Sqlite(path), shown })
+    Ok(Database { backend: Box::new(SqliteFile { admin, path }), shown })
+}
+
+#[derive(Debug)]
+struct SqliteFile {
+    admin: SqliteAdmin,
+    path: PathBuf,
+}
+
+impl Backend for SqliteFile {
+    fn admin(&self) -> &dyn Admin {
+        &self.admin
+    }
+
+    fn is_server(&self) -> bool {
+        false
+    }
+
+    fn exposed_by(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn location(&self, _: &str) -> String {
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        format!("sqlite:{}", path.display())
+    }
+
+    fn expired_inbox_rows(&self, kept: Duration) -> BoxFuture<'_, Result<i64, String>> {
+        Box::pin(async move { doctor::sqlite::expired_inbox_rows(&self.path, kept) })
+    }
+
+    fn check<'a>(
+        &'a self,
+        _: &'a str,
+        options: &'a doctor::Options,
+        subject: &'a mut Subject<'_>,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(doctor::sqlite::check(&self.path, &self.admin, options.deep, subject))
+    }
 }
 
 #[cfg(test)]

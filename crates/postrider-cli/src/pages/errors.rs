@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use postrider::{Code, Recovery};
+use postrider::Code;
 
 use super::GENERATED;
 use crate::exit::Exit;
@@ -22,17 +22,9 @@ pub fn errors() -> String {
         let _ = writeln!(page, "- What to do: {fix}.");
         // Errors of writers and of the configuration do not occur in a running relay.
         if !matches!(exit, Exit::Input | Exit::Usage) {
-            let _ = writeln!(page, "- A running relay {}.", recovery(code.recovery()));
+            let _ = writeln!(page, "- A running relay {}.", code.recovery().description());
         }
         let _ = writeln!(page, "- A command exits with [exit code](exit-codes.md) {}.", exit.number());
     }
     page
-}
-
-fn recovery(recovery: Recovery) -> &'static str {
-    match recovery {
-        Recovery::Retry => "retries by itself",
-        Recovery::Reload => "reloads its progress and continues by itself",
-        Recovery::Operator => "waits until an operator has changed something",
-    }
 }

@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::shop::{GOOD, number, run_sql};
 
 /// A database, and its SQL expressions.
-pub(crate) struct Place<'a> {
+pub(crate) struct CountCase<'a> {
     pub(crate) program: &'a Program,
     /// The prefix of Postrider's tables.
     pub(crate) own: &'a str,
@@ -26,7 +26,7 @@ pub(crate) struct Place<'a> {
 /// Ages are whole thousands of seconds, and no test takes ten minutes.
 const SLACK: f64 = 600.0;
 
-impl Place<'_> {
+impl CountCase<'_> {
     fn by(&self, what: &str) -> Vec<Value> {
         let ran = self.program.run(&["status", "--by", what, "--json"]);
         assert_eq!((ran.exit, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
@@ -61,8 +61,8 @@ fn is_spread(spread: &Value, slack: f64, [avg, p50, p95, max]: [f64; 4]) {
 }
 
 /// Eight events; `mail` has some of them done, parked and unread, `audit` all of them done.
-fn fill(place: &Place<'_>) {
-    let Place { own, own_ago: ago, at, run, .. } = place;
+fn fill(case: &CountCase<'_>) {
+    let CountCase { own, own_ago: ago, at, run, .. } = case;
     let events = [
         ("placed", "'n1'", at("2020-01-01 10:10:00")),
         ("placed", "'n1'", ago(40_000)),
@@ -92,11 +92,11 @@ fn fill(place: &Place<'_>) {
 }
 
 /// In a database with the empty tables of the default layout.
-pub(crate) fn the_default_layout_is_counted(place: &Place<'_>) {
+pub(crate) fn the_default_layout_is_counted(case: &CountCase<'_>) {
     // Several at once, and again: existing views are replaced.
     for _ in 0..2 {
         let start = || {
-            let mut command = place.program.command(&["migrate", "up", "--with", "views"]);
+            let mut command = case.program.command(&["migrate", "up", "--with", "views"]);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         };
         let all = [start(), start(), start(), start()];
@@ -104,10 +104,10 @@ pub(crate) fn the_default_layout_is_counted(place: &Place<'_>) {
             assert!(made.status.success(), "{made:?}");
         }
     }
-    assert!(place.by("type").is_empty());
-    fill(place);
+    assert!(case.by("type").is_empty());
+    fill(case);
     assert_eq!(
-        place.counts("type"),
+        case.counts("type"),
         [
             "mail placed null 6 3 1 2 2",
             "mail paid null 2 1 1 0 2",
@@ -115,7 +115,7 @@ pub(crate) fn the_default_layout_is_counted(place: &Place<'_>) {
             "audit paid null 2 0 0 2 0"
         ]
     );
-    let by_type = place.by("type");
+    let by_type = case.by("type");
     is_spread(&by_type[0]["lag_seconds"], SLACK, [25_000.0, 25_000.0, 38_500.0, 40_000.0]);
     is_spread(&by_type[1]["lag_seconds"], SLACK, [27_500.0, 27_500.0, 47_750.0, 50_000.0]);
     assert_eq!((&by_type[0]["attempts_avg"], &by_type[0]["attempts_max"]), (&0.75.into(), &3.into()));
@@ -123,7 +123,7 @@ pub(crate) fn the_default_layout_is_counted(place: &Place<'_>) {
         assert_eq!(by_type[2][unknown], Value::Null, "{unknown}");
     }
     assert_eq!(
-        place.counts("producer"),
+        case.counts("producer"),
         [
             "mail placed n1 4 2 1 1 1",
             "mail paid n1 2 1 1 0 2",
@@ -135,7 +135,7 @@ pub(crate) fn the_default_layout_is_counted(place: &Place<'_>) {
             "mail placed null 1 0 0 1 0"
         ]
     );
-    let by_hour = place.by("hour");
+    let by_hour = case.by("hour");
     assert_eq!(by_hour.iter().map(|row| row["total"].as_u64().unwrap()).sum::<u64>(), 16);
     let last = &by_hour[by_hour.len() - 2..];
     for (row, subscription) in last.iter().zip(["audit", "mail"]) {
@@ -145,47 +145,47 @@ pub(crate) fn the_default_layout_is_counted(place: &Place<'_>) {
             (&subscription.into(), &2.into(), &2.into())
         );
     }
-    the_views_agree(place);
+    the_views_agree(case);
 }
 
-fn the_views_agree(place: &Place<'_>) {
-    let view = |name: &str| format!("{}vw_outbox{name}", place.own);
-    let count = |sql: String| (place.number)(&format!("SELECT count(*) FROM {sql}"));
+fn the_views_agree(case: &CountCase<'_>) {
+    let view = |name: &str| format!("{}vw_outbox{name}", case.own);
+    let count = |sql: String| (case.number)(&format!("SELECT count(*) FROM {sql}"));
     assert_eq!(count(view("")), 16);
     assert_eq!(count(view("") + " WHERE subscription = 'mail' AND is_pending"), 4);
     assert_eq!(count(view("") + " WHERE is_due"), 4);
     assert_eq!(count(view("_due")), 4);
     assert_eq!(count(view("_due") + " WHERE subscription = 'mail' AND position IN (3, 5, 6, 8)"), 4);
-    place.holds_one(
+    case.holds_one(
         "vw_outbox_due WHERE position = 5 AND parked = 'retry' AND attempts = 1
            AND age_sec BETWEEN 50000 AND 50600 AND since_next_sec BETWEEN 1000 AND 1600",
     );
-    place.holds_one(
+    case.holds_one(
         "vw_outbox WHERE subscription = 'mail' AND position = 2 AND state = 'failed' AND parked = 'dead'",
     );
-    place.holds_one(
+    case.holds_one(
         "vw_outbox_metrics WHERE subscription = 'mail' AND type = 'placed' AND total = 6 AND pending = 3 AND done = 2
            AND failed = 1 AND due_now = 2 AND avg_attempts = 0.75 AND max_attempts = 3
            AND avg_created_lag_sec BETWEEN 24999.9 AND 25600 AND p50_created_lag_sec BETWEEN 24999.9 AND 25600
            AND p95_created_lag_sec BETWEEN 38499.9 AND 39100",
     );
-    place.holds_one(
+    case.holds_one(
         "vw_outbox_metrics WHERE subscription = 'audit' AND type = 'placed' AND total = 6 AND done = 6 AND due_now = 0
            AND avg_created_lag_sec IS NULL AND avg_attempts IS NULL",
     );
     let first_hour =
         format!("SELECT outbox_cnt FROM {} ORDER BY hour_ts LIMIT 1", view("_throughput_hourly"));
-    assert_eq!((place.number)(&first_hour), 2);
-    place.holds_one(
+    assert_eq!((case.number)(&first_hour), 2);
+    case.holds_one(
         "vw_outbox_backlog WHERE subscription = 'mail' AND producer = 'n1' AND type = 'placed' AND pending = 2
            AND failed = 1 AND total = 4",
     );
-    place.holds_one("vw_outbox_backlog WHERE subscription = 'mail' AND producer = '(unknown)' AND total = 1");
+    case.holds_one("vw_outbox_backlog WHERE subscription = 'mail' AND producer = '(unknown)' AND total = 1");
 }
 
-/// In an empty table of seed 002.
-pub(crate) fn event_outbox_is_counted(place: &Place<'_>) {
-    let Place { ago, at, run, .. } = place;
+/// In an empty table of `event_outbox`.
+pub(crate) fn event_outbox_is_counted(case: &CountCase<'_>) {
+    let CountCase { ago, at, run, .. } = case;
     let rows = [
         ("placed", "pending", 0, "NULL".to_owned(), "NULL".to_owned(), "'n1'", ago(10_000)),
         ("placed", "failed", 2, ago(1_000), "NULL".to_owned(), "NULL", ago(30_000)),
@@ -217,23 +217,23 @@ pub(crate) fn event_outbox_is_counted(place: &Place<'_>) {
              VALUES ('{number}', 'o', '1', '{kind}', '{{}}', '{status}', {attempts}, {next}, {processed}, {producer}, {created})"
         ));
     }
-    assert_eq!(place.counts("type"), ["null placed null 5 1 2 2 2", "null paid null 1 0 0 1 0"]);
-    let by_type = place.by("type");
+    assert_eq!(case.counts("type"), ["null placed null 5 1 2 2 2", "null paid null 1 0 0 1 0"]);
+    let by_type = case.by("type");
     is_spread(&by_type[0]["lag_seconds"], SLACK, [20_000.0, 20_000.0, 29_000.0, 30_000.0]);
     assert_eq!((&by_type[0]["attempts_avg"], &by_type[0]["attempts_max"]), (&1.0.into(), &3.into()));
     is_spread(&by_type[0]["latency_seconds"], 0.001, [20.0, 20.0, 29.0, 30.0]);
     assert_eq!(
-        place.counts("producer"),
+        case.counts("producer"),
         ["null placed n1 4 1 1 2 1", "null placed null 1 0 1 0 1", "null paid n1 1 0 0 1 0"]
     );
-    let by_hour = place.by("hour");
+    let by_hour = case.by("hour");
     let oldest = by_hour.last().unwrap();
     assert_eq!((&oldest["hour"], &oldest["total"]), (&"2020-01-01T00:00:00.000000Z".into(), &3.into()));
 }
 
-/// In an empty table of seed 004, with numeric ids.
-pub(crate) fn outbox_events_is_counted(place: &Place<'_>) {
-    let Place { own, ago, own_ago, run, .. } = place;
+/// In an empty table of `outbox_events`, with numeric ids.
+pub(crate) fn outbox_events_is_counted(case: &CountCase<'_>) {
+    let CountCase { own, ago, own_ago, run, .. } = case;
     let rows = [
         ("PENDING", 0, 10_000),
         ("PUBLISHING", 1, 10_000),
@@ -256,13 +256,13 @@ pub(crate) fn outbox_events_is_counted(place: &Place<'_>) {
         own_ago(-100_000),
         now = own_ago(0)
     ));
-    assert_eq!(place.counts("type"), ["null placed null 6 2 3 1 2"]);
-    assert_eq!(place.counts("producer"), ["null placed null 6 2 3 1 2"]);
-    let row = &place.by("type")[0];
+    assert_eq!(case.counts("type"), ["null placed null 6 2 3 1 2"]);
+    assert_eq!(case.counts("producer"), ["null placed null 6 2 3 1 2"]);
+    let row = &case.by("type")[0];
     assert_eq!((&row["attempts_avg"], &row["attempts_max"]), (&2.5.into(), &10.into()));
     is_spread(&row["lag_seconds"], SLACK, [16_000.0, 10_000.0, 28_000.0, 30_000.0]);
     assert_eq!(row["latency_seconds"], Value::Null, "the table does not say when a row was delivered");
-    assert_eq!(place.by("hour").iter().map(|row| row["total"].as_u64().unwrap()).sum::<u64>(), 6);
+    assert_eq!(case.by("hour").iter().map(|row| row["total"].as_u64().unwrap()).sum::<u64>(), 6);
 }
 
 fn micros_ago(seconds: i32) -> String {
@@ -272,8 +272,8 @@ fn micros_ago(seconds: i32) -> String {
     )
 }
 
-fn on_file(program: &Program, own: &str, check: impl Fn(&Place<'_>)) {
-    check(&Place {
+fn on_file(program: &Program, own: &str, check: impl Fn(&CountCase<'_>)) {
+    check(&CountCase {
         program,
         own,
         run: &|sql| run_sql(program, sql),

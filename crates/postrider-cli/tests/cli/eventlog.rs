@@ -83,7 +83,7 @@ pub(crate) fn the_base_alone_is_written_to_and_listed(place: &Place<'_>) {
     assert!(made.stderr.contains("created events\n"), "{made:?}");
     ran(&program, &WRITE);
     let listed = json(&program, &["events", "list"]);
-    assert_eq!((listed.len(), &listed[0]["status"]), (1, &"waiting".into()));
+    assert_eq!((listed.len(), &listed[0]["state"]), (1, &"waiting".into()));
     for args in [&["relay", "--drain", "--fail-fast"][..], &["status"]] {
         let refused = program.run(args);
         assert_ne!(refused.exit, Some(0), "{refused:?}");
@@ -124,17 +124,17 @@ pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
         assert!(!json(&program, &["status", "--by", by]).is_empty());
     }
     let listed = json(&program, &["events", "list", "--action", action]);
-    let states: Vec<&str> = listed.iter().map(|event| event["status"].as_str().unwrap()).collect();
+    let states: Vec<&str> = listed.iter().map(|event| event["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["no event", "waiting", "waiting"], "newest first");
     assert_eq!(listed[2]["time"], "2026-11-18T01:00:00.500000Z");
-    assert_eq!(json(&program, &["events", "list", "--status", "no event"]).len(), 1);
+    assert_eq!(json(&program, &["events", "list", "--state", "no event"]).len(), 1);
     let plan = ran(&program, &["events", "list", "--action", action, "--plan"]);
     assert!(plan.stdout.contains(place.index), "{plan:?}");
 
     ran(&program, &["relay", "--drain"]);
     assert_eq!((lines(&program, "mail.jsonl"), lines(&program, "stock.jsonl")), (4, 3));
     assert_eq!(backlogs(&program), [("mail".to_owned(), 0), ("stock".to_owned(), 0)]);
-    assert_eq!(json(&program, &["events", "list", "--status", "fanned out"]).len(), 4);
+    assert_eq!(json(&program, &["events", "list", "--state", "fanned out"]).len(), 4);
     let open = format!("SELECT count(*) FROM {} WHERE state <> 'SUCCEEDED'", place.notifications);
     assert_eq!((place.number)(&open), 0);
     for code in ["PD-0132", "PD-0139", "PD-0140", "PD-0152"] {

@@ -218,7 +218,7 @@ fn status_reports_a_destination_that_is_down_a_standby_relay_and_an_expired_leas
 
     drop(second);
     drop(first);
-    until(|| (shop::status(&program)["state"] == "idle").then_some(()));
+    until(|| (shop::status(&program)["state"] == "no_relay").then_some(()));
     let table = program.run(&["status"]).stdout;
     assert!(table.contains("no relay: the lease of ") && table.contains(" expired "), "{table}");
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::adopt::{both, three_rows_move_forth_and_back};
 use crate::event_counts::{
-    Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted,
+    CountCase, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted,
 };
 use crate::program::Program;
 use crate::shop::{Running, status, until};
@@ -284,7 +284,7 @@ fn a_table_moves_into_the_layout_postrider_and_back() {
 }
 
 /// Checks on every server, of a layout or of the default one.
-fn on_each(layout: Option<&str>, check: impl Fn(&Place<'_>)) {
+fn on_each(layout: Option<&str>, check: impl Fn(&CountCase<'_>)) {
     let own_ago = |seconds: i32| format!("UTC_TIMESTAMP(6) - INTERVAL {seconds} SECOND");
     // A TIMESTAMP is given in the zone of the session, which is not UTC here.
     let zoned = |seconds: i32| format!("NOW(6) - INTERVAL {seconds} SECOND");
@@ -296,7 +296,7 @@ fn on_each(layout: Option<&str>, check: impl Fn(&Place<'_>)) {
             let table = format!("INSERT INTO {theirs} ");
             sql.replace(&table, &format!("INSERT INTO {}_shop.{theirs} ", shop.schema))
         };
-        check(&Place {
+        check(&CountCase {
             program: &program,
             own: &format!("{}.", shop.schema),
             run: &|sql| shop.sql(&placed(sql)),

@@ -6,6 +6,8 @@ use std::path::Path;
 use postrider_cli::config::schema::Schema;
 use postrider_cli::pages;
 
+use crate::program::Program;
+
 #[test]
 fn generated_pages_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src");
@@ -31,6 +33,19 @@ fn generated_pages_are_up_to_date() {
 
 #[test]
 fn the_program_prints_the_same_page() {
-    let ran = crate::program::Program::new().run(&["config", "schema", "--markdown"]);
+    let ran = Program::new().run(&["config", "schema", "--markdown"]);
     assert_eq!(ran.stdout, pages::config(Schema::postrider()));
+}
+
+#[test]
+fn the_quick_start_shows_what_the_first_commands_print() {
+    let page = include_str!("../../../../docs/src/quick-start.md");
+    let program = Program::new();
+    let printed: String = [&["config", "init"][..], &["migrate", "up"]]
+        .into_iter()
+        .map(|args| program.run(args))
+        .flat_map(|ran| [ran.stdout, ran.stderr])
+        .collect();
+    let block: String = printed.lines().map(|line| format!("   {line}\n")).collect();
+    assert!(page.contains(&format!("```text\n{block}")), "docs/src/quick-start.md does not show:\n{printed}");
 }

@@ -164,7 +164,7 @@ fn the_defaults_on_an_eventlog_outbox_are_those_of_notifications() {
                     subscription.mail.sink = 'out'\n";
     let defaults = settings(eventlog).unwrap();
     assert_eq!(defaults.subscriptions["mail"].policy, Policy::for_notifications());
-    let table = RowTable::new(RowLayout::Eventlog).unwrap().fan_out(FanOut::default());
+    let table = RowTable::new(RowLayout::Eventlog).fan_out(FanOut::default());
     assert_eq!(defaults.outboxes["log"].database.admin().row_table(), Some(&table));
     assert_eq!(defaults.outboxes["log"].retention, Retention::default_for(Some(&table)));
 

@@ -38,7 +38,7 @@ fn an_event_from_the_command_line_is_written_delivered_and_listed() {
         "{log}"
     );
     let status = shop::status(&program);
-    assert_eq!((status["state"].as_str(), &status["lease"]), (Some("idle"), &Value::Null));
+    assert_eq!((status["state"].as_str(), &status["lease"]), (Some("no_relay"), &Value::Null));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_drain_that_cannot_deliver_an_event_reports_it() {
 fn a_relay_can_create_its_tables_at_the_start() {
     let program = Program::with_config(shop::GOOD);
     assert_eq!(program.run(&["relay", "--migrate", "--drain"]).exit, Some(0));
-    assert_eq!(shop::status(&program)["state"], "idle");
+    assert_eq!(shop::status(&program)["state"], "no_relay");
 }
 
 #[test]

@@ -7,17 +7,17 @@ fn log(config: &FileConfig) -> Log {
     Log::open(config, |file| Box::new(file)).unwrap()
 }
 
-struct Place {
+struct LogFolder {
     config: FileConfig,
     folder: tempfile::TempDir,
 }
 
-fn place() -> Place {
+fn log_folder() -> LogFolder {
     let folder = tempfile::tempdir().unwrap();
-    Place { config: FileConfig::new(folder.path().join("events.jsonl")), folder }
+    LogFolder { config: FileConfig::new(folder.path().join("events.jsonl")), folder }
 }
 
-impl Place {
+impl LogFolder {
     fn text(&self, suffix: &str) -> String {
         fs::read_to_string(with_suffix(&self.config.path, suffix)).unwrap()
     }
@@ -32,41 +32,41 @@ impl Place {
 
 #[test]
 fn a_reopened_file_is_continued() {
-    let place = place();
-    log(&place.config).append(b"1\n").unwrap();
-    log(&place.config).append(b"2\n").unwrap();
-    assert_eq!(place.text(""), "1\n2\n");
+    let folder = log_folder();
+    log(&folder.config).append(b"1\n").unwrap();
+    log(&folder.config).append(b"2\n").unwrap();
+    assert_eq!(folder.text(""), "1\n2\n");
 }
 
 #[test]
 fn a_partial_line_at_the_end_is_removed_at_open() {
     let long = "x".repeat(200_000);
     for (left, kept) in [("1\n2", "1\n"), ("1\n", "1\n"), ("half", ""), ("", ""), (&long, "")] {
-        let place = place();
-        fs::write(&place.config.path, left).unwrap();
-        log(&place.config).append(b"new\n").unwrap();
-        assert_eq!(place.text(""), format!("{kept}new\n"));
+        let folder = log_folder();
+        fs::write(&folder.config.path, left).unwrap();
+        log(&folder.config).append(b"new\n").unwrap();
+        assert_eq!(folder.text(""), format!("{kept}new\n"));
     }
-    let place = place();
-    fs::write(&place.config.path, format!("{long}\n{long}")).unwrap();
-    log(&place.config);
-    assert_eq!(place.text(""), format!("{long}\n"));
+    let folder = log_folder();
+    fs::write(&folder.config.path, format!("{long}\n{long}")).unwrap();
+    log(&folder.config);
+    assert_eq!(folder.text(""), format!("{long}\n"));
 }
 
 #[test]
 fn a_partial_line_of_another_process_is_removed_at_the_next_batch() {
-    let place = place();
-    let mut log = log(&place.config);
+    let folder = log_folder();
+    let mut log = log(&folder.config);
     log.append(b"1\n").unwrap();
-    OpenOptions::new().append(true).open(&place.config.path).unwrap().write_all(b"2\nha").unwrap();
+    OpenOptions::new().append(true).open(&folder.config.path).unwrap().write_all(b"2\nha").unwrap();
     log.append(b"3\n").unwrap();
-    assert_eq!(place.text(""), "1\n2\n3\n");
+    assert_eq!(folder.text(""), "1\n2\n3\n");
 }
 
 #[test]
 fn the_file_is_rotated_before_it_grows_too_large() {
-    let place = place();
-    let config = place.config.clone().with_rotate_bytes(4);
+    let folder = log_folder();
+    let config = folder.config.clone().with_rotate_bytes(4);
     let mut first = log(&config);
     for batch in [&b"1\n"[..], b"2\n", b"3\n", b"larger than the limit\n"] {
         first.append(batch).unwrap();
@@ -74,37 +74,37 @@ fn the_file_is_rotated_before_it_grows_too_large() {
     // Another process continues with the next number.
     log(&config).append(b"5\n").unwrap();
     assert_eq!(
-        place.names(),
+        folder.names(),
         ["events.jsonl", "events.jsonl.1", "events.jsonl.2", "events.jsonl.3", "events.jsonl.lock"]
     );
     assert_eq!(
-        [".1", ".2", ".3", ""].map(|s| place.text(s)),
+        [".1", ".2", ".3", ""].map(|s| folder.text(s)),
         ["1\n2\n", "3\n", "larger than the limit\n", "5\n"]
     );
     // The first process notices that its file was rotated.
     first.append(b"6\n").unwrap();
-    assert_eq!(place.text(""), "5\n6\n");
+    assert_eq!(folder.text(""), "5\n6\n");
 }
 
 #[test]
 fn a_rotation_number_is_never_used_twice() {
-    let place = place();
-    fs::write(with_suffix(&place.config.path, ".9"), "old").unwrap();
-    fs::write(with_suffix(&place.config.path, ".old"), "old").unwrap();
-    let mut log = log(&place.config.clone().with_rotate_bytes(1));
+    let folder = log_folder();
+    fs::write(with_suffix(&folder.config.path, ".9"), "old").unwrap();
+    fs::write(with_suffix(&folder.config.path, ".old"), "old").unwrap();
+    let mut log = log(&folder.config.clone().with_rotate_bytes(1));
     log.append(b"1\n").unwrap();
     log.append(b"2\n").unwrap();
-    assert_eq!(place.text(".10"), "1\n");
+    assert_eq!(folder.text(".10"), "1\n");
 }
 
 #[test]
 fn a_deleted_file_is_created_again() {
-    let place = place();
-    let mut log = log(&place.config);
+    let folder = log_folder();
+    let mut log = log(&folder.config);
     log.append(b"1\n").unwrap();
-    fs::remove_file(&place.config.path).unwrap();
+    fs::remove_file(&folder.config.path).unwrap();
     log.append(b"2\n").unwrap();
-    assert_eq!(place.text(""), "2\n");
+    assert_eq!(folder.text(""), "2\n");
 }
 
 /// A disk that is full after ten bytes.
@@ -128,17 +128,17 @@ impl LogFile for Full {
 
 #[test]
 fn a_full_disk_leaves_no_partial_line_and_freed_space_is_used() {
-    let place = place();
-    let mut log = Log::open(&place.config, |file| Box::new(Full(file))).unwrap();
+    let folder = log_folder();
+    let mut log = Log::open(&folder.config, |file| Box::new(Full(file))).unwrap();
     log.append(b"1234\n").unwrap();
     let broken = log.append(b"678901\n").unwrap_err();
     assert!(
         matches!(&broken, AppendError::Unchanged(e) if e.kind() == io::ErrorKind::StorageFull),
         "{broken:?}"
     );
-    assert_eq!(place.text(""), "1234\n");
+    assert_eq!(folder.text(""), "1234\n");
     log.append(b"678\n").unwrap();
-    assert_eq!(place.text(""), "1234\n678\n");
+    assert_eq!(folder.text(""), "1234\n678\n");
 }
 
 /// A disk whose sync fails.
@@ -160,8 +160,8 @@ impl LogFile for Unsynced {
 
 #[test]
 fn a_failed_sync_makes_the_outcome_ambiguous() {
-    let place = place();
-    let mut log = Log::open(&place.config, |file| Box::new(Unsynced(file))).unwrap();
+    let folder = log_folder();
+    let mut log = Log::open(&folder.config, |file| Box::new(Unsynced(file))).unwrap();
     let broken = log.append(b"1\n").unwrap_err();
     assert!(matches!(broken, AppendError::Unknown(_)), "{broken:?}");
 }
@@ -170,33 +170,33 @@ fn a_failed_sync_makes_the_outcome_ambiguous() {
 #[test]
 fn new_files_are_private_and_a_rotated_file_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt;
-    let place = place();
+    let folder = log_folder();
     let mode = |suffix: &str| {
-        fs::metadata(with_suffix(&place.config.path, suffix)).unwrap().permissions().mode() & 0o777
+        fs::metadata(with_suffix(&folder.config.path, suffix)).unwrap().permissions().mode() & 0o777
     };
-    let config = place.config.clone().with_rotate_bytes(2);
+    let config = folder.config.clone().with_rotate_bytes(2);
     let mut log = log(&config);
     log.append(b"1\n").unwrap();
     assert_eq!((mode(""), mode(".lock")), (0o600, 0o600));
-    fs::set_permissions(&place.config.path, fs::Permissions::from_mode(0o640)).unwrap();
+    fs::set_permissions(&folder.config.path, fs::Permissions::from_mode(0o640)).unwrap();
     log.append(b"2\n").unwrap();
-    assert_eq!((mode(""), mode(".1"), place.text("")), (0o640, 0o640, "2\n".into()));
+    assert_eq!((mode(""), mode(".1"), folder.text("")), (0o640, 0o640, "2\n".into()));
 }
 
 #[cfg(unix)]
 #[test]
 fn a_symbolic_link_is_not_followed() {
-    let place = place();
-    let other = place.folder.path().join("other");
+    let folder = log_folder();
+    let other = folder.folder.path().join("other");
     for suffix in [".lock", ""] {
-        let link = with_suffix(&place.config.path, suffix);
+        let link = with_suffix(&folder.config.path, suffix);
         // To an existing file, and to one that would be created.
         for there in [true, false] {
             if there {
                 fs::write(&other, "kept\n").unwrap();
             }
             std::os::unix::fs::symlink(&other, &link).unwrap();
-            let error = Log::open(&place.config, |file| Box::new(file)).err().unwrap();
+            let error = Log::open(&folder.config, |file| Box::new(file)).err().unwrap();
             assert!(error.to_string().contains("symbolic link"), "{error}");
             assert_eq!(fs::read_to_string(&other).ok(), there.then(|| "kept\n".into()));
             fs::remove_file(&link).unwrap();
@@ -204,11 +204,11 @@ fn a_symbolic_link_is_not_followed() {
         }
     }
     // A link that is created while the log is open.
-    let mut log = log(&place.config);
+    let mut log = log(&folder.config);
     log.append(b"1\n").unwrap();
-    fs::remove_file(&place.config.path).unwrap();
+    fs::remove_file(&folder.config.path).unwrap();
     fs::write(&other, "kept\n").unwrap();
-    std::os::unix::fs::symlink(&other, &place.config.path).unwrap();
+    std::os::unix::fs::symlink(&other, &folder.config.path).unwrap();
     assert!(matches!(log.append(b"2\n"), Err(AppendError::Unchanged(_))));
     assert_eq!(fs::read_to_string(&other).unwrap(), "kept\n");
 }

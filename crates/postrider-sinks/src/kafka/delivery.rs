@@ -30,7 +30,7 @@ struct Open {
     missing: usize,
 }
 
-/// The place for the delivery report of one message; the client returns it with the report.
+/// Receives the delivery report of one message; the client returns it with the report.
 #[derive(Debug)]
 pub(super) struct DeliverySlot {
     batch: Arc<Deliveries>,
@@ -44,7 +44,7 @@ impl Deliveries {
         Arc::new(Self { open: Mutex::new(open), complete: Notify::new() })
     }
 
-    pub(super) fn place(self: &Arc<Self>, at: usize) -> Box<DeliverySlot> {
+    pub(super) fn slot(self: &Arc<Self>, at: usize) -> Box<DeliverySlot> {
         Box::new(DeliverySlot { batch: self.clone(), at })
     }
 
@@ -72,8 +72,8 @@ impl Deliveries {
 impl DeliverySlot {
     pub(super) fn fill(&self, delivery: Delivery) {
         let mut open = self.batch.lock();
-        let Some(place @ None) = open.deliveries.get_mut(self.at) else { return };
-        *place = Some(delivery);
+        let Some(slot @ None) = open.deliveries.get_mut(self.at) else { return };
+        *slot = Some(delivery);
         open.missing -= 1;
         if open.missing == 0 {
             self.batch.complete.notify_one();
@@ -147,8 +147,8 @@ impl ClientContext for Context {
 impl ProducerContext for Context {
     type DeliveryOpaque = Box<DeliverySlot>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, place: Box<DeliverySlot>) {
-        place.fill(match result {
+    fn delivery(&self, result: &DeliveryResult<'_>, slot: Box<DeliverySlot>) {
+        slot.fill(match result {
             Ok(message) => {
                 self.log_recovery();
                 Delivery::Written { partition: message.partition(), offset: message.offset() }
@@ -189,7 +189,7 @@ mod tests {
     #[tokio::test]
     async fn a_batch_is_complete_when_each_message_has_its_delivery() {
         let batch = Deliveries::of(2);
-        let (first, second) = (batch.place(0), batch.place(1));
+        let (first, second) = (batch.slot(0), batch.slot(1));
         second.fill(Delivery::Written { partition: 1, offset: 7 });
         assert_eq!(batch.all(), None);
         first.fill(Delivery::Failed(RDKafkaErrorCode::MessageTimedOut));

@@ -17,13 +17,13 @@ pub(super) type Record<'a> = BaseRecord<'a, str, [u8], Box<DeliverySlot>>;
 
 /// The record of a message: the key selects the partition, the body is the value, everything else is in headers. Only
 /// the headers are copied here; the client copies key and value once.
-pub(super) fn record<'a>(topic: &'a str, message: &'a Message, place: Box<DeliverySlot>) -> Record<'a> {
+pub(super) fn record<'a>(topic: &'a str, message: &'a Message, slot: Box<DeliverySlot>) -> Record<'a> {
     let own = message.headers().into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case(CONTENT_TYPE));
     let mut headers: Headers = own.collect();
     headers.set(CONTENT_TYPE, message.content_type.clone());
     let all = OwnedHeaders::new_with_capacity(headers.len());
     let all = headers.iter().fold(all, |all, (key, value)| all.insert(Header { key, value: Some(value) }));
-    let record = BaseRecord::with_opaque_to(topic, place).payload(&message.body[..]).headers(all);
+    let record = BaseRecord::with_opaque_to(topic, slot).payload(&message.body[..]).headers(all);
     match message.key() {
         Some(key) => record.key(key),
         None => record,
@@ -67,7 +67,7 @@ mod tests {
         let id = event.id.to_string();
         let encoder: Arc<dyn Encoder> = Arc::new(Plain);
         let message = Message::encode(&encoder, Position::new(1), Arc::new(event), "t".into()).unwrap();
-        let record = record("t", &message, Deliveries::of(1).place(0));
+        let record = record("t", &message, Deliveries::of(1).slot(0));
         let headers = record.headers.unwrap();
         let values = |name: &str| -> Vec<String> {
             let same = headers.iter().filter(|header| header.key.eq_ignore_ascii_case(name));

@@ -83,12 +83,12 @@ async fn send(
     let error_count = client.context().error_count();
     let deliveries = Deliveries::of(indices.len());
     let mut wrong = BTreeMap::new();
-    for (place, &at) in indices.iter().enumerate() {
-        let (message, slot) = (&batch[at], deliveries.place(place));
+    for (index, &at) in indices.iter().enumerate() {
+        let (message, slot) = (&batch[at], deliveries.slot(index));
         let topic = topic_of(message, topic);
         if let Some(why) = invalid_topic(topic) {
             slot.fill(Delivery::Failed(ErrorCode::InvalidTopic));
-            wrong.insert(place, why);
+            wrong.insert(index, why);
         } else if let Err((error, record)) = client.send(record(topic, message, slot)) {
             let code = error.rdkafka_error_code().unwrap_or(ErrorCode::InvalidArgument);
             record.delivery_opaque.fill(Delivery::Failed(code));
@@ -97,12 +97,12 @@ async fn send(
     let reported = deliveries.complete().await;
     let mut unknown = UnknownOutcomes { producer: &producer, error_count, topics: BTreeMap::new() };
     let mut outcomes = Vec::with_capacity(reported.len());
-    for (place, (&at, delivery)) in indices.iter().zip(reported).enumerate() {
+    for (index, (&at, delivery)) in indices.iter().zip(reported).enumerate() {
         let topic = topic_of(&batch[at], topic);
         outcomes.push(match delivery {
             Delivery::Written { partition, offset } => Ok(error::acknowledged(partition, offset)),
-            Delivery::Failed(ErrorCode::InvalidTopic) if wrong.contains_key(&place) => {
-                Ok(Outcome::Rejected(Failure::new(wrong.remove(&place).unwrap_or_default())))
+            Delivery::Failed(ErrorCode::InvalidTopic) if wrong.contains_key(&index) => {
+                Ok(Outcome::Rejected(Failure::new(wrong.remove(&index).unwrap_or_default())))
             }
             Delivery::Failed(code) => match meaning(code) {
                 Meaning::RefusedTogether => Err(code),

@@ -135,8 +135,8 @@ impl Owner {
         }
         self.unfinished = Some(End::Abort);
         let deliveries = Deliveries::of(indices.len());
-        for (place, &at) in indices.iter().enumerate() {
-            let record = record(topic_of(&batch[at], topic), &batch[at], deliveries.place(place));
+        for (index, &at) in indices.iter().enumerate() {
+            let record = record(topic_of(&batch[at], topic), &batch[at], deliveries.slot(index));
             if let Err((error, record)) = client.send(record) {
                 let code = error.rdkafka_error_code().unwrap_or(ErrorCode::InvalidArgument);
                 record.delivery_opaque.fill(Delivery::Failed(code));

@@ -151,8 +151,8 @@ impl Webhook {
                     _ => {}
                 }
             }
-            if let Some(place) = outcomes.get_mut(at) {
-                *place = outcome;
+            if let Some(slot) = outcomes.get_mut(at) {
+                *slot = outcome;
             }
         }
         for at in last.into_values().flatten() {
@@ -162,11 +162,11 @@ impl Webhook {
         }
         for (number, part) in parts.iter().enumerate().filter(|(_, part)| !part.was_tried()) {
             let first = chosen.iter().position(|chosen| *chosen == Ok(number));
-            if let Some(place) = first.and_then(|first| outcomes.get_mut(first))
-                && *place == Outcome::Untried
+            if let Some(slot) = first.and_then(|first| outcomes.get_mut(first))
+                && *slot == Outcome::Untried
             {
                 let what = format!("{} has not answered earlier requests", part.address);
-                *place = Outcome::Down(Failure::new(what));
+                *slot = Outcome::Down(Failure::new(what));
             }
         }
         outcomes

@@ -57,8 +57,8 @@ impl FanOut {
 /// A store on the tables that are there.
 async fn open(database: &Database) -> Result<Arc<dyn Store>> {
     let fan_out = layout::FanOut::default().events_max(BATCH_EVENTS_MAX).poll(POLL);
-    let table = RowTable::new(RowLayout::Eventlog)?.fan_out(fan_out);
-    let extras = RowExtras { handlers: true, ..RowExtras::default() };
+    let table = RowTable::new(RowLayout::Eventlog).fan_out(fan_out);
+    let extras = RowExtras::default().handlers(true);
     let own_tables = Ident::new("postrider")?;
     Ok(match database.postgres_url() {
         Some(url) => {

@@ -66,7 +66,7 @@ fn header<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
 async fn topic_partition_key_and_headers_of_layout_outbox_arrive() -> Result<()> {
     let (Some(kafka), Some(url)) = (shared(), postgres::url()) else { return Ok(()) };
     let client = schema(url, "kafka_outbox").await?;
-    let table = RowTable::new(RowLayout::Outbox)?.in_schema(Ident::new("kafka_outbox")?);
+    let table = RowTable::new(RowLayout::Outbox).in_schema(Ident::new("kafka_outbox")?);
     let config = PostgresConfig::new(url)?.schema(Ident::new("kafka_outbox_ledger")?);
     PostgresRowStore::migrate(&config, &table, RowExtras::default()).await?;
     let (orders, users) = (name("orders"), name("users"));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use postrider::encode::{Encoder, Envelope};
-use postrider::handler::Handlers;
+use postrider::handler::{Handlers, NOT_TAKEN, SKIPPED};
 use postrider::sink::{Message, Outcome, Receipt, Sink};
 use postrider::{IntoEvent, Position};
 use uuid::Uuid;
@@ -106,8 +106,8 @@ impl HandlerTest {
         let outcome = self.sink.publish(&[message]).await.pop();
         match outcome {
             Some(Outcome::Acknowledged(receipt)) if receipt == Receipt::default() => Handled::Done,
-            Some(Outcome::Acknowledged(receipt)) if receipt == Receipt::new("skipped") => Handled::Skipped,
-            Some(Outcome::Acknowledged(_)) => Handled::NotTaken,
+            Some(Outcome::Acknowledged(receipt)) if receipt == Receipt::new(SKIPPED) => Handled::Skipped,
+            Some(Outcome::Acknowledged(receipt)) if receipt == Receipt::new(NOT_TAKEN) => Handled::NotTaken,
             Some(Outcome::Failed(failure)) => {
                 Handled::Retry { reason: failure.message, after: failure.retry_after }
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::ledger::{Intervals, Mark, Progress};
+use postrider::ledger::{Intervals, LastSeen, Progress};
 use postrider::store::{Acquired, Epoch, LeaseRequest, Renewed, Settled, Settlement, Start};
 use postrider::{Code, Error, Event, Position, Result};
 
@@ -169,7 +169,8 @@ impl MemoryDatabase {
             first = open.next();
         }
         done.insert_range(first, self.log.sequence());
-        let highest = self.log.visible().next_back().map(|(position, event)| Mark { position, id: event.id });
+        let highest =
+            self.log.visible().next_back().map(|(position, event)| LastSeen { position, id: event.id });
         Progress { done, highest, trial: None }
     }
 }

@@ -1,6 +1,6 @@
 //! The overview of all subscriptions.
 
-use postrider::ledger::{Intervals, Mark};
+use postrider::ledger::{Intervals, LastSeen};
 use postrider::store::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 use postrider::{Now, Position, Timestamp};
 
@@ -28,7 +28,7 @@ impl MemoryDatabase {
         overview.now = now.wall;
         overview.last = self.log.sequence();
         overview.oldest = self.log.visible().next().map(|(_, event)| event.time);
-        overview.newest = newest.map(|(position, event)| (Mark { position, id: event.id }, event.time));
+        overview.newest = newest.map(|(position, event)| (LastSeen { position, id: event.id }, event.time));
         overview.subscriptions = subscriptions.collect();
         overview
     }

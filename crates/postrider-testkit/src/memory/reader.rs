@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider::ledger::{Intervals, Mark, Progress};
+use postrider::ledger::{Intervals, LastSeen, Progress};
 use postrider::store::{Budget, Claimed, Page};
 use postrider::{Event, Position, StoredEvent};
 
@@ -15,7 +15,7 @@ pub struct Reader {
     taken: Intervals,
     /// The highest event seen. Holes are only known below it: a position above it that is empty today may be taken
     /// again after a restore, which could not be detected.
-    highest: Option<Mark>,
+    highest: Option<LastSeen>,
 }
 
 /// The result of one read.
@@ -67,7 +67,7 @@ impl Reader {
         for (position, event) in &reading.events {
             self.taken.insert(*position);
             if self.highest.is_none_or(|mark| mark.position < *position) {
-                self.highest = Some(Mark { position: *position, id: event.id });
+                self.highest = Some(LastSeen { position: *position, id: event.id });
             }
         }
         reading.damaged.iter().for_each(|(position, _)| self.taken.insert(*position));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::place::duplicate;
+use super::server_folder::duplicate;
 
 /// A private server that a test controls. Every call blocks until it is done.
 pub trait Controlled: Send + Sync {
@@ -61,7 +61,7 @@ pub trait Controlled: Send + Sync {
 #[derive(Debug)]
 pub struct Copy(pub(super) PathBuf);
 
-/// Implements [`Controlled`] for a server with methods of the same names and a `place`.
+/// Implements [`Controlled`] for a server with methods of the same names and a `folder`.
 macro_rules! controlled {
     ($server:ty) => {
         impl $crate::servers::Controlled for $server {
@@ -74,7 +74,7 @@ macro_rules! controlled {
             }
 
             fn folder(&self) -> &std::path::Path {
-                &self.place.folder
+                &self.folder.path
             }
 
             fn stop(&self) -> Result<(), String> {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::account::Account;
 use super::kafka::{JVM, Kafka};
 use super::keeper::Keeper;
-use super::place::{Place, cache};
+use super::server_folder::{ServerFolder, cache};
 use super::{free_port, skipped};
 
 /// The name of the folder that `xtask` downloads to.
@@ -41,12 +41,12 @@ impl Debezium {
 
     fn set_up(kafka: &Kafka) -> Result<Self, String> {
         let installed = Installed::find()?;
-        let place = Place::new("debezium", Account::unprivileged()?)?;
+        let folder = ServerFolder::new("debezium", Account::unprivileged()?)?;
         let port = free_port()?;
-        let written = installed.write_settings(&place, kafka, port);
+        let written = installed.write_settings(&folder, kafka, port);
         // From here on the keeper removes the folder.
-        written.inspect_err(|_| place.remove())?;
-        let keeper = Mutex::new(Keeper::new(&place.folder, &installed.worker(&place), "KILL")?);
+        written.inspect_err(|_| folder.remove())?;
+        let keeper = Mutex::new(Keeper::new(&folder.path, &installed.worker(&folder), "KILL")?);
         let worker = Self { port, keeper };
         let is_ready = |_: Option<&str>| worker.get("/connectors").is_ok();
         worker.keeper.lock().unwrap_or_else(PoisonError::into_inner).start_until(is_ready)?;
@@ -115,7 +115,7 @@ impl Installed {
         Ok(Self { libs: folder.join("libs"), plugins: folder.join("plugins") })
     }
 
-    fn write_settings(&self, place: &Place, kafka: &Kafka, port: u16) -> Result<(), String> {
+    fn write_settings(&self, folder: &ServerFolder, kafka: &Kafka, port: u16) -> Result<(), String> {
         let settings = format!(
             "bootstrap.servers={}
 listeners=http://127.0.0.1:{port}
@@ -128,19 +128,19 @@ offset.flush.interval.ms=1000
 ",
             kafka.brokers(),
             self.plugins.display(),
-            place.folder.join("offsets").display(),
+            folder.path.join("offsets").display(),
         );
-        std::fs::write(settings_of(place), settings).map_err(|e| format!("cannot write the settings: {e}"))
+        std::fs::write(settings_of(folder), settings).map_err(|e| format!("cannot write the settings: {e}"))
     }
 
     /// The worker's command line.
-    fn worker(&self, place: &Place) -> Command {
-        let mut worker = place.account.command(Path::new("java"));
-        worker.args(JVM).arg("-cp").arg(self.libs.join("*")).arg(WORKER).arg(settings_of(place));
+    fn worker(&self, folder: &ServerFolder) -> Command {
+        let mut worker = folder.account.command(Path::new("java"));
+        worker.args(JVM).arg("-cp").arg(self.libs.join("*")).arg(WORKER).arg(settings_of(folder));
         worker
     }
 }
 
-fn settings_of(place: &Place) -> PathBuf {
-    place.folder.join("worker.properties")
+fn settings_of(folder: &ServerFolder) -> PathBuf {
+    folder.path.join("worker.properties")
 }

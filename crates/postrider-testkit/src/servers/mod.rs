@@ -12,8 +12,8 @@ pub mod kafka;
 mod keeper;
 pub mod mysql;
 pub mod pgbouncer;
-mod place;
+mod server_folder;
 pub mod postgres;
 
 pub use controlled::{Controlled, Copy};
-pub use place::{cache, free_port, skipped};
+pub use server_folder::{cache, free_port, skipped};

@@ -74,7 +74,7 @@ impl Simulation {
             return;
         }
         self.tally.count("outcomes reported early");
-        let outcomes = answers.iter().map(|(place, answer)| (*place, answer.outcome.clone())).collect();
+        let outcomes = answers.iter().map(|(index, answer)| (*index, answer.outcome.clone())).collect();
         self.answer(owner, &answers.into_iter().map(|(_, answer)| answer).collect::<Vec<_>>());
         self.step_brain(owner.driver, Input::Reply(owner.term, Reply::PublishedEarly(batch, outcomes)));
     }

@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_row_keeps_its_remaining_attempts_and_an_untried_row_has_no_limit() {
         let left = |layout, limit, attempts| {
-            let table = RowTable::new(layout).unwrap();
+            let table = RowTable::new(layout);
             convert(&Event::new("a", "{}").with_max_attempts(limit), attempts, Some(&table), &[]).max_attempts
         };
         assert_eq!(left(RowLayout::OutboxEvents, 10, 0), None);

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn reasons_are_counted_with_their_first_ids() {
-        let to = Outbox::anonymous().table(RowTable::new(RowLayout::OutboxEvents).unwrap());
+        let to = Outbox::anonymous().table(RowTable::new(RowLayout::OutboxEvents));
         let mut unfit = Unfit::default();
         let order = || Event::new("order.placed", "{}").with_aggregate("Order", "7");
         unfit.check(&to, &order());

@@ -6,7 +6,7 @@ use super::convert::convert;
 use super::fit::Unfit;
 use super::{AdoptSource, Adoption, AdoptionBatch, Counts, Moved, refuse};
 use crate::layout::RowTable;
-use crate::ledger::{Intervals, Mark, ParkedRow};
+use crate::ledger::{Intervals, LastSeen, ParkedRow};
 use crate::store::{
     Acquired, Budget, Claimed, Claimer, Epoch, LeaseRequest, Loaded, Page, Renewed, Settlement, Start,
 };
@@ -30,7 +30,7 @@ pub struct AdoptionRun<'s> {
     counts: Counts,
     reader: UndeliveredReader,
     done: Intervals,
-    highest: Option<Mark>,
+    highest: Option<LastSeen>,
     copied: u64,
 }
 
@@ -193,7 +193,7 @@ impl<'s> AdoptionRun<'s> {
                 None => done.insert(*position),
             }
             if highest.is_none_or(|mark| mark.position < *position) {
-                highest = Some(Mark { position: *position, id: event.id });
+                highest = Some(LastSeen { position: *position, id: event.id });
             }
         }
         let batch = AdoptionBatch {

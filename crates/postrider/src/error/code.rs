@@ -4,6 +4,7 @@ use std::fmt;
 
 /// How the relay reacts to a database error. [`Code::recovery`] is the only place that decides it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Recovery {
     /// Nothing happened; the call can be retried as it is.
     Retry,
@@ -11,6 +12,18 @@ pub enum Recovery {
     Reload,
     /// An operator has to change something first.
     Operator,
+}
+
+impl Recovery {
+    /// What a running relay does, for documentation.
+    #[doc(hidden)]
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::Retry => "retries by itself",
+            Self::Reload => "reloads its progress and continues by itself",
+            Self::Operator => "waits until an operator has changed something",
+        }
+    }
 }
 
 macro_rules! codes {
@@ -40,6 +53,13 @@ macro_rules! codes {
             pub const fn recovery(self) -> Recovery { match self { $(Self::$name => Recovery::$recovery),+ } }
         }
     };
+}
+
+impl Code {
+    /// Whether the same call may succeed later, without a change of the program's settings.
+    pub fn may_recover_by_itself(self) -> bool {
+        self.recovery() != Recovery::Operator || self == Self::StoreReadOnly
+    }
 }
 
 codes! {

@@ -68,10 +68,10 @@ impl Error {
         self
     }
 
-    /// Prefixes the sentence with the place where it happened.
+    /// Prefixes the sentence with the context in which it happened.
     #[must_use]
-    pub fn within(mut self, place: &str) -> Self {
-        self.message = format!("{place}: {}", self.message);
+    pub fn within(mut self, context: &str) -> Self {
+        self.message = format!("{context}: {}", self.message);
         self
     }
 

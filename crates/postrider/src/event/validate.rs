@@ -22,7 +22,7 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     }
     let mut ids = HashSet::with_capacity(events.len());
     for (index, event) in events.iter().enumerate() {
-        let check = Check { place: &format_args!("event {index}"), limits };
+        let check = Check { label: &format_args!("event {index}"), limits };
         check.event(event)?;
         if !ids.insert(event.id) {
             return Err(
@@ -33,12 +33,12 @@ pub(crate) fn validate(events: &[Event], limits: &Limits) -> Result<()> {
     Ok(())
 }
 
-/// Checks one event. Messages call it `place`.
+/// Checks one event. Messages call it `label`.
 ///
 /// # Errors
 /// The first rule that it breaks, with its code.
-pub(crate) fn validate_one(event: &Event, limits: &Limits, place: &dyn Display) -> Result<()> {
-    Check { place, limits }.event(event)
+pub(crate) fn validate_one(event: &Event, limits: &Limits, label: &dyn Display) -> Result<()> {
+    Check { label, limits }.event(event)
 }
 
 /// Checks the record of an action.
@@ -51,7 +51,7 @@ pub(crate) fn validate_action(
     principal: Option<&str>,
     limits: &Limits,
 ) -> Result<()> {
-    let check = Check { place: &"the record of the action", limits };
+    let check = Check { label: &"the record of the action", limits };
     check.text("namespace", Some(namespace))?;
     check.text("principal", principal)?;
     check.action(action)
@@ -59,7 +59,7 @@ pub(crate) fn validate_action(
 
 /// The checks of one event.
 struct Check<'a> {
-    place: &'a dyn Display,
+    label: &'a dyn Display,
     limits: &'a Limits,
 }
 
@@ -91,7 +91,7 @@ impl Check<'_> {
         }
         for (name, value) in headers.iter() {
             self.length(format_args!("a header's name"), name, self.limits.header_name_bytes_max)?;
-            check_header_name(name).map_err(|error| error.within(&self.place.to_string()))?;
+            check_header_name(name).map_err(|error| error.within(&self.label.to_string()))?;
             self.length(format_args!("the header {name:?}"), value, self.limits.header_value_bytes_max)?;
             self.no_control(format_args!("the header {name:?}"), value)?;
         }
@@ -105,7 +105,7 @@ impl Check<'_> {
         self.size("action's params", action.params.len())?;
         match serde_json::from_str::<&RawValue>(&action.params) {
             Ok(_) => Ok(()),
-            // serde_json's message contains the place of the error, but no content.
+            // serde_json's message contains the position of the error, but no content.
             Err(e) => Err(self.error(Code::ParamsInvalid, "the action's params are not JSON").with_source(e)),
         }
     }
@@ -150,7 +150,7 @@ impl Check<'_> {
     }
 
     fn error(&self, code: Code, what: impl Display) -> Error {
-        Error::new(code, what.to_string()).within(&self.place.to_string())
+        Error::new(code, what.to_string()).within(&self.label.to_string())
     }
 }
 

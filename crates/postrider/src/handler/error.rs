@@ -9,6 +9,10 @@ use crate::sink::{Failure, Outcome, Receipt};
 /// The result of a handler's function. `Ok(())`: the event is done.
 pub type Result = std::result::Result<(), HandlerError>;
 
+/// The receipt of an event that the function skipped.
+#[doc(hidden)]
+pub const SKIPPED: &str = "skipped";
+
 /// Why a handler's function did not finish an event, and what becomes of the event.
 ///
 /// Any error becomes one by `?`: the event is retried with backoff, and is dead after the last attempt. The
@@ -61,7 +65,7 @@ impl HandlerError {
             Next::Retry(retry_after) => Outcome::Failed(Failure { retry_after, ..failure }),
             Next::Skip => {
                 tracing::info!(reason = failure.message, "the handler skipped the event");
-                Outcome::Acknowledged(Receipt::new("skipped"))
+                Outcome::Acknowledged(Receipt::new(SKIPPED))
             }
             Next::Dead => Outcome::Rejected(failure),
         }
@@ -107,7 +111,7 @@ mod tests {
         let later = HandlerError::retry_after(Duration::from_secs(60), "rate limit");
         let Outcome::Failed(failure) = later.into_outcome() else { panic!("not failed") };
         assert_eq!(failure.retry_after, Some(Duration::from_secs(60)));
-        let skipped = Outcome::Acknowledged(Receipt::new("skipped"));
+        let skipped = Outcome::Acknowledged(Receipt::new(SKIPPED));
         assert_eq!(HandlerError::skip("an old customer").into_outcome(), skipped);
         let dead = HandlerError::dead("no such order").into_outcome();
         assert_eq!(dead, Outcome::Rejected(Failure::new("no such order")));

@@ -63,7 +63,11 @@ mod sink;
 
 pub use call::FromEvent;
 pub use context::Context;
+#[doc(hidden)]
+pub use error::SKIPPED;
 pub use error::{HandlerError, Result};
+#[doc(hidden)]
+pub use sink::NOT_TAKEN;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;

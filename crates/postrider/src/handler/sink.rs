@@ -18,6 +18,10 @@ use crate::encode::{Encoded, Encoder, Outgoing};
 use crate::sink::{Capabilities, Destinations, EarlyOutcomes, Failure, Message, Outcome, Receipt, Sink};
 use crate::{BoxFuture, Result};
 
+/// The receipt of an event whose type no function takes.
+#[doc(hidden)]
+pub const NOT_TAKEN: &str = "no function of the handler takes its type";
+
 /// The functions of one subscription.
 #[derive(Debug)]
 pub(crate) struct HandlerSink {
@@ -37,7 +41,7 @@ impl HandlerSink {
         let event = &message.event;
         let Some(call) = self.by_type.get(event.event_type.as_str()).or(self.others.as_ref()) else {
             // A router of the program let it through. As without one, events of other types are done.
-            return Outcome::Acknowledged(Receipt::new("no function of the handler takes its type"));
+            return Outcome::Acknowledged(Receipt::new(NOT_TAKEN));
         };
         let cx = Context {
             subscription: self.subscription.clone(),
@@ -88,15 +92,15 @@ impl Sink for HandlerSink {
         Box::pin(async move {
             let calls = batch.iter().enumerate();
             let calls: FuturesUnordered<_> = calls
-                .map(|(place, message)| self.call(message).map(move |outcome| (place, outcome)))
+                .map(|(index, message)| self.call(message).map(move |outcome| (index, outcome)))
                 .collect();
             let mut outcomes = vec![Outcome::Untried; batch.len()];
             let mut left = batch.len();
             let mut ended = calls.ready_chunks(batch.len().max(1));
             while let Some(chunk) = ended.next().await {
                 left -= chunk.len();
-                for (place, outcome) in &chunk {
-                    outcomes[*place].clone_from(outcome);
+                for (index, outcome) in &chunk {
+                    outcomes[*index].clone_from(outcome);
                 }
                 if left > 0 {
                     early.report(chunk);
@@ -107,10 +111,10 @@ impl Sink for HandlerSink {
     }
 
     fn capabilities(&self) -> Capabilities {
-        let mut capabilities = Capabilities::default().with_destinations(Destinations::Fixed);
-        capabilities.in_flight_max = Some(self.concurrency);
-        capabilities.message_timeout = Some(self.timeout);
-        capabilities
+        Capabilities::default()
+            .with_destinations(Destinations::Fixed)
+            .with_in_flight_max(self.concurrency)
+            .with_message_timeout(self.timeout)
     }
 }
 

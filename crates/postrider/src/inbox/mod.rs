@@ -86,7 +86,7 @@ mod step;
 pub use handle::Inbox;
 pub use incoming::Incoming;
 #[cfg(feature = "_store")]
-pub(crate) use step::micros;
+pub(crate) use step::retention_micros;
 #[doc(hidden)]
 pub use step::{InboxStep, InboxTable};
 

@@ -23,12 +23,12 @@ const FIT: &str = "
                      AS every_group
           FROM (SELECT pg_catalog.array_agg(a.attname::text ORDER BY a.attname) AS columns
                 FROM pg_catalog.pg_index AS i
-                CROSS JOIN LATERAL pg_catalog.unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
+                CROSS JOIN LATERAL pg_catalog.unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, ordinal)
                 JOIN pg_catalog.pg_attribute AS a
                   ON a.attrelid OPERATOR(pg_catalog.=) i.indrelid AND a.attnum OPERATOR(pg_catalog.=) k.number
                 WHERE i.indrelid OPERATOR(pg_catalog.=) pg_catalog.to_regclass($2::text)
                   AND i.indisunique AND i.indisvalid AND i.indpred IS NULL
-                  AND k.place OPERATOR(pg_catalog.<=) i.indnkeyatts
+                  AND k.ordinal OPERATOR(pg_catalog.<=) i.indnkeyatts
                 GROUP BY i.indexrelid) AS key) AS keys";
 
 /// Inserts the row of a group `$1` and an event `$2`, which expires `$3` microseconds from now. Waits for another
@@ -50,7 +50,7 @@ const ROWS_OF_EVENT: &str = "
 /// Every partition has a row of the same `ctid`. Index: idx_processed_events_expires (expires_at), from its begin.
 pub(crate) const DELETE_EXPIRED: &str = "
     WITH old AS MATERIALIZED (
-        SELECT tableoid AS part, ctid AS place
+        SELECT tableoid AS part, ctid AS tuple
         FROM {processed}
         WHERE expires_at < pg_catalog.statement_timestamp()
         ORDER BY expires_at
@@ -58,8 +58,8 @@ pub(crate) const DELETE_EXPIRED: &str = "
         FOR UPDATE SKIP LOCKED
     )
     DELETE FROM {processed}
-    WHERE ctid = ANY (ARRAY(SELECT place FROM old))
-      AND (tableoid, ctid) IN (SELECT part, place FROM old)
+    WHERE ctid = ANY (ARRAY(SELECT tuple FROM old))
+      AND (tableoid, ctid) IN (SELECT part, tuple FROM old)
       AND expires_at < pg_catalog.statement_timestamp()";
 
 fn named(schema: &Ident, statement: &str) -> String {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::clock;
 use crate::{Code, Error, Ident, Result};
 
 /// Bytes of a group's name in Postrider's own inbox: its column has 255 characters on MySQL and MariaDB.
@@ -88,7 +89,7 @@ impl InboxStep {
             table: table.clone(),
             group: group.to_owned(),
             event_id,
-            retention_micros: micros(retention),
+            retention_micros: retention_micros(retention),
         })
     }
 
@@ -99,8 +100,8 @@ impl InboxStep {
 }
 
 /// A length of time as the databases add it, in microseconds; at most a thousand years.
-pub(crate) fn micros(time: Duration) -> i64 {
-    i64::try_from(time.min(RETENTION_MAX).as_micros()).unwrap_or(i64::MAX)
+pub(crate) fn retention_micros(time: Duration) -> i64 {
+    clock::micros(time.min(RETENTION_MAX))
 }
 
 /// Refuses a name that a column cannot hold, or that two databases would compare differently.
@@ -167,6 +168,9 @@ mod tests {
         assert_eq!(of(&InboxTable::Postrider(Ident::default()), hour), 3_600_000_000);
         assert_eq!(of(&InboxTable::ProcessedEvents(Ident::default()), hour), 86_400_000_000);
         assert_eq!(of(&InboxTable::ProcessedEvents(Ident::default()), 48 * hour), 172_800_000_000);
-        assert_eq!(of(&InboxTable::Postrider(Ident::default()), Duration::MAX), micros(RETENTION_MAX));
+        assert_eq!(
+            of(&InboxTable::Postrider(Ident::default()), Duration::MAX),
+            retention_micros(RETENTION_MAX)
+        );
     }
 }

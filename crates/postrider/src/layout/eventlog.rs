@@ -81,8 +81,8 @@ pub(super) const SPEC: LayoutSpec = LayoutSpec {
                          $16::text[])
                   WITH ORDINALITY AS e (id, type, aggregate_type, aggregate_id, key, payload, headers, topic,
                                         max_attempts, producer, namespace, action_id, action_name, action_params,
-                                        started, completed, place)
-             ORDER BY place
+                                        started, completed, ordinal)
+             ORDER BY ordinal
              RETURNING id::text, (extract(epoch FROM event_date) OPERATOR(pg_catalog.*) 1000000)::bigint",
         ),
         mysql: Some(RowInsert {

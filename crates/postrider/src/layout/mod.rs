@@ -50,12 +50,13 @@ macro_rules! row_layouts {
 
         impl RowLayout {
             /// The layouts with a fixed shape: all except `custom`.
-            pub const ALL: [Self; [$(stringify!($layout)),+].len()] = [$(Self::$layout),+];
+            pub const ALL: &'static [Self] = &[$(Self::$layout),+];
 
             /// The names that a configuration accepts: the default layout, those with a fixed shape, and `custom`.
             pub const CHOICES: &[&str] = &["postrider", $(Self::$layout.name(),)+ Self::Custom.name()];
 
             /// Its descriptor.
+            #[doc(hidden)]
             pub const fn spec(self) -> &'static LayoutSpec {
                 match self {
                     $(Self::$layout => &$module::SPEC,)+
@@ -93,7 +94,7 @@ impl RowLayout {
 
     /// The layout with this name, if it has a fixed shape.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|layout| layout.name() == name)
+        Self::ALL.iter().copied().find(|layout| layout.name() == name)
     }
 
     /// Whether the layout has this ability.
@@ -135,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_layout_has_a_unique_name_and_a_shape() {
-        for layout in RowLayout::ALL {
+        for &layout in RowLayout::ALL {
             assert_eq!(RowLayout::from_name(layout.name()), Some(layout));
             let outbox = &layout.shapes()[0];
             assert_eq!(outbox.table, "{name}");
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_configuration_accepts_every_layout() {
-        for layout in RowLayout::ALL.into_iter().chain([RowLayout::Custom]) {
+        for layout in RowLayout::ALL.iter().copied().chain([RowLayout::Custom]) {
             assert!(RowLayout::CHOICES.contains(&layout.name()), "{}", layout.name());
         }
         assert_eq!(RowLayout::CHOICES.len(), RowLayout::ALL.len() + 2);

@@ -32,23 +32,20 @@ impl RowTable {
     /// The table of a layout. Its name is that of the layout, in the schema `public`; for layout `eventlog`, it is
     /// `eventlog.events`. On MySQL and MariaDB, set the database with [`in_schema`](Self::in_schema). SQLite has no
     /// schemas.
-    ///
-    /// # Errors
-    /// None: the name of every layout is a valid table name.
-    pub fn new(layout: RowLayout) -> Result<Self> {
+    pub fn new(layout: RowLayout) -> Self {
         let schema = layout.spec().default_table.map(|(schema, _)| schema);
-        Ok(Self {
+        Self {
             layout,
-            schema: Ident::new(schema.unwrap_or("public"))?,
+            schema: Ident::literal(schema.unwrap_or("public")),
             has_schema: schema.is_some(),
-            name: Ident::new(layout.table_name())?,
+            name: Ident::literal(layout.table_name()),
             max_attempts: if layout.has(Ability::Notifications) { UNLIMITED } else { 10 },
             is_shared: false,
             foreign_claim_timeout: None,
             map: None,
             fan_out: FanOut::default(),
             handler: None,
-        })
+        }
     }
 
     /// A user-defined table in the schema `public`, described by a column map. Postrider never creates such a table.
@@ -60,7 +57,7 @@ impl RowTable {
         Ok(Self {
             layout: RowLayout::Custom,
             map: Some(Arc::new(map)),
-            ..Self::new(RowLayout::Custom)?.named(name)
+            ..Self::new(RowLayout::Custom).named(name)
         })
     }
 

@@ -173,8 +173,8 @@ macro_rules! insert_postgres {
              FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
                          $9::text[], $10::text[])
                   WITH ORDINALITY AS e (id, type, aggregate_type, aggregate_id, key, payload, headers, topic,
-                                        max_attempts, producer, place)
-             ORDER BY place
+                                        max_attempts, producer, ordinal)
+             ORDER BY ordinal
              RETURNING id::text, (extract(epoch FROM created_at) OPERATOR(pg_catalog.*) 1000000)::bigint"
         )
     };

@@ -34,14 +34,10 @@ impl KnownRows {
         Self { epoch, rows: rows.into_iter().map(|row| (row.position, seal(row))).collect() }
     }
 
-    /// Whether they were loaded with a lease of this epoch. A table with a state per row has no known rows.
-    pub fn is_of(&self, epoch: Epoch) -> bool {
-        self.epoch == epoch
-    }
-
-    /// The number of rows.
-    pub fn count(&self) -> usize {
-        self.rows.len()
+    /// How many rows to read, at most, to find out whether another process has changed one. `None` if the rows were not
+    /// loaded with a lease of this epoch, as with a table with a state per row: nothing is known about them.
+    pub fn rows_to_compare(&self, epoch: Epoch) -> Option<usize> {
+        (self.epoch == epoch).then_some(self.rows.len() + 1)
     }
 
     /// The seal that a row must have for a settle with this epoch to write it; `None`: there must be no row. With

@@ -10,4 +10,4 @@ pub(crate) mod range_map;
 pub use intervals::{Intervals, ParseIntervalsError};
 pub use known::{ANY, Change, KnownRows, seal};
 pub use parked::{ParkedRow, ParkedState};
-pub use progress::{Mark, Progress, Trial};
+pub use progress::{LastSeen, Progress, Trial};

@@ -51,8 +51,8 @@ pub enum ParkedState {
 
 impl ParkedState {
     /// All states.
-    pub const ALL: [Self; 6] =
-        [Self::Retry, Self::Behind, Self::Held, Self::Dead, Self::Expired, Self::Unrouted];
+    pub const ALL: &'static [Self] =
+        &[Self::Retry, Self::Behind, Self::Held, Self::Dead, Self::Expired, Self::Unrouted];
 
     /// The name of the state in the table.
     pub const fn as_str(self) -> &'static str {
@@ -68,7 +68,7 @@ impl ParkedState {
 
     /// The state with this name.
     pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == word)
+        Self::ALL.iter().copied().find(|state| state.as_str() == word)
     }
 
     /// Whether only an operator can change it.

@@ -14,7 +14,7 @@ pub struct Progress {
     /// Positions that are settled: delivered, parked, filtered out or proven never to exist.
     pub done: Intervals,
     /// The highest event seen. If it is gone or has another id, the database's history changed.
-    pub highest: Option<Mark>,
+    pub highest: Option<LastSeen>,
     /// The batch that was about to be published on trial, if any. If the relay died with it, one of its events may be
     /// the cause.
     pub trial: Option<Trial>,
@@ -22,7 +22,7 @@ pub struct Progress {
 
 /// An event by position and id. If the position holds another id, the history of the database changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct LastSeen {
     /// Its position.
     pub position: Position,
     /// Its id.
@@ -52,8 +52,8 @@ impl Trial {
 impl fmt::Display for Trial {
     /// The positions, `41 42`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, position) in self.positions.iter().enumerate() {
-            let space = if place == 0 { "" } else { " " };
+        for (index, position) in self.positions.iter().enumerate() {
+            let space = if index == 0 { "" } else { " " };
             write!(f, "{space}{position}")?;
         }
         Ok(())

@@ -147,8 +147,8 @@ impl RangeSet {
 /// Prints as `43-50 52`.
 impl fmt::Display for RangeSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (first, last)) in self.ranges().enumerate() {
-            let space = if place == 0 { "" } else { " " };
+        for (index, (first, last)) in self.ranges().enumerate() {
+            let space = if index == 0 { "" } else { " " };
             match first == last {
                 true => write!(f, "{space}{first}")?,
                 false => write!(f, "{space}{first}-{last}")?,

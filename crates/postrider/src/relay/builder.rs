@@ -4,20 +4,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::cleanup::{Cleaner, EventDeletion, InboxDeletion};
-use super::driver::{Driver, DriverHandle, forward_wakes};
-use super::fan_out::FanOutTask;
-use super::handle::{RelayHandle, ServedSubscription};
+use super::handle::RelayHandle;
 use super::health_log::{HealthLog, Operation};
-use super::missed_search::MissedSearchTask;
-use super::pace::Pace;
-use super::{Order, Relay, Retention, Subscription};
+use super::served_outbox::{OutboxOptions, ServedOutbox, TaskCx};
+use super::{Relay, Subscription};
 use crate::store::{Backlog, IntoStore, Store};
-use crate::{Clock, Code, Error, Recovery, Result, SystemClock};
+use crate::{Clock, Code, Error, Result, SystemClock};
 
 /// First delay before an unreachable database is tried again; doubles with each attempt.
 const WAIT_MIN: Duration = Duration::from_millis(100);
@@ -43,20 +39,6 @@ pub struct RelayBuilder {
     fail_fast: bool,
 }
 
-/// One outbox to serve.
-struct ServedOutbox {
-    store: Arc<dyn Store>,
-    subscriptions: Vec<Subscription>,
-    /// `None`: the default for the store's layout.
-    retention: Option<Retention>,
-}
-
-impl ServedOutbox {
-    fn retention(&self) -> Retention {
-        self.retention.clone().unwrap_or_else(|| Retention::default_for(self.store.row_table()))
-    }
-}
-
 impl RelayBuilder {
     pub(super) fn new() -> Self {
         Self::default()
@@ -70,31 +52,26 @@ impl RelayBuilder {
         self
     }
 
-    /// Serves these subscriptions of an outbox. Can be called for several outboxes. Delivered events of the layout
-    /// `postrider` are deleted after seven days; from a table with a state per row nothing is deleted.
+    /// Serves these subscriptions of an outbox, with the default options. Can be called for several outboxes. Delivered
+    /// events of the layout `postrider` are deleted after seven days; from a table with a state per row nothing is
+    /// deleted.
     pub fn outbox(
-        mut self,
+        self,
         store: impl IntoStore,
         subscriptions: impl IntoIterator<Item = Subscription>,
     ) -> Self {
-        let subscriptions = subscriptions.into_iter().collect();
-        self.outboxes.push(ServedOutbox { store: store.into_store(), subscriptions, retention: None });
-        self
+        self.outbox_with(store, subscriptions, OutboxOptions::default())
     }
 
-    /// As [`outbox`](Self::outbox), and sets how long its delivered events are kept.
-    pub fn outbox_with_retention(
+    /// As [`outbox`](Self::outbox), with these options.
+    pub fn outbox_with(
         mut self,
         store: impl IntoStore,
         subscriptions: impl IntoIterator<Item = Subscription>,
-        retention: Retention,
+        options: OutboxOptions,
     ) -> Self {
         let subscriptions = subscriptions.into_iter().collect();
-        self.outboxes.push(ServedOutbox {
-            store: store.into_store(),
-            subscriptions,
-            retention: Some(retention),
-        });
+        self.outboxes.push(ServedOutbox { store: store.into_store(), subscriptions, options });
         self
     }
 
@@ -118,8 +95,8 @@ impl RelayBuilder {
     /// [`fail_fast`](Self::fail_fast).
     ///
     /// # Errors
-    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], [`Code::RetentionUnfit`],
-    /// [`Code::OrderUndefined`], rules that do not fit the sink
+    /// [`Code::PolicyInvalid`], [`Code::NameInvalid`], [`Code::SubscriptionTwice`], [`Code::HandlerInvalid`],
+    /// [`Code::RetentionUnfit`], [`Code::OrderUndefined`], rules that do not fit the sink
     /// ([`Router::for_destinations`](crate::route::Router::for_destinations)), or an error of the database that waiting
     /// cannot resolve. Then no task was started.
     ///
@@ -133,11 +110,7 @@ impl RelayBuilder {
                 outbox.subscriptions.iter_mut().for_each(Subscription::use_defaults_of_notifications);
             }
             check(&mut outbox.subscriptions)?;
-            if let Some(table) = outbox.store.row_table() {
-                table.fan_out.check()?;
-            }
-            outbox.retention().check(outbox.store.row_table())?;
-            check_order(outbox)?;
+            outbox.check()?;
         }
         for ServedOutbox { store, subscriptions, .. } in &self.outboxes {
             for subscription in subscriptions {
@@ -146,49 +119,9 @@ impl RelayBuilder {
         }
         let (stop, stopped) = watch::channel(false);
         let (mut served, mut tasks) = (Vec::new(), JoinSet::new());
+        let cx = TaskCx { holder: &holder, clock, stopped };
         for outbox in self.outboxes {
-            let retention = outbox.retention();
-            let ServedOutbox { store, subscriptions, .. } = outbox;
-            if let Some(what) = retention.deletes(store.row_table()) {
-                let names: Vec<&str> = subscriptions.iter().map(|of| of.name.as_str()).collect();
-                tracing::info!(subscriptions = names.join(", "), "retention: {what}");
-                store.trace_deliveries();
-            }
-            let notifications = store.notifications();
-            let wake = notifications.as_ref().map(|_| Arc::new(Notify::new()));
-            let mut handles = Vec::new();
-            for subscription in subscriptions {
-                let handle = Arc::new(DriverHandle::new(&subscription.name, wake.clone()));
-                handles.push(handle.clone());
-                let name = subscription.name.clone();
-                let store = match &notifications {
-                    Some(notifications) => notifications.store_of(subscription.to_handler())?,
-                    None => store.clone(),
-                };
-                served.push(ServedSubscription { name, store: store.clone(), driver: handle.clone() });
-                let driver = Driver::new(&holder, clock.clone(), store, subscription, handle);
-                tasks.spawn(driver.run(stopped.clone()));
-            }
-            if let (Some(notifications), Some(wake), Some(table)) = (notifications, wake, store.row_table()) {
-                let (settings, clock) = (table.fan_out, clock.clone());
-                let search =
-                    MissedSearchTask::new(notifications.clone(), settings, clock.clone(), handles.clone());
-                tasks.spawn(search.run(stopped.clone()));
-                let fan_out = FanOutTask::new(notifications, settings, clock, handles.clone(), wake);
-                tasks.spawn(fan_out.run(stopped.clone()));
-            }
-            if let Some(wakes) = store.wakes() {
-                tasks.spawn(forward_wakes(wakes, handles.clone(), stopped.clone()));
-            }
-            let pace = Pace(handles);
-            let inbox = InboxDeletion(retention.inbox_purge());
-            let interval = retention.interval;
-            let cleaner = Cleaner::new(store.clone(), clock.clone(), pace.clone(), interval, inbox);
-            tasks.spawn(cleaner.run(stopped.clone()));
-            if let Some(events) = EventDeletion::new(&retention) {
-                let cleaner = Cleaner::new(store, clock.clone(), pace, interval, events);
-                tasks.spawn(cleaner.run(stopped.clone()));
-            }
+            served.extend(outbox.start(&cx, &mut tasks)?);
         }
         Ok(Relay { handle: RelayHandle::new(holder, served, stop), tasks })
     }
@@ -249,7 +182,7 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
             }
             None => store.subscribe(&subscription.name, subscription.start).await,
         };
-        if answer.as_ref().is_err_and(|error| fail_fast || !may_recover_by_itself(error.code())) {
+        if answer.as_ref().is_err_and(|error| fail_fast || !error.code().may_recover_by_itself()) {
             return answer.map(|_| ());
         }
         if let Ok(is_new) = health.record(Operation::Subscribe, answer) {
@@ -260,27 +193,6 @@ async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bo
         }
         tokio::time::sleep(wait).await;
         wait = WAIT_MAX.min(wait * 2);
-    }
-}
-
-/// Whether the same call may succeed later without a change of this program's settings.
-fn may_recover_by_itself(code: Code) -> bool {
-    code.recovery() != Recovery::Operator || code == Code::StoreReadOnly
-}
-
-/// Rejects a subscription that needs an order if no column defines one.
-fn check_order(outbox: &ServedOutbox) -> Result<()> {
-    let Some(table) = outbox.store.row_table().filter(|table| !table.defines_order()) else { return Ok(()) };
-    match outbox.subscriptions.iter().find(|of| of.policy.order == Order::Key) {
-        Some(of) => Err(Error::new(
-            Code::OrderUndefined,
-            format!(
-                "no column of {} defines the order of rows with the same key, but subscription {:?} needs that order",
-                table.full_name(),
-                of.name
-            ),
-        )),
-        None => Ok(()),
     }
 }
 

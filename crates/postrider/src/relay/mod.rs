@@ -21,6 +21,7 @@ mod refused_events;
 mod report;
 mod retention;
 mod routing;
+mod served_outbox;
 mod span;
 mod subscription;
 
@@ -31,6 +32,7 @@ pub use driver::SubscriptionStatus;
 pub use handle::RelayHandle;
 pub use policy::{OnDead, Order, Policy};
 pub use retention::Retention;
+pub use served_outbox::OutboxOptions;
 pub use subscription::Subscription;
 
 use tokio::task::JoinSet;

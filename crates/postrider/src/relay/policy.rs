@@ -28,7 +28,7 @@ pub struct Policy {
 
     /// Events in one batch to the sink.
     pub batch_events_max: usize,
-    /// Payload bytes in one batch to the sink; a larger event is sent in its own batch.
+    /// Bytes of the events in one batch to the sink, all columns; a larger event is sent in its own batch.
     pub batch_bytes_max: usize,
     /// How long a partial batch waits for more events while other batches are in flight.
     pub batch_linger: Duration,
@@ -39,7 +39,7 @@ pub struct Policy {
 
     /// Maximum events in memory: read, waiting or in flight.
     pub read_ahead_events_max: usize,
-    /// Maximum payload bytes in memory.
+    /// Maximum bytes of events in memory: all columns, and 512 bytes per event of overhead.
     pub read_ahead_bytes_max: usize,
     /// Maximum events per read from the database.
     pub claim_events_max: usize,
@@ -87,23 +87,7 @@ pub struct Policy {
     pub trial_deaths_max: u32,
 }
 
-/// Generates one method per field, so that a policy can be built although the struct is not exhaustive.
-macro_rules! setters {
-    ($($field:ident: $type:ty,)+) => {
-        impl Policy {
-            $(
-                #[doc = concat!("Sets [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
-                #[must_use]
-                pub fn $field(mut self, $field: $type) -> Self {
-                    self.$field = $field;
-                    self
-                }
-            )+
-        }
-    };
-}
-
-setters! {
+crate::setters! { Policy:
     order: Order,
     on_dead: OnDead,
     several_destinations: bool,
@@ -194,8 +178,9 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The default for outboxes of layout `eventlog`, as its documents define it: batches of 100, a poll every second,
-    /// retries after 30 seconds, doubled up to five minutes. Their events expire, so attempts have no limit.
+    /// The default for outboxes of layout `eventlog`: batches of 100, a poll every second, retries after 30 seconds,
+    /// doubled up to five minutes. The limit of attempts is
+    /// [`RowTable::max_attempts`](crate::layout::RowTable::max_attempts), unlimited by default.
     pub fn for_notifications() -> Self {
         Self {
             claim_events_max: 100,

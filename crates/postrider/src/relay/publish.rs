@@ -37,7 +37,7 @@ impl Publisher {
 
     async fn publish_all(&self, batch: &[Routed], early: &EarlyOutcomes) -> Vec<Outcome> {
         let EncodedBatch { messages, special } = self.encode(batch);
-        // Only if every event is one message are the places of messages those of events.
+        // Only if every event is one message are the indexes of messages those of events.
         let held_back = EarlyOutcomes::default();
         let early = if special.is_empty() { early } else { &held_back };
         let answers = if messages.is_empty() { Vec::new() } else { self.send(&messages, early).await };
@@ -142,7 +142,7 @@ impl Publisher {
 /// A batch after encoding.
 struct EncodedBatch {
     messages: Vec<Message>,
-    /// Events that are not one message each, by their place in the batch, ascending.
+    /// Events that are not one message each, by their index in the batch, ascending.
     special: Vec<(usize, Special)>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::clock::duration_text;
 use crate::layout::{Ability, ColumnMap, MappedField, RowTable};
 use crate::store::{InboxPurge, RetentionScope};
 use crate::{Code, Error, Result};
@@ -217,19 +218,6 @@ impl Default for Retention {
     }
 }
 
-/// A duration in its largest whole unit.
-fn duration_text(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let unit = [(86_400, "d"), (3_600, "h"), (60, "m")]
-        .into_iter()
-        .find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
-    match unit {
-        Some((unit, name)) => format!("{}{name}", seconds / unit),
-        None if seconds > 0 => format!("{seconds}s"),
-        None => format!("{}ms", time.as_millis()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,8 +225,8 @@ mod tests {
 
     #[test]
     fn nothing_in_a_table_with_a_state_per_row_is_deleted_by_default() {
-        for layout in RowLayout::ALL {
-            let table = RowTable::new(layout).unwrap();
+        for &layout in RowLayout::ALL {
+            let table = RowTable::new(layout);
             assert_eq!(Retention::default_for(Some(&table)).deletes(Some(&table)), None, "{}", layout.name());
         }
         let reported = Retention::default_for(None).deletes(None).unwrap();
@@ -247,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_description_names_what_is_deleted_and_when() {
-        let table = RowTable::new(RowLayout::Outbox).unwrap();
+        let table = RowTable::new(RowLayout::Outbox);
         let own = Retention::EXPIRES_AT.deletes(Some(&table)).unwrap();
         assert!(own.contains("expires_at") && own.contains("processed_events"), "{own}");
         assert!(own.contains("rows delivered by other programs, adopted rows"), "{own}");
@@ -258,7 +246,7 @@ mod tests {
 
     #[test]
     fn expired_rows_of_processed_events_are_deleted_only_if_a_retention_is_set() {
-        let table = RowTable::new(RowLayout::Outbox).unwrap();
+        let table = RowTable::new(RowLayout::Outbox);
         let default = Retention::default_for(Some(&table)).deletes_from_inbox(Some(&table));
         assert_eq!(default, "a relay deletes rows of the inbox when their expires_at has passed");
         let forever = Retention::FOREVER.deletes_from_inbox(Some(&table));
@@ -281,7 +269,7 @@ mod tests {
 
     #[test]
     fn only_the_layout_outbox_supports_deletion_at_expiry() {
-        let table = |layout| RowTable::new(layout).unwrap();
+        let table = |layout| RowTable::new(layout);
         assert!(Retention::EXPIRES_AT.check(Some(&table(RowLayout::Outbox))).is_ok());
         for other in [None, Some(table(RowLayout::EventOutbox)), Some(table(RowLayout::OutboxEvents))] {
             assert_eq!(Retention::EXPIRES_AT.check(other.as_ref()).unwrap_err().code(), Code::RetentionUnfit);

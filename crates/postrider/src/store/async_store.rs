@@ -101,8 +101,8 @@ pub trait AsyncStore: Send + Sync + 'static {
         None
     }
 
-    /// See [`Store::trace_deliveries`].
-    fn trace_deliveries(&self) {}
+    /// See [`Store::note_deliveries`].
+    fn note_deliveries(&self) {}
 
     /// See [`Store::overview`].
     fn overview(&self, backlog_max: u64) -> impl Future<Output = Result<Overview>> + Send;
@@ -199,8 +199,8 @@ impl<S: AsyncStore> Store for S {
         AsyncStore::row_table(self)
     }
 
-    fn trace_deliveries(&self) {
-        AsyncStore::trace_deliveries(self);
+    fn note_deliveries(&self) {
+        AsyncStore::note_deliveries(self);
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

@@ -8,6 +8,7 @@ use crate::Timestamp;
 
 /// How events are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum CountBy {
     /// By type.
     Type,

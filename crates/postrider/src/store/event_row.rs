@@ -38,7 +38,7 @@ pub(super) struct EventValues<J> {
 }
 
 impl<J: AsRef<str>> EventValues<J> {
-    /// The event, and whether some of its columns are deferred. `text` reads a text by its place in [`text_columns`].
+    /// The event, and whether some of its columns are deferred. `text` reads a text by its index in [`text_columns`].
     ///
     /// # Errors
     /// [`Code::RowDamaged`] if the row is not an event, or larger than a relay reads.
@@ -58,8 +58,8 @@ impl<J: AsRef<str>> EventValues<J> {
             (Some(kind), Some(id)) => Some(Aggregate { kind, id }),
             _ => None,
         };
-        for (place, field) in (FIRST_TEXTS.len()..).zip(&TEXT_FIELDS) {
-            field.set(&mut event, text(place)?);
+        for (index, field) in (FIRST_TEXTS.len()..).zip(&TEXT_FIELDS) {
+            field.set(&mut event, text(index)?);
         }
         event.headers = headers.map(|json| headers_from_json(json.as_ref())).transpose()?.unwrap_or_default();
         event.action = action.map(|json| action_from_json(json.as_ref())).transpose()?;
@@ -130,7 +130,6 @@ pub(super) fn unreadable_event(position: Position, table: &str, cause: Error) ->
 ///
 /// # Errors
 /// [`Code::RowDamaged`] if it is out of range.
-#[cfg(feature = "_server")]
 pub(super) fn count(number: i64) -> Result<u32> {
     number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
 }
@@ -152,7 +151,7 @@ mod tests {
     }
 
     fn read(columns: EventValues<&'static str>, widths: &Widths) -> Result<(Event, bool)> {
-        columns.into_event(widths, |place| Ok(text_columns().nth(place).map(str::to_owned)))
+        columns.into_event(widths, |index| Ok(text_columns().nth(index).map(str::to_owned)))
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use uuid::Uuid;
 
-use crate::ledger::{Mark, Progress};
+use crate::ledger::{LastSeen, Progress};
 use crate::{Position, StoredEvent};
 
 /// What a reader has seen of a database: enough to detect another history.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     /// The highest event known. If its position holds another event, the history changed.
-    highest: Option<Mark>,
+    highest: Option<LastSeen>,
     /// The outbox contained positions up to this one.
     reached: Position,
 }
@@ -23,7 +23,7 @@ impl Seen {
     }
 
     /// The highest event known.
-    pub(super) fn highest(&self) -> Option<Mark> {
+    pub(super) fn highest(&self) -> Option<LastSeen> {
         self.highest
     }
 
@@ -43,7 +43,7 @@ impl Seen {
                 self.reached
             ));
         }
-        let Mark { position, id } = self.highest?;
+        let LastSeen { position, id } = self.highest?;
         match found {
             Some(found) if found == id => None,
             Some(found) => Some(format!(
@@ -62,7 +62,7 @@ impl Seen {
         if let Some(event) = events.last()
             && self.highest.is_none_or(|mark| mark.position < event.position)
         {
-            self.highest = Some(Mark { position: event.position, id: event.event.id });
+            self.highest = Some(LastSeen { position: event.position, id: event.event.id });
         }
     }
 }

@@ -23,6 +23,7 @@ use super::writer_watch::{WriterWatches, Writers};
 use crate::Position;
 use crate::ledger::Intervals;
 use crate::ledger::range_map::RangeMap;
+use crate::store::row_limit;
 
 /// The highest possible position: the end of the tail.
 const END: Position = Position::LAST;
@@ -147,7 +148,7 @@ impl Holes {
         if self.is_full() {
             return asked;
         }
-        let mut room = i64::try_from(events_max).unwrap_or(i64::MAX);
+        let mut room = row_limit(events_max);
         for (first, last) in self.unread(END) {
             asked.push(first, last);
             asked.up_to = last;

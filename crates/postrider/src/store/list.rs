@@ -9,6 +9,7 @@ use crate::{Aggregate, Code, Error, Result, Timestamp};
 
 /// Which events to list. All given conditions must match; without any, all events do.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct EventFilter {
     /// Of this aggregate.
     pub aggregate: Option<Aggregate>,
@@ -25,9 +26,20 @@ pub struct EventFilter {
     /// it: there an array also contains what one of its elements contains.
     pub contains: Option<Value>,
     /// With this state, if the layout has a state per row.
-    pub status: Option<String>,
+    pub state: Option<String>,
     /// The maximum number of events.
     pub events_max: usize,
+}
+
+crate::setters! { EventFilter:
+    aggregate: Option<Aggregate>,
+    event_type: Option<String>,
+    action: Option<Uuid>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    contains: Option<Value>,
+    state: Option<String>,
+    events_max: usize,
 }
 
 impl EventFilter {
@@ -50,7 +62,7 @@ impl EventFilter {
 #[non_exhaustive]
 pub struct ListedEvent {
     /// Its position, or the id of its row.
-    pub place: String,
+    pub row: String,
     /// Its id, if the table has one.
     pub id: Option<String>,
     /// Its type.
@@ -63,7 +75,7 @@ pub struct ListedEvent {
     /// When it was created, if the table records that.
     pub time: Option<String>,
     /// Its state, if the layout has a state per row.
-    pub status: Option<String>,
+    pub state: Option<String>,
     /// Failed attempts, if the layout counts them.
     pub attempts: Option<i64>,
     /// Its payload, as text if it is UTF-8, else in hexadecimal.

@@ -8,7 +8,7 @@ use super::{
     Backlog, LeaseOverview, Overview, ParkedOverview, Purge, PurgeBound, PurgePlan, Purged, RelayOverview,
     Start, SubscriptionOverview,
 };
-use crate::ledger::{Intervals, Mark, ParkedRow, Progress};
+use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress};
 use crate::{Position, Result, Timestamp};
 
 /// A transaction on an outbox of the default layout.
@@ -30,7 +30,10 @@ pub(super) trait LogTx: Send {
     fn visible(&mut self, until: Option<Timestamp>) -> impl Future<Output = Result<Intervals>> + Send;
 
     /// The last event at or below a position.
-    fn mark_at_or_below(&mut self, position: Position) -> impl Future<Output = Result<Option<Mark>>> + Send;
+    fn last_at_or_below(
+        &mut self,
+        position: Position,
+    ) -> impl Future<Output = Result<Option<LastSeen>>> + Send;
 
     /// The time of the event at a position.
     fn time_of(&mut self, position: Position) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
@@ -90,7 +93,7 @@ pub(super) trait LogTx: Send {
 /// See [`Store::overview`](super::Store::overview).
 pub(super) async fn overview<T: LogTx>(tx: &mut T, backlog_max: u64) -> Result<Overview> {
     let last = tx.last_position().await?;
-    let newest = match tx.mark_at_or_below(last).await? {
+    let newest = match tx.last_at_or_below(last).await? {
         Some(mark) => tx.time_of(mark.position).await?.map(|time| (mark, time)),
         None => None,
     };
@@ -172,7 +175,7 @@ pub(super) async fn start_progress<T: LogTx>(tx: &mut T, start: Start) -> Result
         }
         Start::Time(time) => tx.visible(Some(time)).await?,
     };
-    let highest = tx.mark_at_or_below(done.highest()).await?;
+    let highest = tx.last_at_or_below(done.highest()).await?;
     Ok(Progress { done, highest, trial: None })
 }
 

@@ -60,6 +60,8 @@ mod page;
 #[cfg(feature = "_store")]
 mod page_builder;
 pub(crate) mod relays;
+#[cfg(feature = "_store")]
+mod result_row;
 mod retention;
 #[cfg(feature = "_store")]
 mod row_state;
@@ -85,7 +87,7 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use crate::ledger::{Mark, ParkedState};
+pub use crate::ledger::{LastSeen, ParkedState};
 #[doc(hidden)]
 pub use async_store::{AsyncClaimer, AsyncStore};
 pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
@@ -241,7 +243,7 @@ pub trait Store: Send + Sync + 'static {
     /// From now on, records which rows this process delivers, so that retention can distinguish them from rows of other
     /// publishers. Does nothing for the default layout, which has no other publishers.
     #[doc(hidden)]
-    fn trace_deliveries(&self) {}
+    fn note_deliveries(&self) {}
 
     /// The state of every subscription, in one snapshot. Needs no lease, does not block the owners and writes nothing.
     /// The backlog of each subscription is counted up to `backlog_max` events.
@@ -331,7 +333,7 @@ pub struct Settlement {
     /// All positions that are done, not only new ones.
     pub done: Intervals,
     /// The highest event seen.
-    pub highest: Option<Mark>,
+    pub highest: Option<LastSeen>,
     /// The batch that is about to be published on trial, if any. If the process dies with it, the next owner loads it.
     pub trial: Option<Trial>,
     /// Rows to park. Each replaces the row of the same position; if it has no key or destination, that of the old row
@@ -349,4 +351,10 @@ pub enum Settled {
     Done,
     /// The epoch is no longer current, and nothing was recorded.
     Fenced,
+}
+
+/// A number of rows as the parameter of a LIMIT.
+#[cfg(feature = "_store")]
+pub(crate) fn row_limit(rows: impl TryInto<i64>) -> i64 {
+    rows.try_into().unwrap_or(i64::MAX)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::{Epoch, RelayOverview, RetentionHold};
-use crate::ledger::{Mark, ParkedRow, ParkedState};
+use crate::ledger::{LastSeen, ParkedRow, ParkedState};
 use crate::{Position, Timestamp};
 
 /// The number of different errors that are reported per subscription.
@@ -21,7 +21,7 @@ pub struct Overview {
     /// The time of the first event that still exists.
     pub oldest: Option<Timestamp>,
     /// The last event and its time.
-    pub newest: Option<(Mark, Timestamp)>,
+    pub newest: Option<(LastSeen, Timestamp)>,
     /// By name.
     pub subscriptions: Vec<SubscriptionOverview>,
 }
@@ -201,8 +201,8 @@ mod tests {
             row(7, "d", Dead),
         ];
         let overview: ParkedOverview = rows.into_iter().collect();
-        let counts = ParkedState::ALL.map(|state| overview.count(state));
-        assert_eq!((counts, overview.total()), ([1, 3, 0, 2, 0, 1], 7));
+        let counts: Vec<u64> = ParkedState::ALL.iter().map(|state| overview.count(*state)).collect();
+        assert_eq!((counts, overview.total()), (vec![1, 3, 0, 2, 0, 1], 7));
         assert_eq!((overview.behind_dead, overview.behind_unrouted), (1, 1));
         assert_eq!(overview.first, Some(Position::new(2)));
         assert_eq!(overview.errors, ["refused 7", "refused 1"]);

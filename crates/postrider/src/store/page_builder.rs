@@ -110,7 +110,7 @@ impl PageBuilder {
     /// The events of which some columns are still to be read.
     #[cfg(feature = "_server")]
     pub(super) fn deferred(&self) -> impl ExactSizeIterator<Item = &StoredEvent> {
-        self.deferred.iter().map(|place| &self.events[*place])
+        self.deferred.iter().map(|index| &self.events[*index])
     }
 
     /// Adds the deferred columns: one result for each of [`deferred`](Self::deferred), in the same order. An event
@@ -128,15 +128,15 @@ impl PageBuilder {
             return Err(Error::new(Code::StoreFailed, what));
         }
         let mut damaged = Vec::new();
-        for (place, columns) in deferred.into_iter().zip(columns) {
+        for (index, columns) in deferred.into_iter().zip(columns) {
             match columns {
-                Ok(columns) => columns.put_into(&mut self.events[place])?,
-                Err(error) if error.code() == Code::RowDamaged => damaged.push((place, error.one_line())),
+                Ok(columns) => columns.put_into(&mut self.events[index])?,
+                Err(error) if error.code() == Code::RowDamaged => damaged.push((index, error.one_line())),
                 Err(error) => return Err(error),
             }
         }
-        for (place, why) in damaged.into_iter().rev() {
-            self.damaged.push((self.events.remove(place).position, why));
+        for (index, why) in damaged.into_iter().rev() {
+            self.damaged.push((self.events.remove(index).position, why));
         }
         Ok(())
     }

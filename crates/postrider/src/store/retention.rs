@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::clock::micros;
 use crate::{Position, Timestamp};
 
 /// A request to delete one batch.
@@ -62,7 +63,7 @@ impl InboxPurge {
     /// What the statement of a store is given: microseconds, and rows.
     #[cfg(feature = "_store")]
     pub(crate) fn limits(&self) -> (i64, i64) {
-        (crate::inbox::micros(self.older_than), i64::try_from(self.rows_max).unwrap_or(i64::MAX))
+        (crate::inbox::retention_micros(self.older_than), super::row_limit(self.rows_max))
     }
 
     /// The answer, after this number of rows was deleted from a table.
@@ -148,7 +149,7 @@ impl Purge {
 
     /// Only events before this time may be deleted.
     pub fn cutoff(&self, now: Timestamp) -> Timestamp {
-        let micros = i64::try_from(self.older_than.as_micros()).unwrap_or(i64::MAX);
+        let micros = micros(self.older_than);
         Timestamp::from_micros(now.as_micros().saturating_sub(micros))
     }
 

@@ -30,20 +30,20 @@ pub struct Migration {
     pub sql: String,
 }
 
-/// Refuses the schema of a newer program. `place` names the database.
-pub(super) fn refuse_newer(place: &str, version: i64, latest: i64) -> Result<()> {
+/// Refuses the schema of a newer program. `database` is its name for the message.
+pub(super) fn refuse_newer(database: &str, version: i64, latest: i64) -> Result<()> {
     if version > latest {
-        let what = format!("{place} has schema {version}, this program knows {latest}");
+        let what = format!("{database} has schema {version}, this program knows {latest}");
         return Err(Error::new(Code::SchemaNewer, what));
     }
     Ok(())
 }
 
 /// Rejects every schema version except the one this program needs.
-pub(super) fn check(place: &str, version: i64, latest: i64) -> Result<()> {
-    refuse_newer(place, version, latest)?;
+pub(super) fn check(database: &str, version: i64, latest: i64) -> Result<()> {
+    refuse_newer(database, version, latest)?;
     if version < latest {
-        let what = format!("{place} has schema {version}, this program needs {latest}");
+        let what = format!("{database} has schema {version}, this program needs {latest}");
         return Err(Error::new(Code::SchemaMissing, what));
     }
     Ok(())
@@ -54,13 +54,13 @@ pub(super) const TABLES: [&str; 5] = ["events", "subscriptions", "parked", "leas
 
 /// Rejects a database whose migrations were applied but whose tables do not all exist: they were dropped, and the
 /// migrations would not create them again. `missing` are their full names.
-pub(super) fn refuse_missing(place: &str, missing: &[String]) -> Result<()> {
+pub(super) fn refuse_missing(database: &str, missing: &[String]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
     let which = missing.join(", ");
     let what =
-        format!("{which} missing from {place}, although its migrations were applied: dropped afterwards");
+        format!("{which} missing from {database}, although its migrations were applied: dropped afterwards");
     Err(Error::new(Code::SchemaAltered, what).with_hint(format!(
         "restore the table from a backup; if its content is not needed, drop all of Postrider's tables ({}, \
          migrations; on MySQL and MariaDB also empty_positions; in SQLite their names start with postrider_) and run \

@@ -17,11 +17,11 @@ pub(super) const PAGE_EVENTS: usize = 1_000;
 const TIME_SKEW_MAX_MICROS: i64 = 60 * 60 * 1_000_000;
 
 /// Refuses a filter by state: an event of the default layout has none, because each subscription has its own progress.
-pub(super) fn refuse_status(filter: &EventFilter) -> Result<()> {
-    match &filter.status {
+pub(super) fn refuse_state(filter: &EventFilter) -> Result<()> {
+    match &filter.state {
         None => Ok(()),
-        Some(_) => Err(Error::new(Code::LayoutDiffers, "events of the default layout have no status")
-            .with_hint("remove --status; `postrider status` shows the progress of each subscription")),
+        Some(_) => Err(Error::new(Code::LayoutDiffers, "events of the default layout have no state")
+            .with_hint("remove --state; `postrider status` shows the progress of each subscription")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The row of a subscription and its parked rows: the part of reading them that is the same on every database.
 
 use super::{Epoch, Loaded, Origin};
-use crate::ledger::{KnownRows, Mark, ParkedRow, ParkedState, Progress, Trial};
+use crate::ledger::{KnownRows, LastSeen, ParkedRow, ParkedState, Progress, Trial};
 use crate::{Code, Error, Position, Result};
 
 /// A row of `subscriptions`.
@@ -43,7 +43,7 @@ impl SubscriptionRow {
 /// The columns of a progress.
 pub(super) struct ProgressColumns<'a> {
     pub(super) done: &'a str,
-    pub(super) highest: Option<Mark>,
+    pub(super) highest: Option<LastSeen>,
     pub(super) trial: Option<&'a str>,
     pub(super) trial_deaths: u32,
 }

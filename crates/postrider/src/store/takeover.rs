@@ -173,7 +173,7 @@ async fn failed_over<T: TakeoverTx>(
 /// How the events contradict the progress, if they do.
 async fn event_change<T: TakeoverTx>(tx: &mut T, progress: &Progress) -> Result<Option<String>> {
     let found = match progress.highest {
-        Some(mark) => tx.mark_at_or_below(mark.position).await?.filter(|at| at.position == mark.position),
+        Some(mark) => tx.last_at_or_below(mark.position).await?.filter(|at| at.position == mark.position),
         None => None,
     };
     Ok(Seen::by(progress).change(tx.last_position().await?, found.map(|mark| mark.id)))

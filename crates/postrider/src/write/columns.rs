@@ -97,15 +97,15 @@ const FIRST_COLUMNS: [EventColumn; 10] = [
 /// [`TEXT_FIELDS`] come last.
 pub(super) const EVENT_COLUMNS: [EventColumn; FIRST_COLUMNS.len() + TEXT_FIELDS.len()] = {
     let mut columns = [FIRST_COLUMNS[0]; FIRST_COLUMNS.len() + TEXT_FIELDS.len()];
-    let mut place = 0;
-    while place < columns.len() {
-        columns[place] = if place < FIRST_COLUMNS.len() {
-            FIRST_COLUMNS[place]
+    let mut index = 0;
+    while index < columns.len() {
+        columns[index] = if index < FIRST_COLUMNS.len() {
+            FIRST_COLUMNS[index]
         } else {
-            let field = TEXT_FIELDS[place - FIRST_COLUMNS.len()];
+            let field = TEXT_FIELDS[index - FIRST_COLUMNS.len()];
             EventColumn { name: field.name, kind: Kind::Text, source: Source::Field(field) }
         };
-        place += 1;
+        index += 1;
     }
     columns
 };
@@ -198,11 +198,11 @@ impl SizedRow for Event {
 /// Splits rows into groups that fit one statement each.
 pub(super) fn pieces<T: SizedRow>(rows: &[T]) -> Vec<&[T]> {
     let (mut pieces, mut start, mut bytes) = (Vec::new(), 0, 0);
-    for (place, row) in rows.iter().enumerate() {
-        let is_full = place - start == ROWS_MAX || bytes + row.bytes() > BYTES_MAX;
-        if is_full && place > start {
-            pieces.push(&rows[start..place]);
-            (start, bytes) = (place, 0);
+    for (index, row) in rows.iter().enumerate() {
+        let is_full = index - start == ROWS_MAX || bytes + row.bytes() > BYTES_MAX;
+        if is_full && index > start {
+            pieces.push(&rows[start..index]);
+            (start, bytes) = (index, 0);
         }
         bytes += row.bytes();
     }

@@ -178,14 +178,14 @@ impl Outbox {
     }
 
     /// Checks whether [`Outbox::write`] would refuse the event, without a database. Error messages name the event by
-    /// `place`, for example `line 3`.
+    /// `label`, for example `line 3`.
     ///
     /// # Errors
     /// The first rule that the event breaks (codes PR-01xx).
-    pub fn check(&self, event: &Event, place: impl fmt::Display) -> Result<()> {
-        validate_one(event, &self.limits, &place)?;
+    pub fn check(&self, event: &Event, label: impl fmt::Display) -> Result<()> {
+        validate_one(event, &self.limits, &label)?;
         match &self.table {
-            Some(table) => rows::check_one(table, event, &place),
+            Some(table) => rows::check_one(table, event, &label),
             None => Ok(()),
         }
     }

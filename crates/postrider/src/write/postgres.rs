@@ -16,25 +16,25 @@ use crate::{Position, Result};
 /// ```sql
 /// INSERT INTO {schema}.events (id, type, ...)
 /// SELECT id, type, headers::json, ... FROM unnest($1::uuid[], $2::text[], ...)
-///     WITH ORDINALITY AS event (id, type, ..., place)
-/// ORDER BY place RETURNING id, position
+///     WITH ORDINALITY AS event (id, type, ..., ordinal)
+/// ORDER BY ordinal RETURNING id, position
 /// ```
 ///
 /// One array per column; a row has its values at the same index of every array. The database assigns the positions, in
 /// the order of the arrays. Uses no index.
 #[cfg(feature = "_postgres_driver")]
 pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
-    let mut place = 0;
+    let mut number = 0;
     let arrays = list(|column| {
-        place += 1;
-        format!("${place}::{}[]", parameter_type(column.kind))
+        number += 1;
+        format!("${number}::{}[]", parameter_type(column.kind))
     });
     let names = names("");
     let values = list(|column| value(column.kind, column.name));
     format!(
         "INSERT INTO {{schema}}.events ({names}) SELECT {values} \
-         FROM unnest({arrays}) WITH ORDINALITY AS event ({names}, place) \
-         ORDER BY place RETURNING id, position"
+         FROM unnest({arrays}) WITH ORDINALITY AS event ({names}, ordinal) \
+         ORDER BY ordinal RETURNING id, position"
     )
 });
 
@@ -42,10 +42,10 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
 /// three times as much. Uses no index.
 #[cfg(feature = "tokio-postgres")]
 pub(super) static INSERT_ONE: LazyLock<String> = LazyLock::new(|| {
-    let mut place = 0;
+    let mut number = 0;
     let values = list(|column| {
-        place += 1;
-        value(column.kind, &format!("${place}::{}", parameter_type(column.kind)))
+        number += 1;
+        value(column.kind, &format!("${number}::{}", parameter_type(column.kind)))
     });
     format!("INSERT INTO {{schema}}.events ({}) VALUES ({values}) RETURNING id, position", names(""))
 });
@@ -53,14 +53,14 @@ pub(super) static INSERT_ONE: LazyLock<String> = LazyLock::new(|| {
 /// The statement for this number of rows, for drivers without arrays.
 #[cfg(feature = "sea-orm")]
 pub(super) fn statement(schema: &crate::Ident, rows: usize) -> String {
-    let mut place = 0;
+    let mut number = 0;
     let mut row = || {
         let values = list(|column| {
-            place += 1;
+            number += 1;
             match column.kind {
                 // Sent as text: SeaORM without `with-uuid` has no type for it.
-                Kind::Id => format!("${place}::text::uuid"),
-                kind => value(kind, &format!("${place}::{}", parameter_type(kind))),
+                Kind::Id => format!("${number}::text::uuid"),
+                kind => value(kind, &format!("${number}::{}", parameter_type(kind))),
             }
         });
         format!("({values})")

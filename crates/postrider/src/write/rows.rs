@@ -83,15 +83,15 @@ pub(super) fn written(
 /// Refuses the first event that does not fit.
 pub(super) fn check(table: &RowTable, events: &[Event]) -> Result<()> {
     let name =
-        |place: usize| if events.len() == 1 { "the event".to_owned() } else { format!("event {place}") };
-    events.iter().enumerate().try_for_each(|(place, event)| check_one(table, event, &name(place)))
+        |index: usize| if events.len() == 1 { "the event".to_owned() } else { format!("event {index}") };
+    events.iter().enumerate().try_for_each(|(index, event)| check_one(table, event, &name(index)))
 }
 
-/// Refuses an event that does not fit. The error names the event by `place`.
-pub(super) fn check_one(table: &RowTable, event: &Event, place: &dyn fmt::Display) -> Result<()> {
+/// Refuses an event that does not fit. The error names the event by `label`.
+pub(super) fn check_one(table: &RowTable, event: &Event, label: &dyn fmt::Display) -> Result<()> {
     let layout = table.layout();
     unfit(layout, event).map_or(Ok(()), |why| {
-        Err(Error::new(Code::LayoutUnfit, format!("{place} does not fit layout {}: {why}", layout.name())))
+        Err(Error::new(Code::LayoutUnfit, format!("{label} does not fit layout {}: {why}", layout.name())))
     })
 }
 
@@ -191,7 +191,7 @@ mod tests {
     use crate::Timestamp;
 
     fn reported(layout: RowLayout, event: Event) -> String {
-        let table = RowTable::new(layout).unwrap();
+        let table = RowTable::new(layout);
         check(&table, &[event]).map_or_else(|error| error.one_line(), |()| "fits".to_owned())
     }
 

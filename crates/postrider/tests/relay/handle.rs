@@ -70,7 +70,7 @@ async fn a_relay_takes_a_store_by_value_and_the_stores_writer_writes_where_it_re
     carries_what_its_writer_writes(store, outbox, &path).await;
 
     let path = folder.path().join("rows.db");
-    let table = RowTable::new(RowLayout::OutboxEvents).unwrap().named(Ident::new("my_events").unwrap());
+    let table = RowTable::new(RowLayout::OutboxEvents).named(Ident::new("my_events").unwrap());
     SqliteRowStore::migrate(&path, &table, RowExtras::default()).unwrap();
     let store = SqliteRowStore::open(&path, &table).unwrap();
     let outbox = store.outbox();

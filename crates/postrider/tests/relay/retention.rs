@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::relay::{Relay, Retention, Subscription};
+use postrider::relay::{OutboxOptions, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::Start;
 use postrider::write::Outbox;
@@ -38,7 +38,11 @@ async fn a_delivered_outbox_shrinks_to_its_dead_events_and_the_last_event_seen()
     let shop = Shop::open();
     write_old(&shop);
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
+    let relay = Relay::builder().outbox_with(
+        shop.store.clone(),
+        [subscription],
+        OutboxOptions::default().retention(soon()),
+    );
     let relay = relay.spawn().await.unwrap();
     shop.wait_until(COUNT, 2).await;
     relay.shutdown().await.unwrap();
@@ -51,7 +55,11 @@ async fn a_slow_subscription_holds_retention_back_and_is_named() {
     write_old(&shop);
     shop.store.subscribe("slow", Start::Position(Position::new(101))).await.unwrap();
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
+    let relay = Relay::builder().outbox_with(
+        shop.store.clone(),
+        [subscription],
+        OutboxOptions::default().retention(soon()),
+    );
     let relay = relay.spawn().await.unwrap();
     // 1 to 100 except the dead one, and the mark of the slow one.
     shop.wait_until(COUNT, 402).await;
@@ -69,7 +77,11 @@ async fn events_without_a_retention_are_kept() {
     write_old(&shop);
     let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
     let forever = Retention::FOREVER.interval(Duration::from_millis(1));
-    let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], forever);
+    let relay = Relay::builder().outbox_with(
+        shop.store.clone(),
+        [subscription],
+        OutboxOptions::default().retention(forever),
+    );
     let relay = relay.spawn().await.unwrap();
     shop.wait_until("SELECT floor FROM postrider_subscriptions", 500).await;
     relay.shutdown().await.unwrap();
@@ -107,7 +119,11 @@ fn planned_and_completed_deletions_are_logged_with_counts() {
         // Another test may have reached a log line before the subscribers were set.
         tracing::callsite::rebuild_interest_cache();
         let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-        let relay = Relay::builder().outbox_with_retention(shop.store.clone(), [subscription], soon());
+        let relay = Relay::builder().outbox_with(
+            shop.store.clone(),
+            [subscription],
+            OutboxOptions::default().retention(soon()),
+        );
         let relay = relay.spawn().await.unwrap();
         let logged = || lines.0.lock().unwrap().clone();
         assert!(

@@ -31,11 +31,12 @@ mod postgres;
 mod recording_sink;
 mod relay_cases;
 mod row_database;
-mod seed_004;
+mod outbox_events_publisher;
 #[cfg(all(unix, any(feature = "mysql", all(feature = "postgres", feature = "sqlx-postgres"))))]
 mod server_faults;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod test_layouts;
 
 use postrider::{Code, Error};
 

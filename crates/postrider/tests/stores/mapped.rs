@@ -99,7 +99,7 @@ pub(crate) async fn undelivered<D: MappedDatabase>(database: &D, kind: Kind) -> 
     number(database, &format!("SELECT count(*) {from} WHERE NOT ({is_delivered})")).await
 }
 
-/// A table of the kind at a place in [`KINDS`], shared with other publishers or not.
+/// A table of the kind at an index of [`KINDS`], shared with other publishers or not.
 pub(crate) struct MappedTable<D, const KIND: usize, const SHARED: bool = false> {
     pub(crate) database: D,
     /// The number of rows that were written.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use postrider::handler::Context;
-use postrider::relay::{Policy, Relay, Retention, Subscription};
+use postrider::relay::{OutboxOptions, Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome, Sink};
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
 use postrider::{Event, Result};
@@ -77,7 +77,10 @@ async fn relay_for(store: Arc<dyn Store>, subscription: Subscription) -> Result<
         .probe_min(Duration::from_millis(5))
         .probe_max(Duration::from_millis(20));
     let subscription = subscription.start(Start::Beginning).policy(policy);
-    Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
+    Relay::builder()
+        .outbox_with(store, [subscription], OutboxOptions::default().retention(Retention::FOREVER))
+        .spawn()
+        .await
 }
 
 /// Rows of several keys, interleaved, each in its own transaction.

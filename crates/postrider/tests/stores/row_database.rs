@@ -4,16 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::layout::{FanOut, RowLayout, RowTable};
+use postrider::layout::{Ability, FanOut, RowLayout, RowTable};
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
 use postrider::{Result, StoredEvent};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
 
 use crate::relay_cases::Table;
-
-/// The layouts whose outbox has a state per row.
-pub(crate) const STATE_PER_ROW: [RowLayout; 3] =
-    [RowLayout::EventOutbox, RowLayout::Outbox, RowLayout::OutboxEvents];
+use crate::test_layouts::{LAYOUTS, TestLayout};
 
 /// A database with a table and with Postrider's tables.
 ///
@@ -21,6 +18,9 @@ pub(crate) const STATE_PER_ROW: [RowLayout; 3] =
 pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
     /// The current time, in UTC.
     const NOW: &'static str;
+
+    /// A new UUID.
+    const NEW_UUID: &'static str = "";
 
     fn is_available() -> bool {
         true
@@ -52,7 +52,9 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
     fn text(expression: &str) -> String;
 
     /// The INSERT of one row, as a program without Postrider would write it.
-    fn insert_sql(&self, key: &str, number: usize) -> String;
+    fn insert_sql(&self, key: &str, number: usize) -> String {
+        TestLayout::of(self.layout()).insert(Self::NEW_UUID, key, number)
+    }
 
     /// Runs INSERTs in one transaction and returns the ids of their rows. Each comes with its id, unless the database
     /// assigns it.
@@ -83,9 +85,9 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
 
 /// The table with the limit of attempts that the suites expect. Layout `eventlog` has none.
 pub(crate) fn limited(table: RowTable) -> Result<RowTable> {
-    Ok(match table.layout() {
-        RowLayout::Eventlog => table,
-        _ => table.max_attempts(ATTEMPTS_MAX),
+    Ok(match table.layout().has(Ability::Notifications) {
+        true => table,
+        false => table.max_attempts(ATTEMPTS_MAX),
     })
 }
 
@@ -97,16 +99,6 @@ pub(crate) async fn number(database: &impl RowDatabase, sql: &str) -> Result<usi
 /// Ids as a list of texts.
 pub(crate) fn listed(ids: &[&str]) -> String {
     ids.iter().map(|id| format!("'{id}'")).collect::<Vec<_>>().join(", ")
-}
-
-/// The column that counts attempts.
-pub(crate) fn attempts(layout: RowLayout) -> &'static str {
-    match layout {
-        RowLayout::EventOutbox => "attempts",
-        RowLayout::Outbox => "retry_count",
-        RowLayout::OutboxEvents => "attempt_count",
-        other => panic!("no rows of {other:?} here"),
-    }
 }
 
 pub(crate) fn lease(duration: Duration) -> LeaseRequest {
@@ -169,7 +161,7 @@ impl<D: RowDatabase> Table for D {
     }
 
     async fn undelivered(&self) -> Result<Vec<(u32, bool)>> {
-        let (attempts, status) = (attempts(self.layout()), D::text("status"));
+        let (attempts, status) = (self.layout().spec().attempts, D::text("status"));
         let sql = format!(
             "SELECT {attempts}, CASE WHEN lower({status}) = 'failed' THEN 1 ELSE 0 END FROM {{t}}
              WHERE lower({status}) NOT IN ('sent', 'published')"
@@ -178,7 +170,7 @@ impl<D: RowDatabase> Table for D {
     }
 
     async fn attempts_max(&self) -> Result<u32> {
-        let most = number(self, &format!("SELECT max({}) FROM {{t}}", attempts(self.layout()))).await?;
+        let most = number(self, &format!("SELECT max({}) FROM {{t}}", self.layout().spec().attempts)).await?;
         Ok(u32::try_from(most).unwrap())
     }
 
@@ -195,7 +187,7 @@ impl<D: RowDatabase> Table for D {
     }
 
     async fn refuse_release(&self, key: &str, number: usize) -> Result<bool> {
-        if self.layout() != RowLayout::OutboxEvents {
+        if !self.layout().has(Ability::PublishingState) {
             return Ok(false);
         }
         let row = is_row::<D>(self.layout(), key, number);
@@ -203,32 +195,28 @@ impl<D: RowDatabase> Table for D {
         self.refuse_updates("{t}", &condition, Refusing::WithAnError).await
     }
 
-    /// `outbox_events` counts the one attempt that succeeded.
+    /// A layout with a state for rows that are being published counts the one attempt that succeeded.
     fn counts_success(&self) -> bool {
-        self.layout() == RowLayout::OutboxEvents
+        self.layout().has(Ability::PublishingState)
     }
 
     fn marks(&self) -> bool {
-        self.is_shared() && self.layout() == RowLayout::OutboxEvents
+        self.is_shared() && self.layout().has(Ability::PublishingState)
     }
 }
 
 /// The condition that matches one row in a trigger, by its key and number.
 fn is_row<D: RowDatabase>(layout: RowLayout, key: &str, number: usize) -> String {
-    let about = match layout {
-        RowLayout::EventOutbox => "entity_pk",
-        RowLayout::Outbox => "partition_key",
-        RowLayout::OutboxEvents => "aggregate_id",
-        other => panic!("no rows of {other:?} here"),
-    };
-    format!("OLD.{about} = '{key}' AND {} = '{{\"n\": {number}}}'", D::text("OLD.payload"))
+    let column = TestLayout::of(layout).key;
+    format!("OLD.{column} = '{key}' AND {} = '{{\"n\": {number}}}'", D::text("OLD.payload"))
 }
 
-/// The table of the layout at a place in [`STATE_PER_ROW`], shared with other publishers or not.
+/// The table of the layout at an index of [`LAYOUTS`], shared with other publishers or not.
 pub(crate) struct LayoutTable<D, const LAYOUT: usize, const SHARED: bool = false>(D);
 
 impl<D: RowDatabase, const LAYOUT: usize, const SHARED: bool> LayoutTable<D, LAYOUT, SHARED> {
-    const LAYOUT: RowLayout = STATE_PER_ROW[LAYOUT];
+    const TEST: &'static TestLayout = &LAYOUTS[LAYOUT];
+    const LAYOUT: RowLayout = Self::TEST.layout;
 
     /// Runs an UPDATE on one row.
     async fn update(&self, sql: &str, id: &str) -> Result<()> {
@@ -240,7 +228,7 @@ impl<D, const LAYOUT: usize, const SHARED: bool> RowsUnderTest for LayoutTable<D
 where
     D: RowDatabase,
 {
-    const MARKS: bool = SHARED && matches!(Self::LAYOUT, RowLayout::OutboxEvents);
+    const MARKS: bool = SHARED && Self::TEST.poller.is_none();
 
     fn is_available() -> bool {
         D::is_available()
@@ -260,52 +248,21 @@ where
     }
 
     async fn row(&self, id: &str) -> Result<Option<(RowState, u32)>> {
-        let state = match Self::LAYOUT {
-            RowLayout::EventOutbox => {
-                "WHEN status = 'sent' THEN 'done'
-                 WHEN status = 'pending' THEN 'waiting'
-                 WHEN next_attempt_at >= '9999-12-31' THEN 'given up'"
-            }
-            RowLayout::Outbox => {
-                "WHEN status = 'published' THEN 'done'
-                 WHEN status = 'failed' THEN 'given up'
-                 WHEN retry_count = 0 THEN 'waiting'"
-            }
-            RowLayout::OutboxEvents => {
-                "WHEN status = 'PUBLISHED' THEN 'done'
-                 WHEN status = 'PUBLISHING' THEN 'in flight'
-                 WHEN status = 'PENDING' THEN 'waiting'
-                 WHEN attempt_count >= 3 THEN 'given up'"
-            }
-            other => panic!("no rows of {other:?} here"),
-        };
+        let state = Self::TEST.state_cases;
         let sql = format!(
             "SELECT CASE {state} ELSE 'retry' END, {} FROM {{t}} WHERE {} = '{id}'",
-            attempts(Self::LAYOUT),
+            Self::LAYOUT.spec().attempts,
             D::text("id")
         );
         Ok(self.0.rows(&sql).await?.first().map(|row| row_state(row)))
     }
 
     async fn put_back(&self, id: &str) -> Result<()> {
-        let reset = match Self::LAYOUT {
-            RowLayout::EventOutbox => "next_attempt_at = NULL, attempts = 0",
-            RowLayout::Outbox => "status = 'pending', retry_count = 0",
-            RowLayout::OutboxEvents => "status = 'PENDING', attempt_count = 0",
-            other => panic!("no rows of {other:?} here"),
-        };
-        self.update(reset, id).await
+        self.update(Self::TEST.reset, id).await
     }
 
     async fn deliver_elsewhere(&self, id: &str) -> Result<()> {
-        let now = D::NOW;
-        let delivered = match Self::LAYOUT {
-            RowLayout::EventOutbox => format!("status = 'sent', processed_at = {now}"),
-            RowLayout::Outbox => format!("status = 'published', published_at = {now}"),
-            RowLayout::OutboxEvents => "status = 'PUBLISHED'".to_owned(),
-            other => panic!("no rows of {other:?} here"),
-        };
-        self.update(&delivered, id).await
+        self.update(&Self::TEST.delivered(D::NOW), id).await
     }
 
     async fn refuse(&self, ids: &[&str], how: Refusing) -> Result<bool> {
@@ -318,8 +275,8 @@ where
     }
 
     async fn count_to_the_end(&self, id: &str) -> Result<bool> {
-        let most = if Self::LAYOUT == RowLayout::Outbox { 32_767 } else { 2_147_483_647 };
-        self.update(&format!("{} = {most}", attempts(Self::LAYOUT)), id).await?;
+        let most = Self::TEST.attempts_top;
+        self.update(&format!("{} = {most}", Self::LAYOUT.spec().attempts), id).await?;
         Ok(true)
     }
 
@@ -328,13 +285,7 @@ where
     }
 
     async fn age(&self) -> Result<()> {
-        let times = match Self::LAYOUT {
-            RowLayout::EventOutbox => &["created_at", "processed_at"][..],
-            RowLayout::Outbox => &["created_at", "published_at", "expires_at"],
-            RowLayout::OutboxEvents => &["created_at"],
-            other => panic!("no rows of {other:?} here"),
-        };
-        self.0.make_older("{t}", times).await
+        self.0.make_older("{t}", Self::TEST.times).await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::ledger::{Mark, Progress};
+use postrider::ledger::{LastSeen, Progress};
 use postrider::store::{Budget, Claimed, Claimer, Store};
 use postrider::{BoxFuture, Result, StoredEvent};
 use postrider_testkit::audit::Sighting;
@@ -85,7 +85,7 @@ impl<D: Database> ClaimerReader<D> {
         let Claimed::Page(page) = claimed else { panic!("the history did not change: {claimed:?}") };
         for event in &page.events {
             self.progress.done.insert(event.position);
-            let mark = Mark { position: event.position, id: event.event.id };
+            let mark = LastSeen { position: event.position, id: event.event.id };
             let highest = self.progress.highest.filter(|known| known.position > mark.position);
             self.progress.highest = highest.or(Some(mark));
             self.log.deliver(sighting(event));

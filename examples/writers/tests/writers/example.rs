@@ -5,7 +5,7 @@ use std::process::Command;
 use postrider::Ident;
 use postrider_testkit::servers::mysql::Kind;
 
-use crate::Place;
+use crate::Engine;
 use crate::database::Database;
 
 async fn place(driver: &str, database: &str, order: i64, cents: i64) -> std::process::Output {
@@ -15,7 +15,7 @@ async fn place(driver: &str, database: &str, order: i64, cents: i64) -> std::pro
 }
 
 /// With each driver one order is placed, and one is refused after it and its event were written.
-async fn check(at: Place, drivers: &[&str]) {
+async fn check(at: Engine, drivers: &[&str]) {
     // The examples write to the outbox of the usual name.
     let Some(database) = Database::named(at, Ident::default()).await else { return };
     for (number, driver) in (1..).zip(drivers) {
@@ -38,9 +38,9 @@ async fn check(at: Place, drivers: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_examples_place_an_order_and_its_event_or_neither() {
-    check(Place::Postgres, &["tokio-postgres", "sqlx-postgres", "sea-orm", "diesel-postgres"]).await;
-    check(Place::Sqlite, &["rusqlite", "sqlx-sqlite", "sea-orm"]).await;
+    check(Engine::Postgres, &["tokio-postgres", "sqlx-postgres", "sea-orm", "diesel-postgres"]).await;
+    check(Engine::Sqlite, &["rusqlite", "sqlx-sqlite", "sea-orm"]).await;
     for kind in Kind::ALL {
-        check(Place::MySql(kind), &["mysql_async", "sqlx-mysql", "sea-orm", "diesel-mysql"]).await;
+        check(Engine::MySql(kind), &["mysql_async", "sqlx-mysql", "sea-orm", "diesel-mysql"]).await;
     }
 }

@@ -19,23 +19,23 @@ use database::Database;
 use driver::{Delivery, Driver, End};
 
 /// The writers and the databases they are for.
-const ALL: [(Driver, &[Place]); 8] = [
+const ALL: [(Driver, &[Engine]); 8] = [
     (Driver::DieselMySql, MYSQL),
-    (Driver::DieselPostgres, &[Place::Postgres]),
+    (Driver::DieselPostgres, &[Engine::Postgres]),
     (Driver::MySqlAsync, MYSQL),
     (
         Driver::SeaOrm,
-        &[Place::Postgres, Place::MySql(Kind::MySql), Place::MySql(Kind::MariaDb), Place::Sqlite],
+        &[Engine::Postgres, Engine::MySql(Kind::MySql), Engine::MySql(Kind::MariaDb), Engine::Sqlite],
     ),
     (Driver::SqlxMySql, MYSQL),
-    (Driver::SqlxPostgres, &[Place::Postgres]),
-    (Driver::SqlxSqlite, &[Place::Sqlite]),
-    (Driver::TokioPostgres, &[Place::Postgres]),
+    (Driver::SqlxPostgres, &[Engine::Postgres]),
+    (Driver::SqlxSqlite, &[Engine::Sqlite]),
+    (Driver::TokioPostgres, &[Engine::Postgres]),
 ];
-const MYSQL: &[Place] = &[Place::MySql(Kind::MySql), Place::MySql(Kind::MariaDb)];
+const MYSQL: &[Engine] = &[Engine::MySql(Kind::MySql), Engine::MySql(Kind::MariaDb)];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Engine {
     Postgres,
     MySql(Kind),
     Sqlite,
@@ -43,9 +43,9 @@ pub(crate) enum Place {
 
 /// Runs the test with every writer on an empty outbox of its own.
 async fn with_every_writer(test: impl AsyncFn(Driver, &Database)) {
-    for (driver, places) in ALL {
-        for place in places {
-            if let Some(database) = Database::new(*place).await {
+    for (driver, engines) in ALL {
+        for engine in engines {
+            if let Some(database) = Database::new(*engine).await {
                 test(driver, &database).await;
                 database.remove().await;
             }
@@ -87,8 +87,12 @@ async fn events_commit_and_roll_back_with_their_transaction() {
         let stored = database.events().await;
         let told: Vec<_> = written.iter().map(|written| (written.id, written.position)).collect();
         let real: Vec<_> = stored.iter().map(|stored| (stored.event.id, stored.position)).collect();
-        assert_eq!(told, real, "{driver:?} on {:?}", database.place);
-        assert!(stored.iter().map(|stored| &*stored.event).eq(&events), "{driver:?} on {:?}", database.place);
+        assert_eq!(told, real, "{driver:?} on {:?}", database.engine);
+        assert!(
+            stored.iter().map(|stored| &*stored.event).eq(&events),
+            "{driver:?} on {:?}",
+            database.engine
+        );
     })
     .await;
 }
@@ -105,7 +109,7 @@ async fn many_events_keep_their_order_and_are_written_all_or_none() {
         assert!(stored.iter().map(|stored| &*stored.event).eq(&events), "{driver:?}");
 
         // The last of many is refused by the database itself; the transaction goes on without them.
-        if database.place == Place::Postgres {
+        if database.engine == Engine::Postgres {
             return;
         }
         database.refuse("refused").await;
@@ -113,10 +117,10 @@ async fn many_events_keep_their_order_and_are_written_all_or_none() {
         events.push(event("refused"));
         let refused =
             driver.write(database, &database.outbox(), events, End::OneMore(Box::new(event("after")))).await;
-        assert!(refused.is_err(), "{driver:?} on {:?}", database.place);
+        assert!(refused.is_err(), "{driver:?} on {:?}", database.engine);
         let after = database.events().await.split_off(stored.len());
         let types: Vec<&str> = after.iter().map(|stored| stored.event.event_type.as_str()).collect();
-        assert_eq!(types, ["after"], "{driver:?} on {:?}", database.place);
+        assert_eq!(types, ["after"], "{driver:?} on {:?}", database.engine);
     })
     .await;
 }
@@ -141,10 +145,10 @@ async fn every_driver_has_the_inbox_in_its_transaction() {
         let deliver = async |is_committed| {
             driver.deliver(database, &inbox, Delivery { id, is_committed }).await.unwrap()
         };
-        let place = database.place;
-        assert_eq!(deliver(false).await, Once::Applied(1), "{driver:?} on {place:?}: rolled back");
-        assert_eq!(deliver(true).await, Once::Applied(1), "{driver:?} on {place:?}: committed");
-        assert_eq!(deliver(true).await, Once::Duplicate, "{driver:?} on {place:?}: again");
+        let engine = database.engine;
+        assert_eq!(deliver(false).await, Once::Applied(1), "{driver:?} on {engine:?}: rolled back");
+        assert_eq!(deliver(true).await, Once::Applied(1), "{driver:?} on {engine:?}: committed");
+        assert_eq!(deliver(true).await, Once::Duplicate, "{driver:?} on {engine:?}: again");
     })
     .await;
 }
@@ -152,7 +156,7 @@ async fn every_driver_has_the_inbox_in_its_transaction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_driver_of_postgresql_has_processed_events_as_an_inbox() {
     for driver in [Driver::DieselPostgres, Driver::SeaOrm, Driver::SqlxPostgres, Driver::TokioPostgres] {
-        let Some(database) = Database::new(Place::Postgres).await else { return };
+        let Some(database) = Database::new(Engine::Postgres).await else { return };
         database
             .run(
                 "CREATE TABLE processed_events (event_id UUID PRIMARY KEY, consumer_group VARCHAR(100) NOT NULL,
@@ -177,10 +181,10 @@ async fn missing_tables_are_reported() {
         database.drop_tables().await;
         let delivery = Delivery { id: uuid::Uuid::now_v7(), is_committed: false };
         let error = driver.deliver(database, &database.inbox(), delivery).await.unwrap_err();
-        assert_eq!(error.code(), Code::SchemaMissing, "{driver:?} on {:?}: {error}", database.place);
+        assert_eq!(error.code(), Code::SchemaMissing, "{driver:?} on {:?}: {error}", database.engine);
         let error = driver.write(database, &database.outbox(), vec![event("a")], End::Rollback).await;
         let error = error.unwrap_err();
-        assert_eq!(error.code(), Code::SchemaMissing, "{driver:?} on {:?}: {error}", database.place);
+        assert_eq!(error.code(), Code::SchemaMissing, "{driver:?} on {:?}: {error}", database.engine);
     })
     .await;
 }
@@ -188,7 +192,7 @@ async fn missing_tables_are_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn more_events_than_a_statement_takes_need_a_transaction_on_mysql() {
     for kind in Kind::ALL {
-        let Some(database) = Database::new(Place::MySql(kind)).await else { continue };
+        let Some(database) = Database::new(Engine::MySql(kind)).await else { continue };
         let mut connection = mysql_async::Conn::from_url(&database.url).await.unwrap();
         let outbox: Outbox = database.outbox();
         let refused = outbox.write_all(&mut connection, vec![event("many"); 1_001]).await;

@@ -91,8 +91,8 @@ impl View for Report {
             ("dead", self.before.given_up),
             ("delivered", self.before.delivered),
         ];
-        for (place, (state, events)) in rows.into_iter().enumerate() {
-            let first = |text: &str| if place == 0 { text.to_owned() } else { String::new() };
+        for (index, (state, events)) in rows.into_iter().enumerate() {
+            let first = |text: &str| if index == 0 { text.to_owned() } else { String::new() };
             table.row([
                 first(&self.from),
                 state.to_owned(),

@@ -43,18 +43,18 @@ pub(super) struct List {
     /// Only this action, with layout eventlog
     #[arg(long, value_name = "UUID")]
     action: Option<Uuid>,
-    /// Created at or after this time, or since this age
-    #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
+    /// Created at or after this time (RFC 3339), or no longer ago than this (2h)
+    #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<Timestamp>,
-    /// Created at or before this time
-    #[arg(long, value_name = "RFC3339 or 2h", value_parser = time)]
+    /// Created at or before this time (RFC 3339), or at least this long ago (2h)
+    #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<Timestamp>,
     /// JSON payload contains all of this
     #[arg(long, value_name = "JSON", value_parser = json)]
     contains: Option<Value>,
     /// In this state, if rows have a state; with layout eventlog: waiting, fanned out, or no event
-    #[arg(long, value_name = "WORD")]
-    status: Option<String>,
+    #[arg(long, value_name = "STATE")]
+    state: Option<String>,
     /// Maximum number of events
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
@@ -67,16 +67,15 @@ impl List {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
-        let filter = EventFilter {
-            aggregate: self.aggregate.clone(),
-            event_type: self.event_type.clone(),
-            action: self.action,
-            since: self.since,
-            until: self.until,
-            contains: self.contains.clone(),
-            status: self.status.clone(),
-            events_max: self.limit as usize,
-        };
+        let filter = EventFilter::default()
+            .aggregate(self.aggregate.clone())
+            .event_type(self.event_type.clone())
+            .action(self.action)
+            .since(self.since)
+            .until(self.until)
+            .contains(self.contains.clone())
+            .state(self.state.clone())
+            .events_max(self.limit as usize);
         if self.plan {
             let lines =
                 block_on(Threads::One, async { Ok(outbox.database.admin().list_plan(&filter).await?) })?;
@@ -109,12 +108,12 @@ struct Found {
 impl View for Found {
     fn table(&self) -> Table {
         let columns = [
-            ("place", Align::Right),
+            ("row", Align::Right),
             ("time", Align::Left),
             ("type", Align::Left),
             ("aggregate", Align::Left),
             ("state", Align::Left),
-            ("tries", Align::Right),
+            ("attempts", Align::Right),
             ("payload", Align::Left),
         ];
         let mut table = Table::new(columns, "no event matches");
@@ -125,11 +124,11 @@ impl View for Found {
                 payload.push_str("...");
             }
             table.row([
-                event.place.clone(),
+                event.row.clone(),
                 event.time.clone().unwrap_or_else(|| "-".to_owned()),
                 event.event_type.clone(),
                 aggregate.map(|(kind, id)| format!("{kind}:{id}")).unwrap_or_default(),
-                event.status.clone().unwrap_or_default(),
+                event.state.clone().unwrap_or_default(),
                 event.attempts.map(|attempts| attempts.to_string()).unwrap_or_default(),
                 payload,
             ]);

@@ -34,7 +34,7 @@ pub(super) struct Up {
     outbox: OutboxArg,
 
     /// Layout to create [default: the layout in the configuration]
-    #[arg(long, value_parser = PossibleValuesParser::new(RowLayout::ALL.map(RowLayout::name)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(RowLayout::ALL.iter().map(|layout| layout.name())))]
     layout: Option<String>,
 
     #[command(flatten)]

@@ -23,10 +23,9 @@ enum Optional {
 
 impl WithArg {
     pub(super) fn extras(&self) -> RowExtras {
-        RowExtras {
-            aggregate_index: self.with.contains(&Optional::AggregateIndex),
-            views: self.with.contains(&Optional::Views),
-            handlers: self.with.contains(&Optional::Handlers),
-        }
+        RowExtras::default()
+            .aggregate_index(self.with.contains(&Optional::AggregateIndex))
+            .views(self.with.contains(&Optional::Views))
+            .handlers(self.with.contains(&Optional::Handlers))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use postrider::ledger::ParkedState;
 use postrider::relay::{OnDead, RelayHandle};
 use postrider::store::{Overview, SubscriptionOverview};
-use postrider::{Code, Error, Position, Recovery, Result};
+use postrider::{Code, Error, Position, Result};
 
 use crate::assemble::Stores;
 use crate::config::Settings;
@@ -64,8 +64,8 @@ impl<'a> Drain<'a> {
         let delivered: u64 = relay.status().iter().map(|of| of.state.acknowledged).sum();
         let parked = |state| now.served().map(|(_, _, of)| of.parked.count(state)).sum::<u64>();
         let states: Vec<_> = ParkedState::ALL
-            .into_iter()
-            .map(|state| (parked(state), state.as_str()))
+            .iter()
+            .map(|state| (parked(*state), state.as_str()))
             .filter(|(number, _)| *number > 0)
             .collect();
         let total: u64 = states.iter().map(|(number, _)| number).sum();
@@ -176,9 +176,7 @@ impl Overviews<'_> {
 /// Returns an error that only an operator can fix. A relay waits for that; a drain does not.
 fn refuse_unrecoverable_error(relay: &RelayHandle) -> Result<()> {
     for status in relay.status() {
-        let code = status
-            .error_code
-            .filter(|code| code.recovery() == Recovery::Operator && *code != Code::StoreReadOnly);
+        let code = status.error_code.filter(|code| !code.may_recover_by_itself());
         if let (Some(code), Some(sentence)) = (code, status.error) {
             return Err(Error::new(code, format!("subscription {:?}: {sentence}", status.subscription)));
         }

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use postrider::store::{CountBy, CountGroup, Distribution, EventCounts};
+use postrider::store::{CountGroup, Distribution, EventCounts};
 use serde::{Serialize, Serializer};
 
+use super::By;
 use crate::output::{Align, Table, View, age};
 
 /// The groups of some outboxes.
 pub(super) struct GroupedCounts {
-    by: CountBy,
+    by: By,
     rows: Vec<Row>,
 }
 
@@ -51,7 +52,7 @@ impl From<Distribution> for Seconds {
 }
 
 impl GroupedCounts {
-    pub(super) fn new(by: CountBy) -> Self {
+    pub(super) fn new(by: By) -> Self {
         Self { by, rows: Vec::new() }
     }
 
@@ -86,16 +87,16 @@ impl Row {
         }
     }
 
-    fn keys(&self, by: CountBy) -> Vec<String> {
+    fn keys(&self, by: By) -> Vec<String> {
         let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         match by {
-            CountBy::Type => vec![known(&self.event_type)],
-            CountBy::Hour => vec![known(&self.hour)],
-            CountBy::Producer => vec![known(&self.producer), known(&self.event_type)],
+            By::Type => vec![known(&self.event_type)],
+            By::Hour => vec![known(&self.hour)],
+            By::Producer => vec![known(&self.producer), known(&self.event_type)],
         }
     }
 
-    fn cells(&self, by: CountBy) -> Vec<String> {
+    fn cells(&self, by: By) -> Vec<String> {
         let whose = match &self.subscription {
             Some(name) => format!("{}/{name}", self.outbox),
             None => format!("{}/-", self.outbox),
@@ -128,9 +129,9 @@ impl View for GroupedCounts {
     fn table(&self) -> Table {
         let mut columns = vec![("subscription", Align::Left)];
         columns.extend(match self.by {
-            CountBy::Type => vec![("type", Align::Left)],
-            CountBy::Hour => vec![("hour", Align::Left)],
-            CountBy::Producer => vec![("producer", Align::Left), ("type", Align::Left)],
+            By::Type => vec![("type", Align::Left)],
+            By::Hour => vec![("hour", Align::Left)],
+            By::Producer => vec![("producer", Align::Left), ("type", Align::Left)],
         });
         columns.extend(
             [

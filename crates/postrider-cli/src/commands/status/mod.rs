@@ -78,7 +78,7 @@ impl Status {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         if let Some(by) = self.by {
-            return self.counts(context, &settings, by.into());
+            return self.counts(context, &settings, by);
         }
         let mut report = Report::default();
         for (name, outbox) in self.outbox.all_or_named(&settings)? {
@@ -97,11 +97,11 @@ impl Status {
         context.output.data(&report)
     }
 
-    fn counts(&self, context: &Context, settings: &Settings, by: CountBy) -> Result<(), Failure> {
+    fn counts(&self, context: &Context, settings: &Settings, by: By) -> Result<(), Failure> {
         let mut counts = GroupedCounts::new(by);
         for (name, outbox) in self.outbox.all_or_named(settings)? {
             let event_counts = block_on(Threads::One, async {
-                Ok(outbox.database.admin().count_events(by, GROUPS_MAX).await?)
+                Ok(outbox.database.admin().count_events(by.into(), GROUPS_MAX).await?)
             })?;
             if event_counts.more {
                 context.output.say(format!("{name}: only the first {GROUPS_MAX} groups are shown"));

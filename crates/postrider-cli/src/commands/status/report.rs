@@ -71,7 +71,7 @@ enum State {
     /// Its database's history changed; it waits for an operator.
     Halted { reason: String },
     /// No relay serves it.
-    Idle,
+    NoRelay,
     /// It is only in the configuration: a relay creates it at startup.
     New,
 }
@@ -132,7 +132,7 @@ impl Row {
     fn new(outbox: &str, subscription: &SubscriptionOverview, overview: &Overview, configured: bool) -> Self {
         let now = overview.now;
         let oldest = subscription.oldest();
-        let counts = ParkedState::ALL.map(|state| (state.as_str(), subscription.parked.count(state)));
+        let counts = ParkedState::ALL.iter().map(|state| (state.as_str(), subscription.parked.count(*state)));
         Self {
             outbox: outbox.to_owned(),
             subscription: subscription.name.clone(),
@@ -187,11 +187,11 @@ impl Row {
             (State::Leading, None) => "led".to_owned(),
             (State::Paused { reason }, _) => format!("paused: {reason}"),
             (State::Halted { reason }, _) => format!("halted: {reason}"),
-            (State::Idle, Some(lease)) => {
+            (State::NoRelay, Some(lease)) => {
                 let ago = age(Duration::from_secs_f64(lease.expired_seconds));
                 format!("no relay: the lease of {} expired {ago} ago", lease.holder)
             }
-            (State::Idle, None) => "no relay".to_owned(),
+            (State::NoRelay, None) => "no relay".to_owned(),
             (State::New, _) => "not created yet".to_owned(),
         };
         let mut all = vec![words];
@@ -262,7 +262,7 @@ fn state(subscription: &SubscriptionOverview, now: Timestamp) -> State {
         (Some(reason), _) => State::Halted { reason: reason.clone() },
         (None, Some(reason)) => State::Paused { reason: reason.clone() },
         (None, None) if subscription.leader(now).is_some() => State::Leading,
-        (None, None) => State::Idle,
+        (None, None) => State::NoRelay,
     }
 }
 

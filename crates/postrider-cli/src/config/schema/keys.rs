@@ -46,7 +46,7 @@ const OUTBOX: &[KeySpec] = &[
     key(Outbox, "url", Url, r#""sqlite:shop.db""#, "The database: `sqlite:PATH`, relative to the working directory, or `sqlite:///absolute/path`; or `postgres://USER@HOST:PORT/DATABASE`, `mysql://USER@HOST:PORT`, `mariadb://USER@HOST:PORT`.").required(),
     key(Outbox, "password", Secret, r#""env:SHOP_PASSWORD""#, "The password, if it is not part of the URL. Not for SQLite."),
     key(Outbox, "schema", Text, r#""shop_outbox""#, "The schema that contains Postrider's tables; on MySQL and MariaDB, the database. Not for SQLite. Default: `postrider`."),
-    key(Outbox, "layout", Choice(RowLayout::CHOICES), r#""outbox_events""#, "The layout of the outbox: `postrider`, or an existing table with a state per row (see docs/src/layouts.md). `event_outbox` and `eventlog` on PostgreSQL, MySQL and MariaDB, `outbox` on PostgreSQL, `outbox_events` and `custom` on every database.").default("postrider"),
+    key(Outbox, "layout", Choice(RowLayout::CHOICES), r#""outbox_events""#, "The layout of the outbox: `postrider`, or another one; docs/src/layouts.md describes them, and lists the databases on which each exists.").default("postrider"),
     key(Outbox, "table", Text, r#""shop_events""#, "The name of the table with a state per row. Default: the name of the layout; `events` with layout `eventlog`; `outboxevent` with `preset = \"debezium\"`."),
     key(Outbox, "preset", Choice(&["debezium"]), r#""debezium""#, "A predefined column map for layout `custom`: the columns of Debezium's outbox event router. `columns` overrides and extends it."),
     key(Outbox, "columns", Map, r#"{ id = "id", type = "kind", payload = "body", status = "state" }"#, "The column map for layout `custom`; see docs/src/layouts.md."),
@@ -100,13 +100,13 @@ const SUBSCRIPTION: &[KeySpec] = &[
     key(Subscription, "several_destinations", Bool, "true", "The subscription sends to several destinations: events for a destination that is down are parked, and the other destinations are not delayed.").default("false"),
 
     key(Subscription, "batch_events_max", COUNT, "500", "Maximum events per batch.").default("1000").on_eventlog("100"),
-    key(Subscription, "batch_bytes_max", Size, r#""1MiB""#, "Maximum payload bytes per batch. A larger event is sent in its own batch.").default("4MiB"),
+    key(Subscription, "batch_bytes_max", Size, r#""1MiB""#, "Maximum bytes of events per batch, all columns. A larger event is sent in its own batch.").default("4MiB"),
     key(Subscription, "batch_linger", Duration, r#""10ms""#, "How long a partial batch waits for more events while other batches are in flight.").default("5ms"),
     key(Subscription, "batches_in_flight_max", COUNT, "2", "Maximum batches in flight.").default("4"),
     key(Subscription, "publish_timeout", Duration, r#""10s""#, "Timeout for one batch.").default("30s"),
 
     key(Subscription, "read_ahead_events_max", COUNT, "4096", "Maximum events in memory.").default("8192"),
-    key(Subscription, "read_ahead_bytes_max", Size, r#""64MiB""#, "Maximum payload bytes in memory.").default("16MiB"),
+    key(Subscription, "read_ahead_bytes_max", Size, r#""64MiB""#, "Maximum bytes of events in memory, all columns and overhead.").default("16MiB"),
     key(Subscription, "claim_events_max", COUNT, "1000", "Maximum events per read from the database.").default("2000").on_eventlog("100"),
 
     key(Subscription, "window_events_max", COUNT, "1024", "Maximum events in flight or acknowledged but not yet settled: the limit on duplicates after a crash.").default("8192"),

@@ -38,7 +38,7 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem>
         custom(table)?
     } else {
         refuse_given(table, &OF_CUSTOM, "this key is only for `layout = \"custom\"`")?;
-        let rows = RowTable::new(layout).map_err(invalid(table, "layout"))?;
+        let rows = RowTable::new(layout);
         match table.text("table")? {
             Some(name) => rows.named(Ident::new(&name).map_err(invalid(table, "table"))?),
             None => rows,

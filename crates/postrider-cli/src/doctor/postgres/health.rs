@@ -67,8 +67,8 @@ const SEQUENCE: &str = "
               WHERE position <= s.done ORDER BY position DESC LIMIT 100000) AS top
         WHERE tx >= s.seen_tx AND tx < pg_snapshot_xmax(pg_current_snapshot())
           AND age(stored) <= age(s.seen_tx::xid)
-          AND EXISTS (SELECT FROM unnest(s.ranges) WITH ORDINALITY AS r (range, place)
-                      WHERE position BETWEEN CASE WHEN place > 1 THEN split_part(range, '-', 1)::bigint ELSE 0 END
+          AND EXISTS (SELECT FROM unnest(s.ranges) WITH ORDINALITY AS r (range, ordinal)
+                      WHERE position BETWEEN CASE WHEN ordinal > 1 THEN split_part(range, '-', 1)::bigint ELSE 0 END
                                          AND split_part(range, '-', -1)::bigint)
     ) AS again
     WHERE again.first IS NOT NULL";

@@ -21,7 +21,7 @@ const PAYLOAD: [&str; 2] = ["--contains", "{\"part\": 1234}"];
 type Expected = (&'static [&'static str], &'static str);
 
 /// A database with the table of a layout.
-trait Place: Sized {
+trait ListCase: Sized {
     /// The layouts that it supports, each with the filters that an index serves.
     const LAYOUTS: &'static [(&'static str, &'static [Expected])];
     /// A text that none of these plans contains.
@@ -44,11 +44,11 @@ trait Place: Sized {
     fn make_index(&self) {}
 }
 
-fn made<P: Place>(layout: &'static str) -> Option<P> {
-    let place = P::new(layout)?;
-    let made = place.program().run(&["migrate", "up"]);
+fn made<P: ListCase>(layout: &'static str) -> Option<P> {
+    let case = P::new(layout)?;
+    let made = case.program().run(&["migrate", "up"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
-    Some(place)
+    Some(case)
 }
 
 /// The payloads of the events that were found.
@@ -65,11 +65,11 @@ fn numbers(program: &Program, filter: &[&str]) -> Vec<i64> {
     payloads(program, filter).iter().map(|payload| number(payload).unwrap()).collect()
 }
 
-fn events_are_found_by_aggregate_type_time_and_payload_newest_first<P: Place>() {
+fn events_are_found_by_aggregate_type_time_and_payload_newest_first<P: ListCase>() {
     for (name, _) in P::LAYOUTS {
-        let Some(place) = made::<P>(name) else { return };
-        let program = place.program();
-        place.fill();
+        let Some(case) = made::<P>(name) else { return };
+        let program = case.program();
+        case.fill();
         let of_seven =
             if *name == "outbox" { "Order:00000000-0000-0000-0000-000000000007" } else { "Order:07" };
         let newest: Vec<i64> = (ROWS - 3..ROWS).rev().collect();
@@ -90,40 +90,40 @@ fn events_are_found_by_aggregate_type_time_and_payload_newest_first<P: Place>() 
         assert_eq!((none.exit, none.stdout.trim()), (Some(0), "no event matches"), "{name}");
         if *name != "postrider" {
             let state = if *name == "outbox_events" { ["PENDING", "FAILED"] } else { ["pending", "failed"] };
-            assert_eq!(numbers(program, &["--status", state[0], "--limit", "3"]), newest, "{name}");
-            assert!(numbers(program, &["--status", state[1]]).is_empty(), "{name}");
+            assert_eq!(numbers(program, &["--state", state[0], "--limit", "3"]), newest, "{name}");
+            assert!(numbers(program, &["--state", state[1]]).is_empty(), "{name}");
         }
     }
 }
 
-fn a_status_is_refused_where_events_have_none<P: Place>() {
-    let Some(place) = made::<P>("postrider") else { return };
+fn a_state_is_refused_where_events_have_none<P: ListCase>() {
+    let Some(case) = made::<P>("postrider") else { return };
     for more in [&[][..], &["--plan"]] {
-        let refused = place.program().run(&[&["events", "list", "--status", "failed"][..], more].concat());
+        let refused = case.program().run(&[&["events", "list", "--state", "failed"][..], more].concat());
         assert_ne!(refused.exit, Some(0), "{refused:?}");
         assert!(refused.stdout.is_empty(), "{refused:?}");
-        assert!(refused.stderr.contains("remove --status"), "{refused:?}");
+        assert!(refused.stderr.contains("remove --state"), "{refused:?}");
     }
 }
 
-fn a_payload_that_is_no_json_contains_nothing<P: Place>() {
-    let Some(place) = made::<P>("outbox_events") else { return };
-    place.write_texts();
-    assert_eq!(payloads(place.program(), &[]).len(), 3);
-    assert_eq!(payloads(place.program(), &["--contains", "{\"a\": 1}"]), P::ROWS_WITH_ONE);
-    assert_eq!(place.program().run(&["events", "list", "--plan", "--contains", "{}"]).exit, Some(0));
+fn a_payload_that_is_no_json_contains_nothing<P: ListCase>() {
+    let Some(case) = made::<P>("outbox_events") else { return };
+    case.write_texts();
+    assert_eq!(payloads(case.program(), &[]).len(), 3);
+    assert_eq!(payloads(case.program(), &["--contains", "{\"a\": 1}"]), P::ROWS_WITH_ONE);
+    assert_eq!(case.program().run(&["events", "list", "--plan", "--contains", "{}"]).exit, Some(0));
 }
 
-fn each_filter_is_served_by_the_index_its_layout_has_for_it<P: Place>() {
+fn each_filter_is_served_by_the_index_its_layout_has_for_it<P: ListCase>() {
     for (name, filters) in P::LAYOUTS {
-        let Some(place) = made::<P>(name) else { return };
+        let Some(case) = made::<P>(name) else { return };
         if *name == "outbox_events" {
-            place.make_index();
+            case.make_index();
         }
-        place.fill();
+        case.fill();
         for (filter, index) in *filters {
             let args = [&["events", "list", "--plan", "--limit", "10"][..], filter].concat();
-            let plan = place.program().run(&args);
+            let plan = case.program().run(&args);
             assert!(plan.stdout.contains(index), "{name} {filter:?}: {plan:?}");
             for slow in P::WITHOUT_INDEX {
                 assert!(!plan.stdout.contains(slow), "{name} {filter:?}: {plan:?}");
@@ -134,18 +134,19 @@ fn each_filter_is_served_by_the_index_its_layout_has_for_it<P: Place>() {
 
 /// The tests of a database, one per case.
 macro_rules! events {
-    ($place:ty) => {
-        $crate::events::events!($place:
+    ($database:ty) => {
+        $crate::events::events!($database:
             events_are_found_by_aggregate_type_time_and_payload_newest_first
-            a_status_is_refused_where_events_have_none
+            a_state_is_refused_where_events_have_none
             a_payload_that_is_no_json_contains_nothing
-            each_filter_is_served_by_the_index_its_layout_has_for_it);
+            each_filter_is_served_by_the_index_its_layout_has_for_it
+        );
     };
-    ($place:ty: $($case:ident)+) => {
+    ($database:ty: $($case:ident)+) => {
         $(
             #[test]
             fn $case() {
-                $crate::events::$case::<$place>();
+                $crate::events::$case::<$database>();
             }
         )+
     };

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use postrider_testkit::servers::mysql::Kind;
 
-use super::{AGGREGATE, Expected, Place, ROWS, TIME, TYPE};
+use super::{AGGREGATE, Expected, ListCase, ROWS, TIME, TYPE};
 use crate::mysql::{Shop, rows};
 use crate::program::Program;
 
@@ -51,7 +51,7 @@ const OUTBOX_EVENTS: &[Expected] = &[
     (&[], "key: idx_outbox_events_status_created_at"),
 ];
 
-impl<W: Which> Place for MySql<W> {
+impl<W: Which> ListCase for MySql<W> {
     const LAYOUTS: &'static [(&'static str, &'static [Expected])] =
         &[("postrider", DEFAULT), ("event_outbox", EVENT_OUTBOX), ("outbox_events", OUTBOX_EVENTS)];
     const WITHOUT_INDEX: &'static [&'static str] = &["table: t, type: ALL", "table: events, type: ALL"];

@@ -1,6 +1,6 @@
 //! Events in PostgreSQL.
 
-use super::{AGGREGATE, Expected, PAYLOAD, Place, ROWS, TIME, TYPE, events};
+use super::{AGGREGATE, Expected, ListCase, PAYLOAD, ROWS, TIME, TYPE, events};
 use crate::postgres::Shop;
 use crate::program::Program;
 
@@ -13,7 +13,7 @@ struct Postgres {
 }
 
 const UUID: [&str; 2] = ["--aggregate", "Order:00000000-0000-0000-0000-000000000007"];
-const PENDING: [&str; 4] = ["--status", "pending", "--since", "2026-01-01T05:30:00Z"];
+const PENDING: [&str; 4] = ["--state", "pending", "--since", "2026-01-01T05:30:00Z"];
 
 const DEFAULT: &[Expected] = &[(&TIME, "events_pkey"), (&AGGREGATE, "events_pkey"), (&[], "events_pkey")];
 const EVENT_OUTBOX: &[Expected] = &[
@@ -30,7 +30,7 @@ const OUTBOX_EVENTS: &[Expected] = &[
     (&[], "idx_outbox_events_status_created_at"),
 ];
 
-impl Place for Postgres {
+impl ListCase for Postgres {
     const LAYOUTS: &'static [(&'static str, &'static [Expected])] = &[
         ("postrider", DEFAULT),
         ("event_outbox", EVENT_OUTBOX),

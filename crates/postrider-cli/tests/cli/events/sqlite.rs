@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::{AGGREGATE, Expected, Place, ROWS, TIME, TYPE, events};
+use super::{AGGREGATE, Expected, ListCase, ROWS, TIME, TYPE, events};
 use crate::program::Program;
 
 events!(Sqlite);
@@ -22,12 +22,12 @@ const POSITIONS: &str = "SEARCH postrider_events USING INTEGER PRIMARY KEY (rowi
 const STATES: &str =
     "SEARCH t USING INDEX idx_outbox_events_status (status=? AND created_at>? AND created_at<?)";
 
-impl Place for Sqlite {
+impl ListCase for Sqlite {
     const LAYOUTS: &'static [(&'static str, &'static [Expected])] = &[
         ("postrider", &[(&TIME, POSITIONS), (&AGGREGATE, POSITIONS), (&[], POSITIONS)]),
         (
             "outbox_events",
-            &[(&TIME, STATES), (&TYPE, STATES), (&[], STATES), (&["--status", "FAILED"], STATES)],
+            &[(&TIME, STATES), (&TYPE, STATES), (&[], STATES), (&["--state", "FAILED"], STATES)],
         ),
     ];
     const WITHOUT_INDEX: &'static [&'static str] = &["SCAN", "TEMP B-TREE"];

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Shop;
 use crate::event_counts::{
-    Place, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted,
+    CountCase, event_outbox_is_counted, outbox_events_is_counted, the_default_layout_is_counted,
 };
 use crate::program::Program;
 
@@ -19,8 +19,8 @@ fn ago(seconds: i32) -> String {
     format!("now() - interval '{seconds} s'")
 }
 
-fn at(shop: &Shop, program: &Program, check: impl Fn(&Place<'_>)) {
-    check(&Place {
+fn at(shop: &Shop, program: &Program, check: impl Fn(&CountCase<'_>)) {
+    check(&CountCase {
         program,
         own: "postrider.",
         run: &|sql| shop.sql(sql),

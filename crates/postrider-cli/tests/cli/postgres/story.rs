@@ -12,8 +12,8 @@ use crate::story::{migrate_twice, start_relay, stop_after, write_four_events};
 fn an_event_is_written_delivered_and_listed() {
     let Some(shop) = Shop::new() else { return };
     let program = shop.program();
-    let place = shop.url.replace("postgres@", "***@");
-    migrate_twice(&program, &format!("shop: created the tables in {place}, schema "), "");
+    let database = shop.url.replace("postgres@", "***@");
+    migrate_twice(&program, &format!("shop: created the tables in {database}, schema "), "");
     let reported: Value =
         serde_json::from_str(&program.run(&["migrate", "status", "--json"]).stdout).unwrap();
     assert_eq!(reported[0]["state"], "ready");

@@ -14,7 +14,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Undelivered rows stay, however old they are.
 pub async fn only_old_delivered_rows_are_deleted(tables: &Tables) -> Result<()> {
     let (table, mut owner, ids, events) = owned(tables, 5).await?;
-    owner.store.trace_deliveries();
+    owner.store.note_deliveries();
     owner.deliver(&events[..3]).await?;
     owner.park(vec![parked(&events[3], ParkedState::Dead, 1)]).await?;
     let purge = |events_max| Purge::new(DAY, events_max);
@@ -43,7 +43,7 @@ pub async fn rows_delivered_by_other_publishers_stay_unless_configured(tables: &
     let events = owner.read().await?;
     assert_eq!(events.len(), 2);
     owner.deliver(&events[..1]).await?;
-    owner.store.trace_deliveries();
+    owner.store.note_deliveries();
     owner.deliver(&events[1..]).await?;
     table.age().await?;
     let purge = Purge::new(DAY, 10);

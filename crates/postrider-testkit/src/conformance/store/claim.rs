@@ -177,8 +177,8 @@ pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_oth
 pub async fn damaged_rows_fill_a_page_like_events(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let written = under_test.write(events(7)).await?;
-    for place in [0, 1, 3, 4] {
-        under_test.damage(written[place]).await?;
+    for index in [0, 1, 3, 4] {
+        under_test.damage(written[index]).await?;
     }
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     let mut read = Vec::new();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::ledger::{Intervals, Mark, ParkedRow, ParkedState, Progress};
+use postrider::ledger::{Intervals, LastSeen, ParkedRow, ParkedState, Progress};
 use postrider::store::{
     Acquired, Epoch, LeaseRequest, Purge, Purged, RetentionHold, Settled, Settlement, Start, Store,
 };
@@ -33,19 +33,19 @@ async fn settled(
     let events = old(count);
     let mark = events[up_to].id;
     let written = under_test.write(events).await?;
-    let state = |place: usize| ParkedState::ALL[place % ParkedState::ALL.len()];
-    let park = parked.iter().map(|place| ParkedRow {
-        position: written[*place],
+    let state = |index: usize| ParkedState::ALL[index % ParkedState::ALL.len()];
+    let park = parked.iter().map(|index| ParkedRow {
+        position: written[*index],
         key: None,
         destination: None,
-        state: state(*place),
+        state: state(*index),
         attempts: 1,
         next_attempt_at: None,
         last_error: None,
     });
     let owner = granted(store, "reader").await?;
     let done = Settlement {
-        highest: Some(Mark { position: written[up_to], id: mark }),
+        highest: Some(LastSeen { position: written[up_to], id: mark }),
         park: park.collect(),
         ..settlement(owner.epoch, Intervals::up_to(written[up_to]))
     };

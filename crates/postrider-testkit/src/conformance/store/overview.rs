@@ -123,7 +123,8 @@ pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
     assert_eq!(settled, Settled::Done);
     let (_, overview) = only(&*store, PLENTY).await?;
     let parked = &overview.parked;
-    assert_eq!(ParkedState::ALL.map(|state| parked.count(state)), [1, 1, 0, 1, 0, 0]);
+    let counts: Vec<u64> = ParkedState::ALL.iter().map(|state| parked.count(*state)).collect();
+    assert_eq!(counts, [1, 1, 0, 1, 0, 0]);
     assert_eq!((parked.total(), parked.behind_dead, parked.behind_unrouted), (3, 1, 0));
     assert_eq!(parked.errors, ["second", "first"]);
     assert_eq!((parked.first, overview.oldest()), (Some(written[1]), Some(time)));

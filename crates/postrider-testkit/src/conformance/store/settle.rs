@@ -1,6 +1,6 @@
 //! Recording progress.
 
-use postrider::ledger::{Mark, ParkedRow, ParkedState, Progress, Trial};
+use postrider::ledger::{LastSeen, ParkedRow, ParkedState, Progress, Trial};
 use postrider::store::{Acquired, LeaseRequest, Renewed, Settled, Settlement, Start};
 use postrider::{Position, Result, Timestamp};
 use uuid::Uuid;
@@ -34,7 +34,7 @@ pub async fn an_empty_settlement_clears_trial_and_mark(databases: &Databases) ->
 pub async fn rows_are_parked_in_every_state(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let owner = granted(&store, "a").await?;
-    let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, state)).collect();
+    let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, *state)).collect();
     store.settle(Settlement { park: rows.clone(), ..settlement(owner.epoch, set_of(&[])) }).await?;
     let loaded = granted(&store, "a").await?;
     let waiting: Vec<_> = rows.iter().filter(|row| !row.state.is_final()).cloned().collect();
@@ -85,11 +85,11 @@ pub async fn rows_that_an_owner_parks_itself_are_not_reported_as_changed(
 ) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let first = granted(&store, "a").await?;
-    let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, state)).collect();
+    let rows: Vec<_> = (1..).zip(ParkedState::ALL).map(|(number, state)| row(number, *state)).collect();
     store.settle(Settlement { park: rows, ..settlement(first.epoch, set_of(&[])) }).await?;
     let owner = granted(&store, "a").await?;
     assert_eq!(store.renew(lease("a"), owner.epoch).await?, held(None));
-    for (number, state) in (1..).zip(ParkedState::ALL.into_iter().rev()) {
+    for (number, &state) in (1..).zip(ParkedState::ALL.iter().rev()) {
         let park = vec![ParkedRow { attempts: 7, ..row(number, state) }];
         let unpark = at([number, number + 1]).to_vec();
         store.settle(Settlement { park, unpark, ..settlement(owner.epoch, set_of(&[])) }).await?;
@@ -177,7 +177,7 @@ pub async fn an_expired_lease_without_a_takeover_can_still_settle(databases: &Da
 fn progress() -> Progress {
     Progress {
         done: set_of(&at([1, 2, 5, 6, 7, 9])),
-        highest: Some(Mark {
+        highest: Some(LastSeen {
             position: Position::new(12),
             id: Uuid::from_u128(0x0195_f000_7000_8000_0000_0000_0000_0007),
         }),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::ledger::{Intervals, Mark};
+use postrider::ledger::{Intervals, LastSeen};
 use postrider::store::{
     Acquired, Budget, Claimed, Claimer, Epoch, LeaseRequest, Loaded, Page, Renewed, Settlement, Start, Store,
 };
@@ -76,8 +76,8 @@ pub(super) fn set_of(positions: &[Position]) -> Intervals {
 }
 
 /// The mark of an event.
-pub(super) fn mark(event: &StoredEvent) -> Mark {
-    Mark { position: event.position, id: event.event.id }
+pub(super) fn mark(event: &StoredEvent) -> LastSeen {
+    LastSeen { position: event.position, id: event.event.id }
 }
 
 /// One page or fails the case.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::super::account::Account;
-use super::super::place::cache;
+use super::super::server_folder::cache;
 use super::settings::{PASSWORD, USER};
 
 /// The name that `xtask` gives to its download.

@@ -6,7 +6,7 @@ use std::process::Command;
 use super::Kind;
 use crate::servers::account::Account;
 use crate::servers::cache;
-use crate::servers::place::{Place, duplicate};
+use crate::servers::server_folder::{ServerFolder, duplicate};
 
 /// The folder into which `xtask servers` unpacks MySQL with its own C library.
 const MYSQL: &str = "mysql-sid";
@@ -60,33 +60,33 @@ impl Programs {
 
     /// Copies the data of a new server into the folder. It is initialised once per machine and version, because that
     /// takes seconds.
-    pub(super) fn make_data(&self, place: &Place) -> Result<(), String> {
+    pub(super) fn make_data(&self, folder: &ServerFolder) -> Result<(), String> {
         let kept = cache().join(format!("{}-data-{}", self.kind.name(), self.version()?));
         if !kept.exists() {
-            self.initialise(place)?;
+            self.initialise(folder)?;
             // MySQL identifies a server by the name in this file, and creates a new one if it is missing.
-            _ = std::fs::remove_file(place.data().join("auto.cnf"));
+            _ = std::fs::remove_file(folder.data().join("auto.cnf"));
             let making = cache().join(format!("{}.part", uuid::Uuid::now_v7().simple()));
             std::fs::create_dir_all(cache()).map_err(|e| format!("no folder for servers: {e}"))?;
-            duplicate(&place.data(), &making)?;
+            duplicate(&folder.data(), &making)?;
             if std::fs::rename(&making, &kept).is_err() {
                 _ = std::fs::remove_dir_all(&making);
             }
             return Ok(());
         }
-        duplicate(&kept, &place.data())
+        duplicate(&kept, &folder.data())
     }
 
-    fn initialise(&self, place: &Place) -> Result<(), String> {
-        let data = place.data();
+    fn initialise(&self, folder: &ServerFolder) -> Result<(), String> {
+        let data = folder.data();
         let mut command = match self.kind {
             Kind::MySql => {
-                let mut command = self.server(place.account, &data);
+                let mut command = self.server(folder.account, &data);
                 command.arg("--initialize-insecure");
                 command
             }
             Kind::MariaDb => {
-                let mut command = place.account.command(&in_path("mariadb-install-db"));
+                let mut command = folder.account.command(&in_path("mariadb-install-db"));
                 command.arg("--no-defaults").arg(option("datadir", &data)).arg(SMALL_LOG[self.kind as usize]);
                 command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
                 command

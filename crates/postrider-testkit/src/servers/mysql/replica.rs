@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Kind;
 use super::server::Server;
-use crate::servers::place::{Place, duplicate};
+use crate::servers::server_folder::{ServerFolder, duplicate};
 
 /// A server on a copy of another server's data, which can become its replica.
 #[derive(Debug)]
@@ -24,15 +24,15 @@ impl Server {
     /// # Errors
     /// The error of one of the servers or of copying.
     pub fn replica(&self) -> Result<Replica, String> {
-        let place = Place::new(self.options.kind().name(), self.place.account)?;
+        let folder = ServerFolder::new(self.options.kind().name(), self.folder.account)?;
         self.stop()?;
         // A server begins a new file when it starts: everything before that file is in the copy.
         let next = after(&last_log(&self.data())?)?;
-        duplicate(&self.data(), &place.data()).inspect_err(|_| place.remove())?;
-        _ = std::fs::remove_file(place.data().join("auto.cnf"));
+        duplicate(&self.data(), &folder.data()).inspect_err(|_| folder.remove())?;
+        _ = std::fs::remove_file(folder.data().join("auto.cnf"));
         self.start()?;
         let options = self.options.clone().setting("server_id=2").setting("read_only=ON");
-        let server = Self::on(place, self.programs.clone(), options)?;
+        let server = Self::on(folder, self.programs.clone(), options)?;
         let (change, of) = match self.options.kind() {
             Kind::MySql => ("CHANGE REPLICATION SOURCE TO", "SOURCE"),
             Kind::MariaDb => ("CHANGE MASTER TO", "MASTER"),

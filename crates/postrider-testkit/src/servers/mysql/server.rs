@@ -10,7 +10,7 @@ use crate::servers::account::Account;
 use crate::servers::certificate::Certificate;
 use crate::servers::free_port;
 use crate::servers::keeper::Keeper;
-use crate::servers::place::Place;
+use crate::servers::server_folder::ServerFolder;
 
 /// The line of the log that reports that the server is ready.
 const READY: &str = "ready for connections";
@@ -102,10 +102,10 @@ impl Options {
         let programs = Programs::of(self.kind)?;
         let mut reason = String::new();
         for _ in 0..STARTS_MAX {
-            let made = Place::new(self.kind.name(), Account::unprivileged()?).and_then(|place| {
-                let mounted = if self.small_disk { place.mount(SMALL_DISK_BYTES) } else { Ok(()) };
-                mounted.and_then(|()| programs.make_data(&place)).inspect_err(|_| place.remove())?;
-                Server::on(place, programs.clone(), self.clone())
+            let made = ServerFolder::new(self.kind.name(), Account::unprivileged()?).and_then(|folder| {
+                let mounted = if self.small_disk { folder.mount(SMALL_DISK_BYTES) } else { Ok(()) };
+                mounted.and_then(|()| programs.make_data(&folder)).inspect_err(|_| folder.remove())?;
+                Server::on(folder, programs.clone(), self.clone())
             });
             match made {
                 Ok(server) => return Ok(server),
@@ -125,7 +125,7 @@ pub struct Server {
     port: u16,
     url: String,
     certificate: Certificate,
-    pub(super) place: Place,
+    pub(super) folder: ServerFolder,
     pub(super) programs: Programs,
     pub(super) options: Options,
     keeper: Mutex<Keeper>,
@@ -135,31 +135,31 @@ crate::servers::controlled::controlled!(Server);
 
 impl Server {
     /// Starts a server on existing data.
-    pub(super) fn on(place: Place, programs: Programs, options: Options) -> Result<Self, String> {
+    pub(super) fn on(folder: ServerFolder, programs: Programs, options: Options) -> Result<Self, String> {
         let port = free_port()?;
-        let certificate = Certificate::make(&place.folder)?;
-        let users = place.folder.join("users.sql");
+        let certificate = Certificate::make(&folder.path)?;
+        let users = folder.path.join("users.sql");
         std::fs::write(&users, USERS).map_err(|e| format!("{}: {e}", users.display()))?;
         for file in [&certificate.key, &certificate.certificate, &certificate.authority, &users] {
-            place.account.give(file)?;
+            folder.account.give(file)?;
         }
-        let mut command = programs.server(place.account, &place.data());
+        let mut command = programs.server(folder.account, &folder.data());
         command.arg(format!("--port={port}")).arg(option("init-file", &users));
-        command.arg(option("socket", &place.folder.join("sock")));
-        command.arg(option("pid-file", &place.folder.join("pid")));
+        command.arg(option("socket", &folder.path.join("sock")));
+        command.arg(option("pid-file", &folder.path.join("pid")));
         // A server removes the contents of this folder when it starts; a shared folder may contain files of another
         // server.
-        let temporary = place.folder.join("tmp");
+        let temporary = folder.path.join("tmp");
         std::fs::create_dir_all(&temporary).map_err(|e| format!("{}: {e}", temporary.display()))?;
-        place.account.give(&temporary)?;
+        folder.account.give(&temporary)?;
         command.arg(option("tmpdir", &temporary));
         command.arg(option("ssl-ca", &certificate.authority)).arg(option("ssl-key", &certificate.key));
         command.arg(option("ssl-cert", &certificate.certificate));
         let settings = ALWAYS.into_iter().chain(options.settings.iter().map(String::as_str));
         command.args(settings.map(|setting| format!("--{setting}")));
-        let keeper = Mutex::new(Keeper::new(&place.folder, &command, "KILL")?);
+        let keeper = Mutex::new(Keeper::new(&folder.path, &command, "KILL")?);
         let url = format!("mysql://root@127.0.0.1:{port}/test");
-        let server = Self { port, url, certificate, place, programs, options, keeper };
+        let server = Self { port, url, certificate, folder, programs, options, keeper };
         server.start()?;
         Ok(server)
     }
@@ -186,7 +186,7 @@ impl Server {
 
     /// The folder of its data.
     pub fn data(&self) -> PathBuf {
-        self.place.data()
+        self.folder.data()
     }
 
     /// Stops it cleanly, without waiting for clients: their open transactions are rolled back, and prepared ones (XA)

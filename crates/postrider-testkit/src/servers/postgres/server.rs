@@ -8,7 +8,7 @@ use super::programs::Programs;
 use crate::servers::account::Account;
 use crate::servers::free_port;
 use crate::servers::keeper::Keeper;
-use crate::servers::place::Place;
+use crate::servers::server_folder::ServerFolder;
 
 /// The line of the log that reports that the server is ready, as a primary or as a standby.
 const READY: &str = "database system is ready to accept";
@@ -68,9 +68,9 @@ impl Options {
         let programs = self.programs()?;
         let mut reason = String::new();
         for _ in 0..STARTS_MAX {
-            let made = Place::new("postgres", Account::unprivileged()?).and_then(|place| {
-                self.make_data(&programs, &place).inspect_err(|_| place.remove())?;
-                Server::on(place, programs.clone(), self.settings.clone())
+            let made = ServerFolder::new("postgres", Account::unprivileged()?).and_then(|folder| {
+                self.make_data(&programs, &folder).inspect_err(|_| folder.remove())?;
+                Server::on(folder, programs.clone(), self.settings.clone())
             });
             match made {
                 Ok(server) => return Ok(server),
@@ -85,19 +85,19 @@ impl Options {
         Programs::of(self.version.as_deref().or(asked.as_deref()))
     }
 
-    fn make_data(&self, programs: &Programs, place: &Place) -> Result<(), String> {
-        let data = place.data();
+    fn make_data(&self, programs: &Programs, folder: &ServerFolder) -> Result<(), String> {
+        let data = folder.data();
         let data = data.to_str().ok_or("the folder has no readable name")?;
         let mut arguments =
             vec!["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "-D", data];
         if self.small_disk {
-            place.mount(SMALL_DISK_BYTES)?;
+            folder.mount(SMALL_DISK_BYTES)?;
             arguments.push("--wal-segsize=1");
         }
-        place.account.run(&programs.path("initdb"), &arguments)?;
+        folder.account.run(&programs.path("initdb"), &arguments)?;
         if self.asks_passwords {
             let rules = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
-            std::fs::write(place.data().join("pg_hba.conf"), rules).map_err(|e| e.to_string())?;
+            std::fs::write(folder.data().join("pg_hba.conf"), rules).map_err(|e| e.to_string())?;
         }
         Ok(())
     }
@@ -111,7 +111,7 @@ impl Options {
 pub struct Server {
     url: String,
     port: u16,
-    pub(super) place: Place,
+    pub(super) folder: ServerFolder,
     pub(super) programs: Programs,
     pub(super) settings: Vec<String>,
     keeper: Mutex<Keeper>,
@@ -121,17 +121,21 @@ crate::servers::controlled::controlled!(Server);
 
 impl Server {
     /// Starts a server on existing data.
-    pub(super) fn on(place: Place, programs: Programs, settings: Vec<String>) -> Result<Self, String> {
+    pub(super) fn on(
+        folder: ServerFolder,
+        programs: Programs,
+        settings: Vec<String>,
+    ) -> Result<Self, String> {
         let port = free_port()?;
-        let mut command = place.account.command(&programs.path("postgres"));
-        command.arg("-D").arg(place.data()).arg("-k").arg(&place.folder).arg("-p").arg(port.to_string());
+        let mut command = folder.account.command(&programs.path("postgres"));
+        command.arg("-D").arg(folder.data()).arg("-k").arg(&folder.path).arg("-p").arg(port.to_string());
         let always = ["listen_addresses=127.0.0.1", "fsync=off", "autovacuum=off"];
         for setting in always.into_iter().chain(settings.iter().map(String::as_str)) {
             command.arg("-c").arg(setting);
         }
-        let keeper = Mutex::new(Keeper::new(&place.folder, &command, "INT")?);
+        let keeper = Mutex::new(Keeper::new(&folder.path, &command, "INT")?);
         let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
-        let server = Self { url, port, place, programs, settings, keeper };
+        let server = Self { url, port, folder, programs, settings, keeper };
         server.keeper().start(READY)?;
         Ok(server)
     }
@@ -153,7 +157,7 @@ impl Server {
 
     /// The folder of its data.
     pub fn data(&self) -> PathBuf {
-        self.place.data()
+        self.folder.data()
     }
 
     /// Stops it cleanly, without waiting for clients: their open transactions are rolled back.

@@ -1,7 +1,7 @@
 //! A standby that replicates a server.
 
 use super::server::Server;
-use crate::servers::place::Place;
+use crate::servers::server_folder::ServerFolder;
 
 impl Server {
     /// Creates a standby of this server. Replication is asynchronous: it may lack the last commits.
@@ -9,8 +9,8 @@ impl Server {
     /// # Errors
     /// The error of `pg_basebackup` or of the standby.
     pub fn standby(&self) -> Result<Self, String> {
-        let place = Place::new("postgres", self.place.account)?;
-        let data = place.data();
+        let folder = ServerFolder::new("postgres", self.folder.account)?;
+        let data = folder.data();
         let data = data.to_str().ok_or("the folder has no readable name")?;
         let port = self.port().to_string();
         let arguments = [
@@ -29,8 +29,8 @@ impl Server {
             "fast",
             "--no-sync",
         ];
-        self.place.account.run(&self.programs.path("pg_basebackup"), &arguments)?;
-        Self::on(place, self.programs.clone(), self.settings.clone())
+        self.folder.account.run(&self.programs.path("pg_basebackup"), &arguments)?;
+        Self::on(folder, self.programs.clone(), self.settings.clone())
     }
 
     /// Promotes a standby to primary. It begins a new timeline.
@@ -40,6 +40,6 @@ impl Server {
     pub fn promote(&self) -> Result<(), String> {
         let data = self.data();
         let data = data.to_str().ok_or("the folder has no readable name")?;
-        self.place.account.run(&self.programs.path("pg_ctl"), &["promote", "-w", "-D", data])
+        self.folder.account.run(&self.programs.path("pg_ctl"), &["promote", "-w", "-D", data])
     }
 }

@@ -89,7 +89,7 @@ impl Syntax for Postgres {
         match map.column(MappedField::SecondId) {
             None => format!("{value}::{}", type_of_id(map, MappedField::Id)),
             Some(_) => {
-                let part = |place, field| format!("({value}::jsonb ->> {place})::{}", type_of_id(map, field));
+                let part = |index, field| format!("({value}::jsonb ->> {index})::{}", type_of_id(map, field));
                 format!("({}, {})", part(0, MappedField::Id), part(1, MappedField::SecondId))
             }
         }

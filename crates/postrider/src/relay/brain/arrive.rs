@@ -10,13 +10,13 @@ use super::step::StepCx;
 use super::{Disposition, FailureDetails, KeyId, Report, Routed};
 use crate::Event;
 use crate::Position;
-use crate::ledger::{Mark, ParkedState};
+use crate::ledger::{LastSeen, ParkedState};
 
 impl Leader {
     /// Queues up newly claimed events, in position order.
     pub(super) fn arrive(&mut self, cx: &mut StepCx<'_>, events: Vec<Routed>) {
         if let Some(last) = events.last() {
-            self.progress.record_seen(Mark { position: last.position, id: last.event.id });
+            self.progress.record_seen(LastSeen { position: last.position, id: last.event.id });
         }
         for Routed { position, key, disposition, event, .. } in events {
             let queued =

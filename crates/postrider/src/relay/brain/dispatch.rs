@@ -164,7 +164,7 @@ impl Leader {
     }
 }
 
-/// Payload bytes in one batch. A sink that answers messages one by one keeps the whole batch in memory until its last
+/// Bytes of events in one batch. A sink that answers messages one by one keeps the whole batch in memory until its last
 /// answer. All its batches together are kept within the limit of the read-ahead.
 fn batch_bytes_max(cx: &StepCx<'_>) -> usize {
     let policy = cx.policy();

@@ -87,7 +87,7 @@ pub enum Reply {
     Claimed(Result<RoutedClaim, Code>),
     /// To [`Effect::Fetch`].
     Fetched(Result<RoutedFetch, Code>),
-    /// To [`Effect::Publish`], before the last reply: outcomes that are known already, by their place in the batch.
+    /// To [`Effect::Publish`], before the last reply: outcomes that are known already, by their index in the batch.
     PublishedEarly(BatchId, Vec<(usize, Outcome)>),
     /// To [`Effect::Publish`]: one outcome per message, also of those that were known early.
     Published(BatchId, Vec<Outcome>),

@@ -16,7 +16,7 @@ pub(super) struct OutboundBatch {
     outgoing: Vec<Routed>,
     /// Keys and positions of its messages, in order.
     pub(super) messages: Vec<(KeyId, Position)>,
-    /// Which of them were answered before the others, by their place. Unallocated if none was.
+    /// Which of them were answered before the others, by their index. Unallocated if none was.
     answered_early: Vec<bool>,
     /// The destination that this batch probes, if it is a probe.
     pub(super) probe: Option<DestinationId>,
@@ -44,17 +44,17 @@ impl OutboundBatch {
         }
     }
 
-    /// Marks a message as answered. Returns it, unless there is none at this place or it was answered before.
-    fn answer_early(&mut self, place: usize) -> Option<(KeyId, Position)> {
-        let message = *self.messages.get(place)?;
+    /// Marks a message as answered. Returns it, unless there is none at this index or it was answered before.
+    fn answer_early(&mut self, index: usize) -> Option<(KeyId, Position)> {
+        let message = *self.messages.get(index)?;
         self.answered_early.resize(self.messages.len(), false);
-        let answered = self.answered_early.get_mut(place)?;
+        let answered = self.answered_early.get_mut(index)?;
         (!std::mem::replace(answered, true)).then_some(message)
     }
 
     /// Keys of the messages without an answer.
     pub(super) fn unanswered_keys(&self) -> impl Iterator<Item = KeyId> {
-        let unanswered = self.messages.iter().enumerate().filter(|(place, _)| !self.is_answered(*place));
+        let unanswered = self.messages.iter().enumerate().filter(|(index, _)| !self.is_answered(*index));
         unanswered.map(|(_, (key, _))| *key)
     }
 
@@ -63,9 +63,9 @@ impl OutboundBatch {
         !self.answered_early.is_empty()
     }
 
-    /// Whether the message at this place was answered before the others.
-    pub(super) fn is_answered(&self, place: usize) -> bool {
-        self.answered_early.get(place) == Some(&true)
+    /// Whether the message at this index was answered before the others.
+    pub(super) fn is_answered(&self, index: usize) -> bool {
+        self.answered_early.get(index) == Some(&true)
     }
 }
 
@@ -163,7 +163,7 @@ impl Outbound {
         outcomes: Vec<(usize, Outcome)>,
     ) -> Vec<((KeyId, Position), Outcome)> {
         let Some(batch) = self.batches.get_mut(&id) else { return Vec::new() };
-        let new = |(place, outcome)| Some((batch.answer_early(place)?, outcome));
+        let new = |(index, outcome)| Some((batch.answer_early(index)?, outcome));
         let answered: Vec<_> = outcomes.into_iter().filter_map(new).collect();
         self.in_flight -= answered.len();
         answered

@@ -22,7 +22,7 @@ impl Leader {
         let unanswered = || Outcome::Ambiguous(Failure::new("the sink returned no outcome for this message"));
         let outcomes = outcomes.into_iter().chain(std::iter::repeat_with(unanswered));
         let messages = batch.messages.iter().copied().zip(outcomes).enumerate();
-        let unanswered = messages.filter(|(place, _)| !batch.is_answered(*place)).map(|(_, answer)| answer);
+        let unanswered = messages.filter(|(index, _)| !batch.is_answered(*index)).map(|(_, answer)| answer);
         self.record_outcomes(cx, id, unanswered);
         self.proceed_unchanged(cx, batch.unanswered_keys());
         self.probe_answered(cx, &batch);

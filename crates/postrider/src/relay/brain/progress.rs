@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::keys::KeyId;
 use crate::Position;
-use crate::ledger::{Intervals, Mark, ParkedRow, Progress, Trial};
+use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress, Trial};
 use crate::relay::Policy;
 use crate::store::{Epoch, Settlement};
 
@@ -17,7 +17,7 @@ use crate::store::{Epoch, Settlement};
 #[derive(Debug)]
 pub(super) struct ProgressBuffer {
     done: Intervals,
-    highest: Option<Mark>,
+    highest: Option<LastSeen>,
     trial: Option<Trial>,
     park: BTreeMap<Position, ParkedRow>,
     unpark: BTreeSet<Position>,
@@ -118,7 +118,7 @@ impl ProgressBuffer {
         self.dirty_since.is_none() && self.flushing.is_none()
     }
 
-    pub(super) fn record_seen(&mut self, mark: Mark) {
+    pub(super) fn record_seen(&mut self, mark: LastSeen) {
         if self.highest.is_none_or(|highest| highest.position < mark.position) {
             self.highest = Some(mark);
         }

@@ -75,7 +75,7 @@ macro_rules! by_layout {
         ) -> BoxFuture<'_, Result<MigrationReport>> {
             Box::pin(self.named(async move {
                 if let Some(table) = super::migrate::table_to_create(self.table.as_ref(), layout, extras)? {
-                    let table = placed(table, &self.$at)?;
+                    let table = with_default_schema(table, &self.$at)?;
                     return Ok($Rows::migrate(&self.$at, &table, extras)$(.$await)??.into());
                 }
                 let migrated = $Log::migrate(&self.$at)$(.$await)??;
@@ -106,3 +106,34 @@ macro_rules! by_layout {
     };
 }
 pub(super) use by_layout;
+
+/// The part of an `impl Admin` that only servers have: schemas, handlers and roles.
+#[cfg(feature = "_server")]
+macro_rules! of_server {
+    (log: $Log:ident, rows: $Rows:ident) => {
+        fn outbox(&self, outbox: Outbox) -> Outbox {
+            super::outbox_for(outbox, self.table.as_ref(), self.config.schema_name())
+        }
+
+        fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
+            Box::pin(self.named(async move {
+                match &self.table {
+                    Some(table) => $Rows::handler_check(&self.config, table).await,
+                    None => Ok(HandlerCheck::default()),
+                }
+            }))
+        }
+
+        fn roles_sql(&self) -> Result<String> {
+            match &self.table {
+                Some(table) if table.layout.has(Ability::Notifications) => {
+                    $Rows::roles(self.config.schema_name(), table)
+                }
+                Some(table) => Err(super::no_roles(table)),
+                None => $Log::roles(self.config.schema_name()),
+            }
+        }
+    };
+}
+#[cfg(feature = "_server")]
+pub(super) use of_server;

@@ -43,7 +43,7 @@ pub(super) fn table_to_create(
             );
         }
         (Some(table), _) => Some(table.clone()),
-        (None, requested) => requested.map(RowTable::new).transpose()?,
+        (None, requested) => requested.map(RowTable::new),
     };
     let only_of_rows = [
         (extras.aggregate_index, "optional index aggregate-index", "the index belongs to outbox_events"),

@@ -161,7 +161,7 @@ async fn named<T>(name: &str, answer: impl Future<Output = Result<T>> + Send) ->
 
 /// The writer for a table with a state per row, or for the outbox in this schema.
 #[cfg(feature = "_server")]
-fn placed_outbox(outbox: Outbox, table: Option<&RowTable>, schema: &crate::Ident) -> Outbox {
+fn outbox_for(outbox: Outbox, table: Option<&RowTable>, schema: &crate::Ident) -> Outbox {
     match table {
         Some(table) => outbox.table(table.clone()),
         None => outbox.schema(schema.clone()),

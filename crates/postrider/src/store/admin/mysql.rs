@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use mysql_async::{Conn, TxOpts};
 
-use super::by_layout::by_layout;
+use super::by_layout::{by_layout, of_server};
 use super::writer::not_written;
-use super::{
-    Admin, EventWriter, MigrationReport, check_printed, no_roles, overview_of, placed_outbox, script,
-};
+use super::{Admin, EventWriter, MigrationReport, check_printed, overview_of, script};
 use crate::adopt::AdoptSource;
 use crate::layout::{Ability, Dialect, Difference, RowLayout, RowTable};
 use crate::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore, commit_failed, statement_failed};
@@ -34,7 +32,7 @@ impl MySqlAdmin {
     /// [`Code::LayoutDiffers`] if the layout does not exist for these servers, [`Code::NameInvalid`] if the database of
     /// the table is not configured.
     pub fn new(config: MySqlConfig, table: Option<RowTable>, name: impl Into<String>) -> Result<Self> {
-        let table = table.map(|table| placed(table, &config)).transpose()?;
+        let table = table.map(|table| with_default_schema(table, &config)).transpose()?;
         Ok(Self { config, table, name: name.into() })
     }
 
@@ -45,7 +43,7 @@ impl MySqlAdmin {
 }
 
 /// The table, in the database of the URL unless it has a schema.
-fn placed(table: RowTable, config: &MySqlConfig) -> Result<RowTable> {
+fn with_default_schema(table: RowTable, config: &MySqlConfig) -> Result<RowTable> {
     if table.columns().is_none() && table.layout().shapes_on(Dialect::MySql).is_empty() {
         return Err(Error::new(Code::LayoutDiffers, "this layout does not exist for MySQL and MariaDB"));
     }
@@ -62,10 +60,7 @@ fn placed(table: RowTable, config: &MySqlConfig) -> Result<RowTable> {
 /// These servers commit every CREATE immediately: a migration that is interrupted is completed by running it again.
 impl Admin for MySqlAdmin {
     by_layout! { at: config, log: MySqlStore, rows: MySqlRowStore, open: connect, await }
-
-    fn outbox(&self, outbox: Outbox) -> Outbox {
-        placed_outbox(outbox, self.table.as_ref(), self.config.schema_name())
-    }
+    of_server! { log: MySqlStore, rows: MySqlRowStore }
 
     fn open_writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
         let outbox = self.outbox(outbox);
@@ -97,25 +92,6 @@ impl Admin for MySqlAdmin {
             None => MySqlStore::migrations(schema).collect(),
         };
         Ok(script(steps, str::to_owned))
-    }
-
-    fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
-        Box::pin(self.named(async move {
-            match &self.table {
-                Some(table) => MySqlRowStore::handler_check(&self.config, table).await,
-                None => Ok(HandlerCheck::default()),
-            }
-        }))
-    }
-
-    fn roles_sql(&self) -> Result<String> {
-        match &self.table {
-            Some(table) if table.layout.has(Ability::Notifications) => {
-                MySqlRowStore::roles(self.config.schema_name(), table)
-            }
-            Some(table) => Err(no_roles(table)),
-            None => MySqlStore::roles(self.config.schema_name()),
-        }
     }
 }
 

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use tokio_postgres::Client;
 
-use super::by_layout::by_layout;
+use super::by_layout::{by_layout, of_server};
 use super::writer::not_written;
-use super::{
-    Admin, EventWriter, MigrationReport, check_printed, no_roles, overview_of, placed_outbox, script,
-};
+use super::{Admin, EventWriter, MigrationReport, check_printed, overview_of, script};
 use crate::adopt::AdoptSource;
 use crate::layout::{Ability, Difference, RowLayout, RowTable};
 use crate::store::postgres::{
@@ -42,16 +40,13 @@ impl PostgresAdmin {
 }
 
 /// A table without a schema is in `public`.
-fn placed(table: RowTable, _: &PostgresConfig) -> Result<RowTable> {
+fn with_default_schema(table: RowTable, _: &PostgresConfig) -> Result<RowTable> {
     Ok(table)
 }
 
 impl Admin for PostgresAdmin {
     by_layout! { at: config, log: PostgresStore, rows: PostgresRowStore, open: connect, await }
-
-    fn outbox(&self, outbox: Outbox) -> Outbox {
-        placed_outbox(outbox, self.table.as_ref(), self.config.schema_name())
-    }
+    of_server! { log: PostgresStore, rows: PostgresRowStore }
 
     fn open_writer(&self, outbox: Outbox) -> BoxFuture<'_, Result<Box<dyn EventWriter>>> {
         let outbox = self.outbox(outbox);
@@ -79,25 +74,6 @@ impl Admin for PostgresAdmin {
         };
         let steps = script(steps, |sql| format!("{BEGIN_GUARDED};\n\n{sql}\nCOMMIT;\n"));
         Ok(format!("{schemas}\n{steps}"))
-    }
-
-    fn handler_check(&self) -> BoxFuture<'_, Result<HandlerCheck>> {
-        Box::pin(self.named(async move {
-            match &self.table {
-                Some(table) => PostgresRowStore::handler_check(&self.config, table).await,
-                None => Ok(HandlerCheck::default()),
-            }
-        }))
-    }
-
-    fn roles_sql(&self) -> Result<String> {
-        match &self.table {
-            Some(table) if table.layout.has(Ability::Notifications) => {
-                PostgresRowStore::roles(self.config.schema_name(), table)
-            }
-            Some(table) => Err(no_roles(table)),
-            None => PostgresStore::roles(self.config.schema_name()),
-        }
     }
 }
 

@@ -30,7 +30,7 @@ impl SqliteAdmin {
     /// [`Code::LayoutDiffers`] if the layout does not exist for SQLite.
     pub fn new(path: impl Into<PathBuf>, table: Option<RowTable>) -> Result<Self> {
         let path = path.into();
-        let table = table.map(|table| placed(table, &path)).transpose()?;
+        let table = table.map(|table| with_default_schema(table, &path)).transpose()?;
         Ok(Self { path, table })
     }
 
@@ -41,7 +41,7 @@ impl SqliteAdmin {
 }
 
 /// Refuses a layout that does not exist for SQLite. A file has only one schema.
-fn placed(table: RowTable, _: &Path) -> Result<RowTable> {
+fn with_default_schema(table: RowTable, _: &Path) -> Result<RowTable> {
     if table.columns().is_none() && table.layout().shapes_on(Dialect::Sqlite).is_empty() {
         let what = format!("layout {} does not exist for SQLite", table.layout().name());
         return Err(Error::new(Code::LayoutDiffers, what));

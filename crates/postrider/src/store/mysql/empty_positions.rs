@@ -313,8 +313,8 @@ mod tests {
     #[test]
     fn of_too_many_ranges_the_lowest_are_dropped_except_the_first() {
         let mut tracked = tracked("1-5");
-        for place in 0..RANGES_MAX as i64 {
-            tracked.insert(Position::new(10 + 3 * place), Position::new(10 + 3 * place));
+        for index in 0..RANGES_MAX as i64 {
+            tracked.insert(Position::new(10 + 3 * index), Position::new(10 + 3 * index));
         }
         assert_eq!(tracked.ranges.len(), RANGES_MAX);
         assert!(tracked.ranges.contains(Position::new(1)) && !tracked.ranges.contains(Position::new(10)));

@@ -4,7 +4,7 @@ use mysql_async::Row;
 
 use super::row::{self, get, get_opt};
 use super::session::{Params, Tx, params};
-use crate::ledger::Mark;
+use crate::ledger::LastSeen;
 use crate::{Position, Result};
 
 /// The next position that the counter will assign. By default, MySQL's `information_schema` returns a copy that may be
@@ -43,7 +43,7 @@ pub(super) async fn last_row(tx: &mut Tx<'_>) -> Result<Position> {
 }
 
 /// The last event at or below a position.
-pub(super) async fn mark_at_or_below(tx: &mut Tx<'_>, position: Position) -> Result<Option<Mark>> {
+pub(super) async fn last_at_or_below(tx: &mut Tx<'_>, position: Position) -> Result<Option<LastSeen>> {
     // Index: the primary key (position), read backwards by one row.
     let sql = "SELECT position, id
                FROM {schema}.events
@@ -51,5 +51,5 @@ pub(super) async fn mark_at_or_below(tx: &mut Tx<'_>, position: Position) -> Res
                ORDER BY position DESC
                LIMIT 1";
     let row = tx.query_opt(sql, params![position.get()]).await?;
-    row.map(|row| Ok(Mark { position: row::position(&row, 0)?, id: row::uuid(&row, 1)? })).transpose()
+    row.map(|row| Ok(LastSeen { position: row::position(&row, 0)?, id: row::uuid(&row, 1)? })).transpose()
 }

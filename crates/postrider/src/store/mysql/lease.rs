@@ -2,13 +2,12 @@
 //!
 //! To avoid deadlocks, a transaction that locks more than one row locks the one in `subscriptions` first.
 
-use std::time::Duration;
-
 use super::connection::Guard;
-use super::row::{self, get, get_opt};
+use super::row::{self, get};
 use super::session::{Access, Tx, params};
 use super::{park, progress};
 use crate::Result;
+use crate::clock::micros;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::subscription::SubscriptionRow;
 pub(super) use crate::store::subscription::unknown;
@@ -26,12 +25,7 @@ impl LeaseTx for Tx<'_> {
                    WHERE s.name = ?";
         let row = self.query_opt(sql, params![lease.holder.as_str(), lease.subscription.as_str()]).await?;
         let row = row.ok_or_else(|| unknown(&lease.subscription))?;
-        if let Some(reason) = get_opt(&row, 0)? {
-            return Ok(Some(Acquired::Halted(reason)));
-        }
-        let Some(holder) = get_opt(&row, 1)? else { return Ok(None) };
-        let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
-        Ok(Some(Acquired::Held { holder, remaining }))
+        Acquired::refusal(&row)
     }
 
     async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
@@ -63,7 +57,7 @@ pub(super) async fn load(snapshot: &mut Tx<'_>, name: &str) -> Result<Option<Lea
     // Index: the primary key (name).
     let sql = concat!("SELECT holder, ", row::micros!("expires_at"), " FROM {schema}.leases WHERE name = ?");
     let row = snapshot.query_opt(sql, params![name]).await?;
-    row.map(|row| Ok(LeaseOverview { holder: get(&row, 0)?, expires_at: row::time(&row, 1)? })).transpose()
+    row.as_ref().map(LeaseOverview::read).transpose()
 }
 
 /// See [`Store::renew`](crate::store::Store::renew).
@@ -81,12 +75,14 @@ pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epo
     let paused = "SELECT paused FROM {schema}.subscriptions WHERE name = ?";
     let rows = conn.session()?.autocommit(Access::Reads, paused, params![subscription.as_str()]).await?;
     let paused = rows.first().map_or(Ok(None), |row| get(row, 0))?;
-    let (is_known, rows_max) = (conn.known(subscription).is_of(epoch), conn.known(subscription).count() + 1);
-    if !is_known {
-        return Ok(Renewed::Held { paused, parked_changed: false });
-    }
-    let found = park::seals(conn.session()?, subscription, rows_max).await?;
-    Ok(Renewed::Held { paused, parked_changed: conn.known(subscription).differ(epoch, &found) })
+    let parked_changed = match conn.known(subscription).rows_to_compare(epoch) {
+        Some(rows_max) => {
+            let found = park::seals(conn.session()?, subscription, rows_max).await?;
+            conn.known(subscription).differ(epoch, &found)
+        }
+        None => false,
+    };
+    Ok(Renewed::Held { paused, parked_changed })
 }
 
 /// See [`Store::release`](crate::store::Store::release). The caller has checked that the lease was taken on this
@@ -102,8 +98,4 @@ pub(super) async fn release(tx: &mut Tx<'_>, subscription: &str, epoch: Epoch, c
         tx.execute(free, params![subscription, epoch.0]).await?;
     }
     Ok(())
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -6,7 +6,7 @@ use mysql_async::{Conn, Row};
 use super::failure::failed;
 use super::row::{self, get, get_opt};
 use super::session::{Params, params};
-use crate::store::search::{TimeSearch, page, passes, refuse_status, text};
+use crate::store::search::{TimeSearch, page, passes, refuse_state, text};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result, Timestamp};
 
@@ -74,7 +74,7 @@ pub(super) async fn list(
     schema: &Ident,
     filter: &EventFilter,
 ) -> Result<Vec<ListedEvent>> {
-    refuse_status(filter)?;
+    refuse_state(filter)?;
     let (lower, mut upper) = bounds(client, schema, filter).await?;
     let mut found = Vec::new();
     while lower < upper && found.len() < filter.events_max {
@@ -91,7 +91,7 @@ pub(super) async fn list(
 
 /// The query plan of [`list`].
 pub(super) async fn plan(client: &mut Conn, schema: &Ident, filter: &EventFilter) -> Result<Vec<String>> {
-    refuse_status(filter)?;
+    refuse_state(filter)?;
     let (lower, upper) = bounds(client, schema, filter).await?;
     let rows = ask(client, schema, EXPLAIN, filter, (lower, upper, page(filter, 0))).await?;
     Ok(rows.iter().map(plan_line).collect())
@@ -138,13 +138,13 @@ async fn search(client: &mut Conn, schema: &Ident, mut search: TimeSearch) -> Re
 
 fn listed(mut row: Row) -> Result<ListedEvent> {
     Ok(ListedEvent {
-        place: get::<i64>(&row, 0)?.to_string(),
+        row: get::<i64>(&row, 0)?.to_string(),
         id: Some(row::uuid(&row, 1)?.to_string()),
         event_type: get(&row, 2)?,
         aggregate_type: get_opt(&row, 3)?,
         aggregate_id: get_opt(&row, 4)?,
         time: Some(row::time(&row, 5)?.to_string()),
-        status: None,
+        state: None,
         attempts: None,
         payload: row::bytes(&mut row, 6)?.map(text).unwrap_or_default(),
     })

@@ -6,7 +6,7 @@ use super::row::{self, get, get_opt, micros};
 use super::session::{Params, Tx, params};
 use super::writers::decided_up_to;
 use super::{lease, park, progress, relays};
-use crate::ledger::{Intervals, Mark, ParkedRow};
+use crate::ledger::{Intervals, LastSeen, ParkedRow};
 use crate::store::log_tx::{LogTx, VisibleStep, visible_intervals};
 use crate::store::subscription::SubscriptionRow;
 use crate::store::{LeaseOverview, PurgeBound, RelayOverview};
@@ -75,8 +75,8 @@ impl LogTx for Tx<'_> {
         }))
     }
 
-    async fn mark_at_or_below(&mut self, position: Position) -> Result<Option<Mark>> {
-        history::mark_at_or_below(self, position).await
+    async fn last_at_or_below(&mut self, position: Position) -> Result<Option<LastSeen>> {
+        history::last_at_or_below(self, position).await
     }
 
     async fn time_of(&mut self, position: Position) -> Result<Option<Timestamp>> {
@@ -144,11 +144,7 @@ impl LogTx for Tx<'_> {
         let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
                    FROM {schema}.subscriptions
                    ORDER BY name";
-        let bound = |row| {
-            let highest = get_opt::<i64>(row, 2)?.map(Position::new);
-            Ok(PurgeBound { subscription: get(row, 0)?, floor: row::position(row, 1)?, highest })
-        };
-        self.query(sql, Params::new()).await?.iter().map(bound).collect()
+        self.query(sql, Params::new()).await?.iter().map(PurgeBound::read).collect()
     }
 
     async fn times_within(

@@ -97,8 +97,8 @@ impl MySqlStore {
         migrate::all(schema)
     }
 
-    /// The SQL that creates roles with only the rights each needs: `DATABASE_writer`, `DATABASE_relay`,
-    /// `DATABASE_viewer` and `DATABASE_migrator`. Run it after the migrations; it is safe to run again.
+    /// The SQL that creates roles with only the rights each needs: `DATABASE_writer`, `DATABASE_inbox`,
+    /// `DATABASE_relay`, `DATABASE_viewer` and `DATABASE_migrator`. Run it after the migrations; it is safe to run again.
     ///
     /// # Errors
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the database's name leaves no room for theirs.

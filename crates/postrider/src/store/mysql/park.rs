@@ -1,12 +1,9 @@
 //! Parked rows of a subscription.
 
-use mysql_async::Row;
-
-use super::row::{self, get, get_opt, micros};
+use super::row::{self, get, micros};
 use super::session::{Access, Session, Tx, params};
 use crate::ledger::ParkedRow;
-use crate::store::subscription::parked_state;
-use crate::{Position, Result, Timestamp};
+use crate::{Position, Result};
 
 /// All rows of a subscription, by position.
 pub(super) async fn load(tx: &mut Tx<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
@@ -19,20 +16,7 @@ pub(super) async fn load(tx: &mut Tx<'_>, subscription: &str) -> Result<Vec<Park
          WHERE subscription = ?
          ORDER BY position"
     );
-    tx.query(sql, params![subscription]).await?.iter().map(read).collect()
-}
-
-fn read(row: &Row) -> Result<ParkedRow> {
-    let position = row::position(row, 0)?;
-    Ok(ParkedRow {
-        position,
-        key: get(row, 1)?,
-        destination: get(row, 2)?,
-        state: parked_state(position, &get::<String>(row, 3)?)?,
-        attempts: row::count(row, 4)?,
-        next_attempt_at: get_opt::<i64>(row, 5)?.map(Timestamp::from_micros),
-        last_error: get(row, 6)?,
-    })
+    tx.query(sql, params![subscription]).await?.iter().map(ParkedRow::read).collect()
 }
 
 /// The [seal](crate::ledger::seal) of a row, as bytes, so that collations do not matter.

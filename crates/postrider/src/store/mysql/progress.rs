@@ -2,12 +2,9 @@
 
 use mysql_async::Row;
 
-use super::row::{self, get, get_opt};
 use super::session::{Tx, params};
-use crate::ledger::{Mark, Progress};
-use crate::store::Epoch;
-use crate::store::subscription::{ProgressColumns, SubscriptionRow};
-use crate::{Position, Result};
+use crate::Result;
+use crate::store::subscription::SubscriptionRow;
 
 /// A row of `subscriptions` by name. Index: the primary key (name).
 macro_rules! subscription {
@@ -29,24 +26,5 @@ pub(super) async fn lock(tx: &mut Tx<'_>, name: &str) -> Result<Option<Subscript
 }
 
 fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
-    let Some(row) = row else { return Ok(None) };
-    Ok(Some(SubscriptionRow {
-        epoch: Epoch(get(&row, 0)?),
-        clean: get(&row, 1)?,
-        paused: get(&row, 2)?,
-        history: get(&row, 3)?,
-        progress: progress(name, &row)?,
-        halted: get(&row, 9)?,
-        seen_tx: None,
-    }))
-}
-
-fn progress(name: &str, row: &Row) -> Result<Progress> {
-    let highest = match (get_opt(row, 5)?, row::uuid_opt(row, 6)?) {
-        (Some(position), Some(id)) => Some(Mark { position: Position::new(position), id }),
-        _ => None,
-    };
-    let (done, trial): (String, Option<String>) = (get(row, 4)?, get_opt(row, 7)?);
-    let trial_deaths = row::count(row, 8)?;
-    ProgressColumns { done: &done, highest, trial: trial.as_deref(), trial_deaths }.read(name)
+    row.map(|row| SubscriptionRow::read(name, &row, false)).transpose()
 }

@@ -1,11 +1,10 @@
 //! The reports of relays about themselves.
 
-use std::time::Duration;
-
 use super::connection::Guard;
-use super::row::{self, get, get_opt, micros};
+use super::row::micros;
 use super::session::{Tx, params};
 use crate::Result;
+use crate::clock;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
 /// See [`Store::report`](crate::store::Store::report). Each statement is a separate transaction: no decision depends on
@@ -27,16 +26,12 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
                    seen_at = VALUES(seen_at), expires_at = VALUES(expires_at)";
     let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
     session
-        .autocommit_changes(sql, params![subscription, relay, leading, down, micros_of(*duration)])
+        .autocommit_changes(sql, params![subscription, relay, leading, down, clock::micros(*duration)])
         .await?;
     // Index: the primary key (subscription, relay), its first part.
     let old = "DELETE FROM {schema}.relays
                WHERE subscription = ? AND expires_at < UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND";
-    session.autocommit_changes(old, params![subscription, micros_of(KEPT_AFTER)]).await.map(drop)
-}
-
-fn micros_of(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+    session.autocommit_changes(old, params![subscription, clock::micros(KEPT_AFTER)]).await.map(drop)
 }
 
 /// The relays whose report is still valid.
@@ -49,15 +44,5 @@ pub(super) async fn load(snapshot: &mut Tx<'_>, subscription: &str) -> Result<Ve
         micros!("expires_at"),
         ", down FROM {schema}.relays WHERE subscription = ? AND expires_at > UTC_TIMESTAMP(6) ORDER BY relay"
     );
-    let mut all = Vec::new();
-    for row in snapshot.query(sql, params![subscription]).await? {
-        all.push(RelayOverview {
-            relay: get(&row, 0)?,
-            leading: get(&row, 1)?,
-            seen_at: row::time(&row, 2)?,
-            expires_at: row::time(&row, 3)?,
-            down: relays::from_column(get_opt::<String>(&row, 4)?.as_deref()),
-        });
-    }
-    Ok(all)
+    snapshot.query(sql, params![subscription]).await?.iter().map(RelayOverview::read).collect()
 }

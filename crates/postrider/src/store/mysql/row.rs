@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::event::columns;
 use crate::store::event_row::{self, EventValues, Widths, text_columns, text_list, unreadable_event};
 use crate::store::page_builder::DeferredColumns;
+use crate::store::result_row::ResultRow;
 use crate::{Code, Error, Event, Position, Result, StoredEvent, Timestamp};
 
 /// A time as microseconds since 1970. `DATETIME` has no time zone, so the session's does not matter.
@@ -24,7 +25,7 @@ macro_rules! micros {
 }
 pub(super) use micros;
 
-/// Place of the first [text column](text_columns) in the SELECT.
+/// Index of the first [text column](text_columns) in the SELECT.
 const FIRST_TEXT: usize = 11;
 
 /// A SELECT with its `{columns}` put in: those that [`event`] reads. The first three parameters limit the bytes of
@@ -79,9 +80,12 @@ pub(super) fn uuid_opt(row: &Row, column: usize) -> Result<Option<Uuid>> {
     if row.as_ref(column) == Some(&Value::NULL) { Ok(None) } else { uuid(row, column).map(Some) }
 }
 
-/// A count, which the table's CHECK keeps in range.
-pub(super) fn count(row: &Row, column: usize) -> Result<u32> {
-    event_row::count(get(row, column)?)
+/// An id as text: the column contains numbers or texts.
+pub(super) fn text_id(row: &Row, column: usize) -> Result<String> {
+    match row.as_ref(column) {
+        Some(Value::Bytes(_)) => get::<String>(row, column),
+        _ => get::<i64>(row, column).map(|id| id.to_string()),
+    }
 }
 
 /// The sizes of all columns.
@@ -117,7 +121,7 @@ fn read(mut row: Row, widths: &Widths) -> Result<(Event, bool)> {
         max_attempts: get_opt::<i64>(&row, 9)?.map(event_row::count).transpose()?,
         expires_at: date(&row, 10)?,
     };
-    columns.into_event(widths, |place| text(&mut row, FIRST_TEXT + place))
+    columns.into_event(widths, |index| text(&mut row, FIRST_TEXT + index))
 }
 
 /// The deferred columns of a row: `payload, headers, action` after position and id.
@@ -172,6 +176,32 @@ fn days_since_1970(year: u16, month: u8, day: u8) -> Option<i64> {
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let day_of_year = (153 * months + 2) / 5 + i64::from(day) - 1;
     Some(year * 365 + leap_days + day_of_year - 719_468)
+}
+
+impl ResultRow for Row {
+    fn text(&self, column: usize) -> Result<Option<String>> {
+        get(self, column)
+    }
+
+    fn number(&self, column: usize) -> Result<Option<i64>> {
+        get(self, column)
+    }
+
+    fn flag(&self, column: usize) -> Result<Option<bool>> {
+        Ok(get_opt::<i64>(self, column)?.map(|number| number == 1))
+    }
+
+    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
+        Ok(get_opt::<i64>(self, column)?.map(Timestamp::from_micros))
+    }
+
+    fn row_id(&self, column: usize) -> Result<String> {
+        text_id(self, column)
+    }
+
+    fn uuid(&self, column: usize) -> Result<Option<Uuid>> {
+        uuid_opt(self, column)
+    }
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ use super::writers::{self, WRITERS};
 use crate::ledger::Progress;
 use crate::store::connection::{Link, link_lost};
 use crate::store::holes::Ranges;
+use crate::store::row_limit;
 use crate::store::tail::{ScanFacts, Tail};
 use crate::store::writer_watch::Writers;
 use crate::store::{AsyncClaimer, Budget, Claimed};
@@ -149,7 +150,7 @@ impl PostgresClaimer {
     ) -> Result<QueryResults> {
         let Session { client, statements, .. } = session;
         // One more than the budget, to know whether there are more events.
-        let limit = i64::try_from(budget.events_max.max(1).saturating_add(1)).unwrap_or(i64::MAX);
+        let limit = row_limit(budget.events_max.max(1).saturating_add(1));
         let (read, read_params): (_, Params<'_>) = match (asked.first.as_slice(), asked.last.as_slice()) {
             ([first], [last]) => (READ_TAIL.as_str(), &[&payload_bytes_max, first, last, &limit]),
             _ => (READ.as_str(), &[&payload_bytes_max, &asked.first, &asked.last, &limit]),

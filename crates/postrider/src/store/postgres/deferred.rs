@@ -21,9 +21,9 @@ const SLICE_BYTES: i32 = 1024 * 1024;
 /// Selects by id as well, so that an event never gets the payload of another. Index: the primary key (position).
 const FIRST: &str = "
     SELECT substring(payload, 1, $3), headers, action
-    FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS asked (position, id, place)
+    FROM unnest($1::bigint[], $2::uuid[]) WITH ORDINALITY AS asked (position, id, ordinal)
     JOIN ONLY {schema}.events USING (position, id)
-    ORDER BY place";
+    ORDER BY ordinal";
 
 /// Index: the primary key (position).
 const NEXT: &str =

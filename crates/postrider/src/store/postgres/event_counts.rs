@@ -6,6 +6,7 @@ use super::failure::failed;
 use super::row::get;
 use super::statement::query_unnamed;
 use crate::Result;
+use crate::store::row_limit;
 use crate::store::{CountBy, CountGroup, EventCounts};
 
 /// Reads every event once, without its payload. `$1`: the maximum number of groups. Index: none.
@@ -41,7 +42,7 @@ pub(super) async fn count_events(
     groups_max: usize,
     events: &str,
 ) -> Result<EventCounts> {
-    let limit = i64::try_from(groups_max.saturating_add(1)).unwrap_or(i64::MAX);
+    let limit = row_limit(groups_max.saturating_add(1));
     let rows =
         query_unnamed(client, &by.put_into(COUNT_EVENTS, HOUR, events), &[&limit]).await.map_err(failed)?;
     let groups = rows.iter().map(|row| {

@@ -6,7 +6,7 @@ use super::failure::failed;
 use super::row;
 use super::session::Tx;
 use super::statement::query_unnamed;
-use crate::ledger::{Intervals, Mark};
+use crate::ledger::{Intervals, LastSeen};
 use crate::store::Origin;
 use crate::{Code, Error, Position, Result};
 
@@ -123,7 +123,7 @@ pub(super) async fn last_position(tx: &Tx<'_>) -> Result<Position> {
 }
 
 /// The last event at or below a position.
-pub(super) async fn mark_at_or_below(tx: &Tx<'_>, position: Position) -> Result<Option<Mark>> {
+pub(super) async fn last_at_or_below(tx: &Tx<'_>, position: Position) -> Result<Option<LastSeen>> {
     // Index: the primary key (position), read backwards by one row.
     let sql = "SELECT position, id
                FROM ONLY {schema}.events
@@ -131,7 +131,7 @@ pub(super) async fn mark_at_or_below(tx: &Tx<'_>, position: Position) -> Result<
                ORDER BY position DESC
                LIMIT 1";
     let row = tx.query_opt(sql, &[&position.get()]).await?;
-    row.map(|row| Ok(Mark { position: row::position(&row, 0)?, id: row::get(&row, 1)? })).transpose()
+    row.map(|row| Ok(LastSeen { position: row::position(&row, 0)?, id: row::get(&row, 1)? })).transpose()
 }
 
 /// The number of events that [`positions_reused`] examines, from the highest position down.

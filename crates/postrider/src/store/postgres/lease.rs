@@ -2,16 +2,14 @@
 //!
 //! To avoid deadlocks, a transaction that locks more than one row locks the one in `subscriptions` first.
 
-use std::time::Duration;
-
 use super::connection::Guard;
 use super::history::{on_server, started, timeline};
 use super::row::get;
 use super::session::Tx;
 use super::statement::Params;
-use super::time::Time;
 use super::{park, progress};
 use crate::Result;
+use crate::clock::micros;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::subscription::SubscriptionRow;
 pub(super) use crate::store::subscription::unknown;
@@ -30,12 +28,7 @@ impl LeaseTx for Tx<'_> {
                    WHERE s.name = $1";
         let row = self.query_opt(sql, &[&lease.subscription, &lease.holder]).await?;
         let row = row.ok_or_else(|| unknown(&lease.subscription))?;
-        if let Some(reason) = get(&row, 0)? {
-            return Ok(Some(Acquired::Halted(reason)));
-        }
-        let Some(holder) = get(&row, 1)? else { return Ok(None) };
-        let remaining = Duration::from_micros(u64::try_from(get::<i64>(&row, 2)?).unwrap_or(0));
-        Ok(Some(Acquired::Held { holder, remaining }))
+        Acquired::refusal(&row)
     }
 
     async fn lock(&mut self, name: &str) -> Result<Option<SubscriptionRow>> {
@@ -65,8 +58,7 @@ pub(super) async fn load(snapshot: &Tx<'_>, name: &str) -> Result<Option<LeaseOv
     // Index: the primary key (name).
     let sql = "SELECT holder, expires_at FROM {schema}.leases WHERE name = $1";
     let row = snapshot.query_opt(sql, &[&name]).await?;
-    row.map(|row| Ok(LeaseOverview { holder: get(&row, 0)?, expires_at: get::<Time>(&row, 1)?.0 }))
-        .transpose()
+    row.as_ref().map(LeaseOverview::read).transpose()
 }
 
 /// Changes nothing on another server than the one on which the lease was taken. Index: the primary key (name), of both
@@ -98,13 +90,14 @@ pub(super) async fn renew(conn: &mut Guard<'_>, lease: &LeaseRequest, epoch: Epo
         Some(row) if !get::<bool>(row, 0)? => Err(conn.give_up()),
         Some(row) if get(row, 1)? => {
             let paused = get(row, 2)?;
-            let (is_known, rows_max) =
-                (conn.known(subscription).is_of(epoch), conn.known(subscription).count() + 1);
-            if !is_known {
-                return Ok(Renewed::Held { paused, parked_changed: false });
-            }
-            let found = park::seals(conn, subscription, rows_max).await?;
-            Ok(Renewed::Held { paused, parked_changed: conn.known(subscription).differ(epoch, &found) })
+            let parked_changed = match conn.known(subscription).rows_to_compare(epoch) {
+                Some(rows_max) => {
+                    let found = park::seals(conn, subscription, rows_max).await?;
+                    conn.known(subscription).differ(epoch, &found)
+                }
+                None => false,
+            };
+            Ok(Renewed::Held { paused, parked_changed })
         }
         _ => Ok(Renewed::Lost),
     }
@@ -135,8 +128,4 @@ pub(super) async fn release(
     let params: Params<'_> = &[&subscription, &epoch.0, &clean, &server.started, &server.timeline()];
     conn.query(RELEASE, params).await?;
     Ok(())
-}
-
-fn micros(duration: Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

@@ -6,7 +6,8 @@ use super::failure::failed;
 use super::row::get;
 use super::statement::{Params, query_unnamed};
 use super::time::Time;
-use crate::store::search::{TimeSearch, page, passes, refuse_status};
+use crate::store::row_limit;
+use crate::store::search::{TimeSearch, page, passes, refuse_state};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result, Timestamp};
 
@@ -33,7 +34,7 @@ const ENDS: &str = "
 
 /// The newest events that match a filter, newest first.
 pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<ListedEvent>> {
-    refuse_status(filter)?;
+    refuse_state(filter)?;
     let (lower, mut upper) = bounds(client, schema, filter).await?;
     let sql = schema.put_into(LIST);
     let mut found = Vec::new();
@@ -51,7 +52,7 @@ pub(super) async fn list(client: &Client, schema: &Ident, filter: &EventFilter) 
 
 /// The query plan of [`list`].
 pub(super) async fn plan(client: &Client, schema: &Ident, filter: &EventFilter) -> Result<Vec<String>> {
-    refuse_status(filter)?;
+    refuse_state(filter)?;
     let (lower, upper) = bounds(client, schema, filter).await?;
     let sql = schema.put_into(&format!("EXPLAIN (COSTS OFF) {LIST}"));
     let rows = ask(client, &sql, filter, (lower, upper, page(filter, 0))).await?;
@@ -67,7 +68,7 @@ async fn ask(
     let kind = filter.aggregate.as_ref().map(|aggregate| aggregate.kind.as_str());
     let id = filter.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
     let (since, until) = (filter.since.map(Time), filter.until.map(Time));
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let most = row_limit(most);
     let params: Params<'_> = &[&lower, &upper, &kind, &id, &filter.event_type, &since, &until, &most];
     query_unnamed(client, sql, params).await.map_err(failed)
 }
@@ -95,16 +96,16 @@ async fn search(client: &Client, schema: &Ident, mut search: TimeSearch) -> Resu
     Ok(search.found())
 }
 
-/// Nine columns: place, id, type, aggregate type and id, time, status, attempts, payload.
+/// Nine columns: row, id, type, aggregate type and id, time, state, attempts, payload.
 pub(super) fn listed(row: &Row) -> Result<ListedEvent> {
     Ok(ListedEvent {
-        place: get(row, 0)?,
+        row: get(row, 0)?,
         id: get(row, 1)?,
         event_type: get(row, 2)?,
         aggregate_type: get(row, 3)?,
         aggregate_id: get(row, 4)?,
         time: get::<Option<Time>>(row, 5)?.map(|time| time.0.to_string()),
-        status: get(row, 6)?,
+        state: get(row, 6)?,
         attempts: get(row, 7)?,
         payload: get(row, 8)?,
     })

@@ -7,8 +7,9 @@ use super::session::Tx;
 use super::time::Time;
 use super::writers::decided_up_to;
 use super::{lease, park, progress, relays};
-use crate::ledger::{Intervals, Mark, ParkedRow};
+use crate::ledger::{Intervals, LastSeen, ParkedRow};
 use crate::store::log_tx::{LogTx, VisibleStep, visible_intervals};
+use crate::store::row_limit;
 use crate::store::subscription::SubscriptionRow;
 use crate::store::{LeaseOverview, PurgeBound, RelayOverview};
 use crate::{Code, Error, Position, Result, Timestamp};
@@ -68,8 +69,8 @@ impl LogTx for Tx<'_> {
         )
     }
 
-    async fn mark_at_or_below(&mut self, position: Position) -> Result<Option<Mark>> {
-        history::mark_at_or_below(self, position).await
+    async fn last_at_or_below(&mut self, position: Position) -> Result<Option<LastSeen>> {
+        history::last_at_or_below(self, position).await
     }
 
     async fn time_of(&mut self, position: Position) -> Result<Option<Timestamp>> {
@@ -106,7 +107,7 @@ impl LogTx for Tx<'_> {
                          LIMIT $3) AS counted";
         let (firsts, lasts): (Vec<i64>, Vec<i64>) =
             ranges.into_iter().map(|(first, last)| (first.get(), last.get())).unzip();
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let limit = row_limit(limit);
         let Some(row) = self.query_opt(sql, &[&firsts, &lasts, &limit]).await? else { return Ok((0, None)) };
         Ok((get::<i64>(&row, 0)?.unsigned_abs(), get::<Option<i64>>(&row, 1)?.map(Position::new)))
     }
@@ -144,11 +145,7 @@ impl LogTx for Tx<'_> {
         let sql = "SELECT name, CASE WHEN halted IS NULL THEN floor ELSE 0 END, highest_position
                    FROM {schema}.subscriptions
                    ORDER BY name";
-        let bound = |row| {
-            let highest = get::<Option<i64>>(row, 2)?.map(Position::new);
-            Ok(PurgeBound { subscription: get(row, 0)?, floor: row::position(row, 1)?, highest })
-        };
-        self.query(sql, &[]).await?.iter().map(bound).collect()
+        self.query(sql, &[]).await?.iter().map(PurgeBound::read).collect()
     }
 
     async fn times_within(
@@ -163,7 +160,7 @@ impl LogTx for Tx<'_> {
                    WHERE position > $1::bigint AND position <= $2::bigint
                    ORDER BY position
                    LIMIT $3::bigint";
-        let limit = i64::try_from(events_max).unwrap_or(i64::MAX);
+        let limit = row_limit(events_max);
         let rows = self.query(sql, &[&after.get(), &last.get(), &limit]).await?;
         rows.iter().map(|row| Ok((row::position(row, 0)?, get::<Time>(row, 1)?.0))).collect()
     }

@@ -77,8 +77,8 @@ pub(super) async fn schema(client: &Client, name: &Ident) -> Result<Schema> {
 
 /// Refuses a database with another schema version, or whose outbox was altered.
 pub(super) async fn check(client: &Client, name: &Ident) -> Result<()> {
-    let place = format!("the PostgreSQL database, in {name},");
-    schema::check(&place, version(client, name).await?, LATEST)?;
+    let database = format!("the PostgreSQL database, in {name},");
+    schema::check(&database, version(client, name).await?, LATEST)?;
     refuse_missing(client, name).await?;
     let rows = query_unnamed(client, &name.put_into(SHAPE), &[]).await.map_err(failed)?;
     shape::check(&rows)

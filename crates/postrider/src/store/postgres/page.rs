@@ -42,9 +42,9 @@ pub(super) async fn read(session: &Session, rows: &[Row], budget: Budget) -> Res
 /// Index: the primary key (position).
 static FETCH: LazyLock<String> = LazyLock::new(|| {
     row::with_columns(
-        "SELECT {columns} FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (position, place)
+        "SELECT {columns} FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (position, ordinal)
          JOIN ONLY {schema}.events USING (position)
-         ORDER BY place",
+         ORDER BY ordinal",
     )
 });
 

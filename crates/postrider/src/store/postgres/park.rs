@@ -1,13 +1,10 @@
 //! Parked rows of a subscription.
 
-use tokio_postgres::Row;
-
 use super::connection::Guard;
 use super::row::{self, get};
 use super::session::Tx;
-use super::time::Time;
 use crate::ledger::ParkedRow;
-use crate::store::subscription::parked_state;
+use crate::store::row_limit;
 use crate::{Position, Result};
 
 /// All rows of a subscription, by position.
@@ -17,7 +14,7 @@ pub(super) async fn load(tx: &Tx<'_>, subscription: &str) -> Result<Vec<ParkedRo
                FROM {schema}.parked
                WHERE subscription = $1
                ORDER BY position";
-    tx.query(sql, &[&subscription]).await?.iter().map(read).collect()
+    tx.query(sql, &[&subscription]).await?.iter().map(ParkedRow::read).collect()
 }
 
 /// The [seal](crate::ledger::seal) of a row `p`. Infinite times get the numbers that [`Time`] reads.
@@ -41,22 +38,9 @@ pub(super) async fn seals(
     subscription: &str,
     rows_max: usize,
 ) -> Result<Vec<(Position, String)>> {
-    let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let rows_max = row_limit(rows_max);
     let rows = conn.read(SEALS, &[&subscription, &rows_max]).await?;
     rows.iter().map(|row| Ok((row::position(row, 0)?, get(row, 1)?))).collect()
-}
-
-fn read(row: &Row) -> Result<ParkedRow> {
-    let position = row::position(row, 0)?;
-    Ok(ParkedRow {
-        position,
-        key: get(row, 1)?,
-        destination: get(row, 2)?,
-        state: parked_state(position, get(row, 3)?)?,
-        attempts: row::count(row, 4)?,
-        next_attempt_at: get::<Option<Time>>(row, 5)?.map(|time| time.0),
-        last_error: get(row, 6)?,
-    })
 }
 
 /// PostgreSQL's `text` cannot contain U+0000, which a destination may send in an error.

@@ -2,12 +2,9 @@
 
 use tokio_postgres::Row;
 
-use super::row::{self, get};
 use super::session::Tx;
-use crate::ledger::{Mark, Progress};
-use crate::store::Epoch;
-use crate::store::subscription::{ProgressColumns, SubscriptionRow};
-use crate::{Position, Result};
+use crate::Result;
+use crate::store::subscription::SubscriptionRow;
 
 /// A row of `subscriptions` by name. Index: the primary key (name).
 macro_rules! subscription {
@@ -30,23 +27,5 @@ pub(super) async fn lock(tx: &Tx<'_>, name: &str) -> Result<Option<SubscriptionR
 }
 
 fn read(name: &str, row: Option<Row>) -> Result<Option<SubscriptionRow>> {
-    let Some(row) = row else { return Ok(None) };
-    Ok(Some(SubscriptionRow {
-        epoch: Epoch(get(&row, 0)?),
-        clean: get(&row, 1)?,
-        paused: get(&row, 2)?,
-        history: get(&row, 3)?,
-        progress: progress(name, &row)?,
-        halted: get(&row, 9)?,
-        seen_tx: get(&row, 10)?,
-    }))
-}
-
-fn progress(name: &str, row: &Row) -> Result<Progress> {
-    let highest = match (get(row, 5)?, get(row, 6)?) {
-        (Some(position), Some(id)) => Some(Mark { position: Position::new(position), id }),
-        _ => None,
-    };
-    let (done, trial, trial_deaths) = (get(row, 4)?, get(row, 7)?, row::count(row, 8)?);
-    ProgressColumns { done, highest, trial, trial_deaths }.read(name)
+    row.map(|row| SubscriptionRow::read(name, &row, true)).transpose()
 }

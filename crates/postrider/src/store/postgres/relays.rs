@@ -1,10 +1,9 @@
 //! The reports of relays about themselves.
 
 use super::connection::Guard;
-use super::row::get;
 use super::session::Tx;
-use super::time::Time;
 use crate::Result;
+use crate::clock::micros;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
 /// See [`Store::report`](crate::store::Store::report).
@@ -27,7 +26,6 @@ pub(super) async fn record(conn: &mut Guard<'_>, report: &RelayReport) -> Result
                ON CONFLICT (subscription, relay) DO UPDATE
                SET leads = excluded.leads, down = excluded.down,
                    seen_at = excluded.seen_at, expires_at = excluded.expires_at";
-    let micros = |duration: std::time::Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     let (leading, down) = (*role == RelayRole::Leading, relays::to_column(down));
     conn.query(sql, &[subscription, relay, &leading, &down, &micros(*duration), &micros(KEPT_AFTER)])
         .await
@@ -39,15 +37,5 @@ pub(super) async fn load(snapshot: &Tx<'_>, subscription: &str) -> Result<Vec<Re
     // Index: the primary key (subscription, relay).
     let sql = "SELECT relay, leads, seen_at, expires_at, down FROM {schema}.relays
                WHERE subscription = $1 AND expires_at > clock_timestamp() ORDER BY relay";
-    let mut all = Vec::new();
-    for row in snapshot.query(sql, &[&subscription]).await? {
-        all.push(RelayOverview {
-            relay: get(&row, 0)?,
-            leading: get(&row, 1)?,
-            seen_at: get::<Time>(&row, 2)?.0,
-            expires_at: get::<Time>(&row, 3)?.0,
-            down: relays::from_column(get::<Option<String>>(&row, 4)?.as_deref()),
-        });
-    }
-    Ok(all)
+    snapshot.query(sql, &[&subscription]).await?.iter().map(RelayOverview::read).collect()
 }

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type, accepts};
+use uuid::Uuid;
 
 use super::time::Time;
 use crate::store::event_row::{self, EventValues, Widths, text_columns, text_list, unreadable_event};
+use crate::store::result_row::ResultRow;
 use crate::{Code, Error, Event, Limits, Position, Result, StoredEvent, Timestamp};
 
-/// Place of the first [text column](text_columns) in the SELECT.
+/// Index of the first [text column](text_columns) in the SELECT.
 const FIRST_TEXT: usize = 11;
 
 /// A SELECT with its `{columns}` put in: those that [`event`] reads. Of payload, headers and action, only values of up
@@ -45,11 +47,6 @@ pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T> 
 /// A position.
 pub(super) fn position(row: &Row, column: usize) -> Result<Position> {
     get(row, column).map(Position::new)
-}
-
-/// A count, which the table's CHECK keeps in range.
-pub(super) fn count(row: &Row, column: usize) -> Result<u32> {
-    event_row::count(get(row, column)?)
 }
 
 /// The sizes of all columns.
@@ -121,4 +118,26 @@ impl<'a> FromSql<'a> for TextWidth {
     }
 
     accepts!(TEXT);
+}
+
+impl ResultRow for Row {
+    fn text(&self, column: usize) -> Result<Option<String>> {
+        get(self, column)
+    }
+
+    fn number(&self, column: usize) -> Result<Option<i64>> {
+        get(self, column)
+    }
+
+    fn flag(&self, column: usize) -> Result<Option<bool>> {
+        get(self, column)
+    }
+
+    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
+        Ok(get::<Option<Time>>(self, column)?.map(|time| time.0))
+    }
+
+    fn uuid(&self, column: usize) -> Result<Option<Uuid>> {
+        get(self, column)
+    }
 }

@@ -98,8 +98,8 @@ impl Named {
     pub(super) fn with<'a>(&'static self, params: &[NamedParam<'a>]) -> (&'static str, Vec<&'a dyn Param>) {
         let numbered = self.numbered.get_or_init(|| {
             let mut text = self.text.to_owned();
-            for (place, (name, _)) in params.iter().enumerate() {
-                text = text.replace(&format!("{{{name}}}"), &format!("${}", place + 1));
+            for (index, (name, _)) in params.iter().enumerate() {
+                text = text.replace(&format!("{{{name}}}"), &format!("${}", index + 1));
             }
             text
         });

@@ -1,5 +1,5 @@
-//! Reads rows of a result, whichever driver returned them. The statements of every database return the same columns in
-//! the same order; each `read` below lists them.
+//! Reads the rows of Postrider's tables for a table with a state per row. The statements of every database return the same
+//! columns in the same order; each `read` below lists them.
 
 use std::collections::HashMap;
 
@@ -7,35 +7,8 @@ use super::dialect::{BacklogRows, RowCounts, StoredSubscription};
 use super::load::{LockedSubscription, NotedRow};
 use super::refused::Refused;
 use super::term_rows::RowClaim;
-use crate::store::Epoch;
-use crate::{Code, Error, Result, Timestamp};
-
-/// One row of a result. Columns are numbered from 0, and each may be NULL.
-pub(crate) trait ResultRow {
-    fn text(&self, column: usize) -> Result<Option<String>>;
-    fn number(&self, column: usize) -> Result<Option<i64>>;
-    fn flag(&self, column: usize) -> Result<Option<bool>>;
-    fn time(&self, column: usize) -> Result<Option<Timestamp>>;
-
-    /// The id of a row of the table, as text.
-    fn row_id(&self, column: usize) -> Result<String> {
-        required(self.text(column)?, column)
-    }
-}
-
-fn required<T>(value: Option<T>, column: usize) -> Result<T> {
-    value.ok_or_else(|| Error::new(Code::RowDamaged, format!("column {column} is NULL")))
-}
-
-fn epoch(row: &impl ResultRow, column: usize) -> Result<Epoch> {
-    required(row.number(column)?, column).map(Epoch)
-}
-
-/// A count that the table limits to 32 bits with a CHECK.
-fn count(row: &impl ResultRow, column: usize) -> Result<u32> {
-    let number = required(row.number(column)?, column)?;
-    number.try_into().map_err(|_| Error::new(Code::RowDamaged, format!("{number} is not a valid count")))
-}
+use crate::Result;
+use crate::store::result_row::{ResultRow, count, epoch, required};
 
 impl StoredSubscription {
     /// `name, epoch, clean, paused, halted`
@@ -135,7 +108,7 @@ impl RowCounts {
 }
 
 /// How many rows other publishers have marked: recently, and in total.
-pub(crate) fn foreign_marks(row: &impl ResultRow) -> Result<(i64, i64)> {
+pub(crate) fn foreign_claims(row: &impl ResultRow) -> Result<(i64, i64)> {
     Ok((required(row.number(0)?, 0)?, required(row.number(1)?, 1)?))
 }
 

@@ -327,7 +327,7 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx {
 
     /// How many rows other publishers have marked: in the last ten minutes, and in total. `None` if the layout has no
     /// marks.
-    fn foreign_marks(&mut self) -> impl Future<Output = Result<Option<(i64, i64)>>> + Send;
+    fn foreign_claims(&mut self) -> impl Future<Output = Result<Option<(i64, i64)>>> + Send;
 
     /// All notes of a subscription, each with the state of its row in the table, but not with what the table refused.
     fn notes(&mut self, subscription: &str) -> impl Future<Output = Result<Vec<NotedRow>>> + Send;

@@ -40,6 +40,11 @@ pub(crate) fn search_unsupported() -> Error {
         .with_hint("query the table directly; on PostgreSQL the command works")
 }
 
+/// The error for an aggregate without a row, which SQL does not allow.
+pub(crate) fn no_row() -> Error {
+    Error::new(Code::StoreFailed, "the database returned no row for a query that always has one")
+}
+
 /// The error of a caller whose lease has ended.
 pub(crate) fn lease_lost() -> Error {
     Error::new(Code::StoreFailed, "the lease under which rows were read has expired")

@@ -93,7 +93,7 @@ fn the_note_of_a_refused_row_is_deleted_once_the_table_shows_it_as_delivered() {
         limit: None,
         refused: Some(Refused::Delivered),
     };
-    let table = RowTable::new(RowLayout::EventOutbox).unwrap();
+    let table = RowTable::new(RowLayout::EventOutbox);
     let obsolete = |is_done| ParkedRows::of([note(is_done)], [], &table).unwrap().obsolete_notes;
     assert_eq!((obsolete(false), obsolete(true)), (vec![], vec!["7".to_owned()]));
 }

@@ -341,7 +341,7 @@ impl<D: RowDialect> Store for RowStateStore<D> {
         has.then(|| Arc::new(self.clone()) as Arc<dyn Notifications>)
     }
 
-    fn trace_deliveries(&self) {
+    fn note_deliveries(&self) {
         self.0.term.note_deliveries(self.0.dialect.table());
     }
 

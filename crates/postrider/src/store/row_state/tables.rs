@@ -6,6 +6,7 @@ use crate::{Code, Error, Ident, Result};
 
 /// Optional parts of a layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct RowExtras {
     /// The index over aggregate type and id of `outbox_events`.
     pub aggregate_index: bool,
@@ -13,6 +14,12 @@ pub struct RowExtras {
     pub views: bool,
     /// The notifications of `eventlog` and the index that the fan-out needs.
     pub handlers: bool,
+}
+
+crate::setters! { RowExtras:
+    aggregate_index: bool,
+    views: bool,
+    handlers: bool,
 }
 
 /// The result of migrating a table with a state per row.
@@ -140,13 +147,13 @@ pub(crate) fn refuse_harmful(table: &RowTable, differences: &[Difference]) -> Re
     })
 }
 
-/// Refuses Postrider's tables in `place` if they belong to another table. `recorded` are layout, schema and name of the
+/// Refuses Postrider's tables in `database` if they belong to another table. `recorded` are layout, schema and name of the
 /// table they belong to.
-pub(crate) fn check_owner(place: &str, recorded: Option<[String; 3]>, table: &RowTable) -> Result<()> {
+pub(crate) fn check_owner(database: &str, recorded: Option<[String; 3]>, table: &RowTable) -> Result<()> {
     let Some([layout, at, name]) = recorded else {
         return Err(Error::new(
             Code::SchemaAltered,
-            format!("{place} does not record the table it belongs to"),
+            format!("{database} does not record the table it belongs to"),
         ));
     };
     if (layout.as_str(), at.as_str(), name.as_str())
@@ -154,15 +161,15 @@ pub(crate) fn check_owner(place: &str, recorded: Option<[String; 3]>, table: &Ro
     {
         return Ok(());
     }
-    let what = format!("{place} belongs to {at}.{name} with layout {layout}, not to this outbox");
+    let what = format!("{database} belongs to {at}.{name} with layout {layout}, not to this outbox");
     Err(Error::new(Code::LayoutDiffers, what)
         .with_hint("configure a separate `schema` for Postrider's tables of each outbox"))
 }
 
-/// The error for a place that contains the default layout.
+/// The error for a database or schema that contains the default layout.
 #[cfg(feature = "_server")]
-pub(crate) fn other_layout(place: &str) -> Error {
-    Error::new(Code::LayoutDiffers, format!("{place} contains the tables of another outbox"))
+pub(crate) fn other_layout(database: &str) -> Error {
+    Error::new(Code::LayoutDiffers, format!("{database} contains the tables of another outbox"))
         .with_hint("configure another `schema` for Postrider's own tables of this outbox")
 }
 

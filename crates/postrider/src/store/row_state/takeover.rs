@@ -38,7 +38,7 @@ impl TxVerb for TakeOver {
                 Vec::new()
             }
         };
-        if let Some((recent, all)) = tx.foreign_marks().await? {
+        if let Some((recent, all)) = tx.foreign_claims().await? {
             refuse_foreign_publisher(&table, recent, all)?;
         }
         let scheduled = tx.scheduled_rows(&lease.subscription).await?;

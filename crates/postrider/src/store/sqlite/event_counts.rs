@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use super::failure::Attempt;
 use super::lease::now;
+use crate::store::row_limit;
 use crate::store::{CountBy, CountGroup, EventCounts};
 
 /// A percentile, by linear interpolation between two neighbours: a row's weight is one minus its distance from the
@@ -70,7 +71,7 @@ pub(super) fn count_events(
     groups_max: usize,
     events: &str,
 ) -> Attempt<EventCounts> {
-    let limit = i64::try_from(groups_max.saturating_add(1)).unwrap_or(i64::MAX);
+    let limit = row_limit(groups_max.saturating_add(1));
     let mut statement = snapshot.prepare(&by.put_into(COUNT_EVENTS, HOUR, events))?;
     let groups = statement
         .query_map([now(snapshot)?, limit], |row| {

@@ -5,13 +5,13 @@ use rusqlite::{Connection, OptionalExtension};
 use super::failure::Attempt;
 use super::row;
 use crate::Position;
-use crate::ledger::Mark;
+use crate::ledger::LastSeen;
 use crate::store::history::Seen;
 
 /// See [`Seen::change`].
 pub(super) fn change(snapshot: &Connection, seen: &Seen, last: Position) -> Attempt<Option<String>> {
     let found = match seen.highest() {
-        Some(mark) => mark_at_or_below(snapshot, mark.position)?.filter(|at| at.position == mark.position),
+        Some(mark) => last_at_or_below(snapshot, mark.position)?.filter(|at| at.position == mark.position),
         None => None,
     };
     Ok(seen.change(last, found.map(|mark| mark.id)))
@@ -28,7 +28,7 @@ pub(super) fn last_position(snapshot: &Connection) -> Attempt<Position> {
 }
 
 /// The last event at or below a position.
-pub(super) fn mark_at_or_below(snapshot: &Connection, position: Position) -> Attempt<Option<Mark>> {
+pub(super) fn last_at_or_below(snapshot: &Connection, position: Position) -> Attempt<Option<LastSeen>> {
     // Index: the primary key (position), read backwards by one row.
     let mut statement = snapshot.prepare_cached(
         "SELECT position, id
@@ -39,5 +39,5 @@ pub(super) fn mark_at_or_below(snapshot: &Connection, position: Position) -> Att
     )?;
     let mut rows = statement.query([position.get()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    Ok(Some(Mark { position: row::position(row)?, id: row::uuid(row.get_ref(1)?)? }))
+    Ok(Some(LastSeen { position: row::position(row)?, id: row::uuid(row.get_ref(1)?)? }))
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use super::failure::Attempt;
 use super::row::uuid;
 use crate::Timestamp;
-use crate::store::search::{TimeSearch, passes, refuse_status, text};
+use crate::store::search::{TimeSearch, passes, refuse_state, text};
 use crate::store::{EventFilter, ListedEvent};
 
 /// Index: the primary key (position), backwards.
@@ -43,7 +43,7 @@ fn query<T>(
     filter: &EventFilter,
     run: impl FnOnce(&[&dyn rusqlite::ToSql]) -> Attempt<T>,
 ) -> Attempt<T> {
-    refuse_status(filter)?;
+    refuse_state(filter)?;
     let (first, end) = snapshot.query_row(ENDS, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let lower = search(snapshot, TimeSearch::since(filter, (first, end)))?;
     let upper = search(snapshot, TimeSearch::until(filter, (lower, end)))?;
@@ -95,13 +95,13 @@ fn search(snapshot: &Connection, mut search: TimeSearch) -> Attempt<i64> {
 
 fn listed(row: &Row<'_>) -> Attempt<Option<ListedEvent>> {
     Ok(Some(ListedEvent {
-        place: row.get::<_, i64>(0)?.to_string(),
+        row: row.get::<_, i64>(0)?.to_string(),
         id: Some(uuid(row.get_ref(1)?)?.to_string()),
         event_type: row.get(2)?,
         aggregate_type: row.get(3)?,
         aggregate_id: row.get(4)?,
         time: Some(Timestamp::from_micros(row.get(5)?).to_string()),
-        status: None,
+        state: None,
         attempts: None,
         payload: payload(row.get_ref(8)?),
     }))

@@ -7,8 +7,9 @@ use super::failure::Attempt;
 use super::ledger::Ledger;
 use super::worker::poll_once;
 use super::{history, lease, park, progress, relays};
-use crate::ledger::{Intervals, Mark, ParkedRow, Progress};
+use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress};
 use crate::store::log_tx::{self, LogTx};
+use crate::store::row_limit;
 use crate::store::subscription::SubscriptionRow;
 use crate::store::{LeaseOverview, Overview, Purge, PurgeBound, Purged, RelayOverview, Start};
 use crate::{Position, Result, Timestamp};
@@ -80,8 +81,8 @@ impl LogTx for SqliteTx<'_> {
         Ok(Intervals::up_to(first.map_or(end, |first| first.previous().min(end))))
     }
 
-    async fn mark_at_or_below(&mut self, position: Position) -> Result<Option<Mark>> {
-        Ok(history::mark_at_or_below(self.0, position)?)
+    async fn last_at_or_below(&mut self, position: Position) -> Result<Option<LastSeen>> {
+        Ok(history::last_at_or_below(self.0, position)?)
     }
 
     async fn time_of(&mut self, position: Position) -> Result<Option<Timestamp>> {
@@ -107,7 +108,7 @@ impl LogTx for SqliteTx<'_> {
                          WHERE position BETWEEN ?1 AND ?2 ORDER BY position LIMIT ?3)";
         let (mut events, mut first) = (0, None);
         for (start, end) in ranges {
-            let left = i64::try_from(limit - events).unwrap_or(i64::MAX);
+            let left = row_limit(limit - events);
             let counted = self.first(sql, params![start.get(), end.get(), left], |row| {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?))
             })?;
@@ -171,7 +172,7 @@ impl LogTx for SqliteTx<'_> {
                    WHERE position > ?1 AND position <= ?2
                    ORDER BY position
                    LIMIT ?3";
-        let limit = i64::try_from(events_max).unwrap_or(i64::MAX);
+        let limit = row_limit(events_max);
         let read = |row: &Row<'_>| Ok((position(row)?, Timestamp::from_micros(row.get(1)?)));
         Ok(self.all(sql, params![after.get(), last.get(), limit], read)?)
     }

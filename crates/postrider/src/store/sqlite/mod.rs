@@ -354,8 +354,11 @@ impl AsyncStore for SqliteStore {
             let known = known.of(&lease.subscription);
             let renewed = lease::renew(tx, Ledger::Log, &lease, epoch)?;
             let Renewed::Held { paused, .. } = renewed else { return Ok(renewed) };
-            let found = park::seals(tx, &lease.subscription, known.count() + 1)?;
-            Ok(Renewed::Held { paused, parked_changed: known.differ(epoch, &found) })
+            let parked_changed = match known.rows_to_compare(epoch) {
+                Some(rows_max) => known.differ(epoch, &park::seals(tx, &lease.subscription, rows_max)?),
+                None => false,
+            };
+            Ok(Renewed::Held { paused, parked_changed })
         };
         self.writer.write(operation).await
     }

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Row, ToSql, params};
 
 use super::failure::Attempt;
 use crate::ledger::{ANY, ParkedRow};
+use crate::store::row_limit;
 use crate::store::subscription::parked_state;
 use crate::{Position, Timestamp};
 
@@ -93,7 +94,7 @@ pub(super) fn seals(
         seal!(),
         " FROM postrider_parked WHERE subscription = ?1 LIMIT ?2"
     ))?;
-    let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let rows_max = row_limit(rows_max);
     let rows = statement
         .query_map(params![subscription, rows_max], |row| Ok((Position::new(row.get(0)?), row.get(1)?)))?;
     Ok(rows.collect::<std::result::Result<_, _>>()?)

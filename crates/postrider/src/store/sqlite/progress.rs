@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use super::failure::Attempt;
 use super::ledger::Ledger;
 use crate::Position;
-use crate::ledger::{Mark, Progress};
+use crate::ledger::{LastSeen, Progress};
 use crate::store::Epoch;
 use crate::store::subscription::{ProgressColumns, SubscriptionRow, damaged_column};
 
@@ -34,7 +34,7 @@ fn progress(name: &str, row: &Row<'_>) -> Attempt<Progress> {
     let highest = match (row.get::<_, Option<i64>>(5)?, row.get::<_, Option<String>>(6)?) {
         (Some(position), Some(id)) => {
             let id = id.parse().map_err(|_| damaged_column(name, "highest_id", &id))?;
-            Some(Mark { position: Position::new(position), id })
+            Some(LastSeen { position: Position::new(position), id })
         }
         _ => None,
     };

@@ -6,6 +6,7 @@ use super::failure::Attempt;
 use super::lease::now;
 use super::ledger::Ledger;
 use crate::Timestamp;
+use crate::clock::micros;
 use crate::store::relays::{self, KEPT_AFTER, RelayOverview, RelayReport, RelayRole};
 
 /// See [`Store::report`](crate::store::Store::report).
@@ -35,7 +36,7 @@ pub(super) fn record(tx: &Connection, ledger: Ledger, report: &RelayReport) -> A
         expires
     ])?;
     // Index: the primary key (subscription, relay), its first part.
-    let kept = i64::try_from(KEPT_AFTER.as_micros()).unwrap_or(i64::MAX);
+    let kept = micros(KEPT_AFTER);
     let old = ledger.put_into("DELETE FROM {relays} WHERE subscription = ?1 AND expires_at < ?2");
     tx.prepare_cached(&old)?.execute(params![subscription, now.as_micros().saturating_sub(kept)])?;
     Ok(())

@@ -11,11 +11,12 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
-use super::failure::Attempt;
+use super::failure::{Attempt, Failure};
 use crate::store::event_row::{EventValues, Widths, text_columns, text_list, unreadable_event};
-use crate::{Code, Error, Event, Position, StoredEvent, Timestamp};
+use crate::store::result_row::ResultRow;
+use crate::{Code, Error, Event, Position, Result, StoredEvent, Timestamp};
 
-/// Place of the first [text column](text_columns) in the SELECT.
+/// Index of the first [text column](text_columns) in the SELECT.
 const FIRST_TEXT: usize = 8;
 
 /// A SELECT with its `{columns}` put in: those that [`event`] reads.
@@ -88,5 +89,31 @@ fn bytes(value: ValueRef<'_>) -> Attempt<Bytes> {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Bytes::copy_from_slice(bytes)),
         _ => Err(Error::new(Code::RowDamaged, "its payload is neither text nor bytes").into()),
+    }
+}
+
+impl ResultRow for Row<'_> {
+    fn text(&self, column: usize) -> Result<Option<String>> {
+        Ok(self.get(column).map_err(Failure::from)?)
+    }
+
+    fn number(&self, column: usize) -> Result<Option<i64>> {
+        Ok(self.get(column).map_err(Failure::from)?)
+    }
+
+    fn flag(&self, column: usize) -> Result<Option<bool>> {
+        Ok(self.get(column).map_err(Failure::from)?)
+    }
+
+    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
+        Ok(self.number(column)?.map(Timestamp::from_micros))
+    }
+
+    #[cfg(feature = "_server")]
+    fn uuid(&self, column: usize) -> Result<Option<Uuid>> {
+        let text = ResultRow::text(self, column)?;
+        let parse =
+            |text: String| text.parse().map_err(|_| Error::new(Code::RowDamaged, "an id is not a UUID"));
+        text.map(parse).transpose()
     }
 }

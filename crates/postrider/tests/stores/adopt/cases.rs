@@ -3,26 +3,26 @@
 /// One test of a case per layout and database.
 macro_rules! on_each_table {
     ($case:path) => {
-        on_each_table! { $case;
-            of_outbox_events_on_sqlite: Sqlite, OutboxEvents;
-            of_event_outbox_on_postgres: Postgres, EventOutbox;
-            of_outbox_on_postgres: Postgres, Outbox;
-            of_outbox_events_on_postgres: Postgres, OutboxEvents;
-            of_event_outbox_on_mysql: MySql, EventOutbox;
-            of_outbox_events_on_mysql: MySql, OutboxEvents;
-            of_event_outbox_on_mariadb: MariaDb, EventOutbox;
-            of_outbox_events_on_mariadb: MariaDb, OutboxEvents;
+        on_layouts!(sqlite, on_each_table on_sqlite: Sqlite, $case;);
+        on_layouts!(postgres, on_each_table on_postgres: Postgres, $case;);
+        on_layouts!(mysql, on_each_table on_mysql: MySql, $case;);
+        on_layouts!(mysql, on_each_table on_mariadb: MariaDb, $case;);
+    };
+    ($database:ident: $stage:ident, $case:path; $($test:ident = $index:literal, $layout:ident;)+) => {
+        mod $database {
+            use super::*;
+
+            $(
+                #[tokio::test]
+                async fn $test() -> Result<()> {
+                    match $stage::new(RowLayout::$layout).await? {
+                        Some(stage) => $case(&stage).await,
+                        None => Ok(()),
+                    }
+                }
+            )+
         }
     };
-    ($case:path; $($test:ident: $stage:ident, $layout:ident;)+) => { $(
-        #[tokio::test]
-        async fn $test() -> Result<()> {
-            match $stage::new(RowLayout::$layout).await? {
-                Some(stage) => $case(&stage).await,
-                None => Ok(()),
-            }
-        }
-    )+ };
 }
 
 macro_rules! cases {
@@ -34,6 +34,7 @@ macro_rules! cases {
             use crate::adopt::server::{MariaDb, MySql, Postgres};
             use crate::adopt::sqlite::Sqlite;
             use crate::adopt::stage::Stage;
+            use crate::test_layouts::on_layouts;
 
             on_each_table!(crate::adopt::$module::$name);
         }

@@ -50,7 +50,7 @@ impl<W: ServerKind> Driver for MySqlDriver<W> {
     }
 
     async fn migrate_rows(url: &str, ledger: Ident, table: &RowTable) -> Result<()> {
-        let extras = RowExtras { handlers: table.layout() == RowLayout::Eventlog, ..RowExtras::default() };
+        let extras = RowExtras::default().handlers(table.layout() == RowLayout::Eventlog);
         MySqlRowStore::migrate(&config(url, ledger)?, table, extras).await.map(|_| ())
     }
 

@@ -48,7 +48,7 @@ impl Driver for PostgresDriver {
     }
 
     async fn migrate_rows(url: &str, ledger: Ident, table: &RowTable) -> Result<()> {
-        let extras = RowExtras { handlers: table.layout() == RowLayout::Eventlog, ..RowExtras::default() };
+        let extras = RowExtras::default().handlers(table.layout() == RowLayout::Eventlog);
         PostgresRowStore::migrate(&config(url, ledger)?, table, extras).await.map(|_| ())
     }
 

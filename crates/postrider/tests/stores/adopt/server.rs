@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use postrider::adopt::AdoptSource;
-use postrider::layout::{RowLayout, RowTable};
+use postrider::layout::{Ability, RowLayout, RowTable};
 use postrider::{Event, Ident, Outbox, Result};
 use tokio::sync::Mutex;
 
@@ -110,8 +110,9 @@ impl<D: Driver> Stage for Server<D> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let Some(url) = D::url() else { return Ok(None) };
         let schema = format!("adopt_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let table = RowTable::new(layout)?.in_schema(Ident::new(&schema)?);
-        let table = if layout == RowLayout::Eventlog { table } else { table.max_attempts(ATTEMPTS_MAX) };
+        let table = RowTable::new(layout).in_schema(Ident::new(&schema)?);
+        let has_limit = !layout.has(Ability::Notifications);
+        let table = if has_limit { table.max_attempts(ATTEMPTS_MAX) } else { table };
         let mut client = D::connect(url).await?;
         D::run(&mut client, &format!("{} {schema}", D::CREATE_SCHEMA)).await?;
         let stage = Self { url, schema, table, client: Mutex::new(client) };

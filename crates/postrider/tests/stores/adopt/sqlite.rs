@@ -42,7 +42,7 @@ impl Stage for Sqlite {
     async fn new(layout: RowLayout) -> Result<Option<Self>> {
         let folder = TempDir::new().map_err(failed)?;
         let path = folder.path().join("shop.db");
-        let table = RowTable::new(layout)?.max_attempts(ATTEMPTS_MAX);
+        let table = RowTable::new(layout).max_attempts(ATTEMPTS_MAX);
         SqliteRowStore::migrate(&path, &table, RowExtras::default())?;
         SqliteStore::migrate(&path)?;
         Ok(Some(Self { _folder: folder, path, table }))

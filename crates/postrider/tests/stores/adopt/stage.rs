@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::adopt::{AdoptSource, Adopted, Adoption, AdoptionRun, Counts};
 use postrider::layout::{Ability, RowLayout};
-use postrider::relay::{Policy, Relay, Retention, Subscription};
+use postrider::relay::{OutboxOptions, Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::{Start, Store};
 use postrider::{Action, Event, Outbox, Result, Timestamp};
@@ -139,7 +139,10 @@ pub(crate) async fn relay(store: Arc<dyn AdoptSource>, sink: &RecordingSink) -> 
         .backoff_max(Duration::from_millis(20));
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await
+    Relay::builder()
+        .outbox_with(store, [subscription], OutboxOptions::default().retention(Retention::FOREVER))
+        .spawn()
+        .await
 }
 
 /// A relay delivers three events of each key, except those of `key1`: the first fails and is retried in an hour, and the two
@@ -158,8 +161,10 @@ pub(crate) async fn fail_one_key(
         Policy::default().backoff_min(Duration::from_secs(3_600)).backoff_max(Duration::from_secs(3_600));
     let store: Arc<dyn Store> = store;
     let subscription = Subscription::new(NAME, sink.clone()).start(Start::Beginning).policy(policy);
-    let relay =
-        Relay::builder().outbox_with_retention(store, [subscription], Retention::FOREVER).spawn().await?;
+    let relay = Relay::builder()
+        .outbox_with(store, [subscription], OutboxOptions::default().retention(Retention::FOREVER))
+        .spawn()
+        .await?;
     sink.wait_for(3 * (KEYS - 1)).await;
     let waits = format!("SELECT count(*) FROM {parked} WHERE state = 'retry' AND attempts = 1");
     eventually("the event is parked", async || Ok(stage.one(&waits).await? > 0)).await?;

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use postrider::adopt::AdoptionRun;
-use postrider::layout::RowLayout;
+use postrider::layout::Ability;
 use postrider::store::{Purge, Start};
 use postrider::{Result, Timestamp};
 
 use crate::adopt::stage::*;
+use crate::test_layouts::TestLayout;
 
 pub(crate) async fn undelivered_rows_move_in_order_and_a_relay_delivers_each_once(
     stage: &impl Stage,
@@ -27,9 +28,8 @@ pub(crate) async fn undelivered_rows_move_in_order_and_a_relay_delivers_each_onc
 
 pub(crate) async fn attempts_of_a_row_are_kept(stage: &impl Stage) -> Result<()> {
     stage.write(&stage.to_rows(), events(stage.layout(), 0..1)).await?;
-    let words = words(stage.layout());
-    let failed = if stage.layout() == RowLayout::Outbox { words.pending } else { words.failed };
-    stage.run(&format!("UPDATE {{t}} SET status = '{failed}', {} = 2", words.attempts)).await?;
+    let (retrying, attempts) = (TestLayout::of(stage.layout()).retrying, stage.layout().spec().attempts);
+    stage.run(&format!("UPDATE {{t}} SET status = '{retrying}', {attempts} = 2")).await?;
     stage.write(&stage.to_rows(), events(stage.layout(), 1..2)).await?;
     let (counts, _) = adopt(&*stage.rows().await?, stage.to_log(), all()).await?;
     assert_eq!((counts.pending, counts.retrying), (KEYS as u64, KEYS as u64));
@@ -37,9 +37,9 @@ pub(crate) async fn attempts_of_a_row_are_kept(stage: &impl Stage) -> Result<()>
     let tried = format!("SELECT count(*) FROM {{events}} WHERE max_attempts = {left}");
     assert_eq!(stage.one(&tried).await?, KEYS as i64);
     // The limit of a row is kept; that of the outbox is not.
-    let untried = match stage.layout() {
-        RowLayout::Outbox => "SELECT count(*) FROM {events} WHERE max_attempts = 5",
-        _ => "SELECT count(*) FROM {events} WHERE max_attempts IS NULL",
+    let untried = match stage.layout().has(Ability::RowLimit) {
+        true => "SELECT count(*) FROM {events} WHERE max_attempts = 5",
+        false => "SELECT count(*) FROM {events} WHERE max_attempts IS NULL",
     };
     assert_eq!(stage.one(untried).await?, KEYS as i64);
     Ok(())
@@ -94,9 +94,9 @@ pub(crate) async fn a_row_that_waits_for_a_retry_moves_before_those_behind_it(
 pub(crate) async fn adopted_rows_are_not_deleted_by_retention(stage: &impl Stage) -> Result<()> {
     write_each(stage, &stage.to_rows(), events(stage.layout(), 0..2)).await?;
     let source = stage.rows().await?;
-    source.trace_deliveries();
+    source.note_deliveries();
     adopt(&*source, stage.to_log(), all()).await?;
-    if stage.layout() == RowLayout::Outbox {
+    if stage.layout().has(Ability::Expiry) {
         stage.run("UPDATE {t} SET expires_at = '2020-01-01 00:00:00'").await?;
     }
     assert_eq!(source.purge(Purge::new(Duration::ZERO, 100)).await?.deleted, 0);

@@ -27,11 +27,11 @@ async fn storm<C: InboxCase>(case: &C, ids: &Arc<Vec<Uuid>>, design: Design) -> 
         let (ids, start) = (ids.clone(), start.clone());
         consumers.spawn(async move {
             let mut refused = 0;
-            for (place, id) in ids.iter().enumerate() {
+            for (index, id) in ids.iter().enumerate() {
                 let delivery = Delivery { design, ..Delivery::of("mail", *id) };
                 start.wait().await;
                 // For every id, eight of the consumers are rolled back, different ones each time.
-                if (number + place) % 4 == 0 {
+                if (number + index) % 4 == 0 {
                     _ = consumer.deliver(&inbox, delivery, End::Rollback).await;
                 }
                 refused += consumer.deliver_again(&inbox, delivery).await.1;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::relay::Retention;
+use postrider::relay::{OutboxOptions, Retention};
 use postrider::store::sqlite::SqliteStore;
 use postrider::{Code, Relay, Subscription};
 use postrider_testkit::eventually;
@@ -35,8 +35,11 @@ async fn groups_after(retention: Retention, expected: &str) {
     let store = SqliteStore::open(&path).unwrap();
     let subscription = Subscription::new("orders", RecordingSink::new(|_, _| None));
     let retention = retention.interval(Duration::from_millis(5));
-    let relay =
-        Relay::builder().outbox_with_retention(store, [subscription], retention).spawn().await.unwrap();
+    let relay = Relay::builder()
+        .outbox_with(store, [subscription], OutboxOptions::default().retention(retention))
+        .spawn()
+        .await
+        .unwrap();
     let groups = "SELECT group_concat(consumer_group, ' ') FROM
                   (SELECT consumer_group FROM postrider_inbox ORDER BY consumer_group)";
     let connection = Connection::open(&path).unwrap();
@@ -65,7 +68,10 @@ async fn a_relay_whose_inbox_would_forget_what_its_outbox_keeps_does_not_start()
     let subscription = Subscription::new("orders", RecordingSink::new(|_, _| None));
     let retention = Retention::default().inbox_keep_for(Duration::from_secs(86_400));
     let store = SqliteStore::open(&path).unwrap();
-    let refused =
-        Relay::builder().outbox_with_retention(store, [subscription], retention).spawn().await.unwrap_err();
+    let refused = Relay::builder()
+        .outbox_with(store, [subscription], OutboxOptions::default().retention(retention))
+        .spawn()
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::PolicyInvalid);
 }

@@ -60,8 +60,8 @@ pub(super) async fn inspect(session: &mut Session, table: &RowTable) -> Result<R
     // Index: those of the data dictionary.
     let sql = "SELECT collation_name FROM information_schema.columns
                WHERE table_schema = ? AND table_name = ? AND column_name = ?";
-    let place = params![table.schema.as_str(), table.name.as_str(), id.as_str()];
-    let rows = session.autocommit(Access::Reads, sql, place).await?;
+    let column = params![table.schema.as_str(), table.name.as_str(), id.as_str()];
+    let rows = session.autocommit(Access::Reads, sql, column).await?;
     let collation = rows.first().map_or(Ok(None), |row| get_opt::<String>(row, 0))?;
     Ok(table.with_inspected_map(|map| map.with_types(&found).with_id_collation(collation)))
 }

@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS {schema}.row_table (
 
 -- The subscription and its epoch. At most one row: a row of the table has only one state.
 CREATE TABLE IF NOT EXISTS {schema}.subscriptions (
-    only_one         TINYINT NOT NULL DEFAULT 1 UNIQUE CHECK (only_one = 1),
+    {only_one}
     name             VARCHAR(255) NOT NULL PRIMARY KEY,
     epoch            BIGINT NOT NULL DEFAULT 0,
     -- Used by the default layout only; here the rows contain the progress.

@@ -26,10 +26,10 @@ type Statement = (String, Params);
 
 fn statement(search: &Search, filter: &EventFilter) -> Statement {
     match search.by_state {
-        Some(by_state) if filter.aggregate.is_none() && filter.status.is_none() => {
+        Some(by_state) if filter.aggregate.is_none() && filter.state.is_none() => {
             of_every_state(search, by_state, filter)
         }
-        _ => one(search, filter, filter.status.as_deref()),
+        _ => one(search, filter, filter.state.as_deref()),
     }
 }
 
@@ -42,13 +42,13 @@ fn of_every_state(search: &Search, by_state: ByState, filter: &EventFilter) -> S
     (format!("({all})\nORDER BY 10 DESC, 1 DESC LIMIT ?"), values.concat())
 }
 
-fn one(search: &Search, filter: &EventFilter, status: Option<&str>) -> Statement {
+fn one(search: &Search, filter: &EventFilter, state: Option<&str>) -> Statement {
     let aggregate = filter.aggregate.as_ref();
     let mut conditions = Conditions::default()
         .when(search.aggregate[0], aggregate.map(|aggregate| &aggregate.kind))
         .when(search.aggregate[1], aggregate.map(|aggregate| &aggregate.id))
         .when(search.action, filter.action.map(|action| action.to_string()))
-        .when("t.status = ?", status)
+        .when("t.status = ?", state)
         .when("t.event_type = ?", filter.event_type.as_ref())
         .when(concat!("t.created_at >= ", moment!()), filter.since.map(Timestamp::as_micros))
         .when(concat!("t.created_at <= ", moment!()), filter.until.map(Timestamp::as_micros))
@@ -105,13 +105,13 @@ fn row_id(row: &Row) -> Result<String> {
 
 fn listed(mut row: Row) -> Result<ListedEvent> {
     Ok(ListedEvent {
-        place: row_id(&row)?,
+        row: row_id(&row)?,
         id: get_opt(&row, 1)?,
         event_type: get(&row, 2)?,
         aggregate_type: get_opt(&row, 3)?,
         aggregate_id: get_opt(&row, 4)?,
         time: Some(row::time(&row, 5)?.to_string()),
-        status: get_opt(&row, 6)?,
+        state: get_opt(&row, 6)?,
         attempts: get_opt(&row, 7)?,
         payload: row::bytes(&mut row, 8)?.map(text).unwrap_or_default(),
     })

@@ -99,18 +99,19 @@ pub(super) fn all(schema: &Ident, table: &RowTable, extras: RowExtras) -> Result
         };
         let views = if version == LATEST { views.as_str() } else { "" };
         let sql = format!("{preamble}{}\n\n{views}{record}{}\n", sql.trim_end(), entry(version));
-        Migration { version, sql: schema.put_into_mysql(&with_id_type(table, &sql)) }
+        Migration { version, sql: schema.put_into_mysql(&for_layout(table, &sql)) }
     });
     Ok(steps.collect())
 }
 
-/// The line that limits the subscriptions to one.
+/// The column that limits the subscriptions to one.
 const ONLY_ONE: &str = "    only_one         TINYINT NOT NULL DEFAULT 1 UNIQUE CHECK (only_one = 1),\n";
 
-/// The statement with `{id_type}` replaced. With notifications, each handler is a subscription.
-fn with_id_type(table: &RowTable, sql: &str) -> String {
+/// The statement with the placeholders of its layout replaced: `{id_type}` is the type of row ids; the line `{only_one}`
+/// is a column, except with notifications, where each handler is a subscription.
+fn for_layout(table: &RowTable, sql: &str) -> String {
     let only_one = if table.layout.has(Ability::Notifications) { "" } else { ONLY_ONE };
-    let sql = sql.replace(ONLY_ONE, only_one);
+    let sql = sql.replace("    {only_one}\n", only_one);
     let ids = Sql::of(table.layout).map_or(Ids::Numbers, |sql| sql.ids);
     sql.replace("{id_type}", ids.sql_type())
 }
@@ -194,7 +195,7 @@ async fn apply(
         let (preamble, record) =
             if version == 1 { (MIGRATIONS_TABLE, record_table(table)) } else { Default::default() };
         let step = format!("{preamble}{sql}\n{record}{}", entry(version));
-        session.several(Access::Writes, &with_id_type(table, &step)).await?;
+        session.several(Access::Writes, &for_layout(table, &step)).await?;
     }
     let is_new = table.layout.has(Ability::Views) && !created.is_empty();
     let mut differences = found.unwrap_or_default();
@@ -220,8 +221,8 @@ pub(super) async fn schema(session: &mut Session) -> Result<Schema> {
 /// Refuses a database without Postrider's tables, with those of another outbox, or with a table that does not match its
 /// layout. From then on the session's statements use this table.
 pub(in crate::store::mysql) async fn check(session: &mut Session, table: &RowTable) -> Result<()> {
-    let place = format!("the database {}", session.schema().as_str());
-    schema::check(&place, version(session).await?, LATEST)
+    let database = format!("the database {}", session.schema().as_str());
+    schema::check(&database, version(session).await?, LATEST)
         .map_err(|error| with_migrate_hint(error, table))?;
     check_table(session, table).await?;
     refuse_harmful(table, &differences(session, table).await?)?;
@@ -282,9 +283,9 @@ async fn found(
     table: &RowTable,
     shape: Option<&Shape>,
 ) -> Result<Option<Vec<Difference>>> {
-    let place = || params![table.schema.as_str(), table.name.as_str()];
+    let full_name = || params![table.schema.as_str(), table.name.as_str()];
     let engine = "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?";
-    let engine = session.autocommit(Access::Reads, engine, place()).await?;
+    let engine = session.autocommit(Access::Reads, engine, full_name()).await?;
     let Some(engine) = engine.first() else {
         return Ok(table.map.is_some().then(|| vec![missing_custom(table)]));
     };
@@ -296,7 +297,7 @@ async fn found(
                    WHERE table_schema = ? AND table_name = ?
                    GROUP BY index_name";
     let mut keys = Vec::new();
-    for row in session.autocommit(Access::Reads, indexes, place()).await? {
+    for row in session.autocommit(Access::Reads, indexes, full_name()).await? {
         keys.push(FoundIndex { name: get(&row, 0)?, definition: get(&row, 1)? });
     }
     let mut different = match (&table.map, shape) {

@@ -11,7 +11,7 @@ use super::super::row::{get, micros};
 use super::super::session::{Params, Tx, params};
 use super::sql::literal;
 use crate::layout::like;
-use crate::store::row_state::columns::ResultRow;
+use crate::store::result_row::ResultRow;
 use crate::store::row_state::handler_types::handler_types;
 use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType, WaitingEvent};
 use crate::store::{Missed, Skipped};

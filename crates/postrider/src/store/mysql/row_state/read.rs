@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mysql_async::{Row, Value};
 
 use super::super::page::payload_limit;
-use super::super::row::{get, get_opt};
+use super::super::row::{get, get_opt, text_id};
 use super::super::session::{Access, Params, Session, params};
 use super::sql::{Ids, Marks, Sql, of_handler};
 use crate::layout::RowTable;
@@ -21,14 +21,6 @@ use crate::{Action, Code, Error, Result, Timestamp};
 /// The id in the first column.
 pub(super) fn id(row: &Row) -> Result<RowId> {
     text_id(row, 0).map(RowId::from)
-}
-
-/// An id as text: the column contains numbers or texts.
-pub(super) fn text_id(row: &Row, column: usize) -> Result<String> {
-    match row.as_ref(column) {
-        Some(Value::Bytes(_)) => get::<String>(row, column),
-        _ => get::<i64>(row, column).map(|id| id.to_string()),
-    }
 }
 
 /// Reads rows until the budget is used up; at least one.

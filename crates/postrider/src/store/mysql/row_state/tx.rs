@@ -1,22 +1,20 @@
 //! Steps within a transaction.
 
-use mysql_async::Row;
-
 use super::super::log_tx::clock;
-use super::super::row::{get, get_opt, micros};
+use super::super::row::micros;
 use super::super::session::{Params, Tx, params};
 use super::super::{adopt, lease, relays};
-use super::read::text_id;
 use super::settle::outcome;
 use super::sql::{Sql, of_handler, of_subscription};
 use super::{notifications, retention};
 use crate::adopt::AdoptionBatch;
 use crate::layout::{Ability, RowTable};
 use crate::store::lease_tx::LeaseTx;
-use crate::store::row_state::columns::{ResultRow, foreign_marks};
+use crate::store::result_row::ResultRow;
+use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
-use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
+use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
     Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
 };
@@ -33,28 +31,6 @@ pub(super) struct MySqlRowTx<'a> {
     pub(super) tx: Tx<'a>,
     pub(super) sql: &'a Sql,
     pub(super) table: &'a RowTable,
-}
-
-impl ResultRow for Row {
-    fn text(&self, column: usize) -> Result<Option<String>> {
-        get(self, column)
-    }
-
-    fn number(&self, column: usize) -> Result<Option<i64>> {
-        get(self, column)
-    }
-
-    fn flag(&self, column: usize) -> Result<Option<bool>> {
-        Ok(get_opt::<i64>(self, column)?.map(|number| number == 1))
-    }
-
-    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
-        Ok(get_opt::<i64>(self, column)?.map(Timestamp::from_micros))
-    }
-
-    fn row_id(&self, column: usize) -> Result<String> {
-        text_id(self, column)
-    }
 }
 
 impl LeaseTx for MySqlRowTx<'_> {
@@ -130,9 +106,9 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.query(sql, Params::new()).await?.iter().map(|row| RowClaim::read(row, true)).collect()
     }
 
-    async fn foreign_marks(&mut self) -> Result<Option<(i64, i64)>> {
+    async fn foreign_claims(&mut self) -> Result<Option<(i64, i64)>> {
         let Some(marks) = &self.sql.marks else { return Ok(None) };
-        self.tx.query_opt(marks.foreign, Params::new()).await?.as_ref().map(foreign_marks).transpose()
+        self.tx.query_opt(marks.foreign, Params::new()).await?.as_ref().map(foreign_claims).transpose()
     }
 
     async fn notes(&mut self, subscription: &str) -> Result<Vec<NotedRow>> {
@@ -188,7 +164,7 @@ impl RowTx for MySqlRowTx<'_> {
     async fn counts(&mut self, subscription: &str) -> Result<RowCounts> {
         let statement = of_subscription(self.sql.counts, subscription);
         let row = self.tx.query_opt(&statement, Params::new()).await?;
-        RowCounts::read(&row.ok_or_else(lease_lost)?)
+        RowCounts::read(&row.ok_or_else(no_row)?)
     }
 
     async fn delete_own(&mut self, purge: &Purge) -> Result<(u64, u64)> {

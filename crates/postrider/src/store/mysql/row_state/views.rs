@@ -39,7 +39,7 @@ async fn is_layout_view(session: &mut Session, table: &RowTable, name: &str) -> 
     let schema = table.schema.as_str();
     let column = "columns WHERE table_schema = ? AND table_name = ? AND column_name = ?";
     let of = "views WHERE table_schema = ? AND table_name = ? AND LOCATE(?, view_definition) > 0";
-    let place = table.put_into_mysql("{table}");
+    let table_name = table.put_into_mysql("{table}");
     Ok(holds(session, column, params![schema, name, column_of_view(name)]).await?
-        && holds(session, of, params![schema, name, place]).await?)
+        && holds(session, of, params![schema, name, table_name]).await?)
 }

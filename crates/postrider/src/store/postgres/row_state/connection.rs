@@ -14,6 +14,7 @@ use super::sql::Sql;
 use super::tx::PostgresRowTx;
 use super::{read, retention, settle};
 use crate::layout::{Ability, RowTable};
+use crate::store::row_limit;
 use crate::store::row_state::connections::{RowConnections, RowGuard};
 use crate::store::row_state::dialect::{
     LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
@@ -186,7 +187,7 @@ impl RowConnection for PostgresRowConnection<'_> {
 
     async fn list(&mut self, rows_max: usize) -> Result<Vec<RowId>> {
         let PostgresRows { sql, table, .. } = self.rows;
-        let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
+        let limit = row_limit(rows_max);
         let timeout = read::foreign_timeout(table);
         let attempts = i64::from(table.max_attempts);
         let (names, types) = (table.handler_names(), table.handler_like_patterns());

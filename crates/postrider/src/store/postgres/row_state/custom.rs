@@ -15,8 +15,8 @@ pub(super) async fn differences(
     table: &RowTable,
     map: &ColumnMap,
 ) -> Result<Vec<Difference>> {
-    let (place, name) = (table.put_into("{table}"), table.name.as_str());
-    let found = columns(client, &place).await?;
+    let (table_name, name) = (table.put_into("{table}"), table.name.as_str());
+    let found = columns(client, &table_name).await?;
     if found.is_empty() {
         return Ok(vec![missing_custom(table)]);
     }
@@ -37,7 +37,7 @@ pub(super) async fn differences(
         .filter_map(|id| map.column(*id))
         .map(|id| id.as_str())
         .collect();
-    if !is_key(client, &place, &key).await? {
+    if !is_key(client, &table_name, &key).await? {
         all.push(Difference::harmful(match key.as_slice() {
             [one, two] => format!(
                 "columns {name}.{one} and {name}.{two} are not a unique key together: they need a unique index over exactly these two columns"
@@ -48,13 +48,13 @@ pub(super) async fn differences(
             ),
         }));
     }
-    if table.is_shared && (map.deletes_deliveries() || sets_key(client, &place, map).await?) {
+    if table.is_shared && (map.deletes_deliveries() || sets_key(client, &table_name, map).await?) {
         let what = "with `shared`, a row is locked while Postrider publishes it, so its delivery must not \
                     change its keys or delete it: remove `shared` or `delete_delivered`, or remove the column \
                     from the unique index";
         all.push(Difference::harmful(what.to_owned()));
     }
-    if let Some(what) = unfit_status(client, &place, name, map).await? {
+    if let Some(what) = unfit_status(client, &table_name, name, map).await? {
         all.push(Difference::harmful(what));
     }
     Ok(all)
@@ -70,7 +70,7 @@ pub(super) async fn inspect(client: &Client, table: &RowTable) -> Result<RowTabl
 }
 
 /// Whether a unique index covers exactly these columns, and all rows.
-async fn is_key(client: &Client, place: &str, columns: &[&str]) -> Result<bool> {
+async fn is_key(client: &Client, table_name: &str, columns: &[&str]) -> Result<bool> {
     // Index: those of the catalog.
     let sql = "SELECT EXISTS (SELECT
                               FROM pg_index AS i
@@ -82,12 +82,12 @@ async fn is_key(client: &Client, place: &str, columns: &[&str]) -> Result<bool> 
                                                                   FROM pg_attribute AS a
                                                                   WHERE a.attrelid = i.indrelid AND a.attname = wanted.name
                                                                     AND a.attnum = ANY ((i.indkey::smallint[])[0:i.indnkeyatts - 1]))))";
-    let rows = query_unnamed(client, sql, &[&place, &columns.to_vec()]).await.map_err(failed)?;
+    let rows = query_unnamed(client, sql, &[&table_name, &columns.to_vec()]).await.map_err(failed)?;
     rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
 }
 
 /// Whether a delivery sets a column of a unique index. Such an update would wait for Postrider's own row locks.
-async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool> {
+async fn sets_key(client: &Client, table_name: &str, map: &ColumnMap) -> Result<bool> {
     let columns =
         [MappedField::Status, MappedField::DeliveredAt, MappedField::GivenUpAt, MappedField::Attempts];
     let names: Vec<&str> =
@@ -97,15 +97,20 @@ async fn sets_key(client: &Client, place: &str, map: &ColumnMap) -> Result<bool>
                               FROM pg_index AS i
                               JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
                               WHERE i.indrelid = to_regclass($1) AND i.indisunique AND a.attname = ANY ($2::text[]))";
-    let rows = query_unnamed(client, sql, &[&place, &names]).await.map_err(failed)?;
+    let rows = query_unnamed(client, sql, &[&table_name, &names]).await.map_err(failed)?;
     rows.first().map_or(Ok(false), |row| row.try_get(0)).map_err(failed)
 }
 
 /// The first status value that the column cannot hold, if there is one. Then the current transaction has failed.
-async fn unfit_status(client: &Client, place: &str, name: &str, map: &ColumnMap) -> Result<Option<String>> {
+async fn unfit_status(
+    client: &Client,
+    table_name: &str,
+    name: &str,
+    map: &ColumnMap,
+) -> Result<Option<String>> {
     let Some(column) = map.column(MappedField::Status) else { return Ok(None) };
     for word in map.words() {
-        let sql = format!("SELECT FROM {place} WHERE {column} = {word} LIMIT 0");
+        let sql = format!("SELECT FROM {table_name} WHERE {column} = {word} LIMIT 0");
         let Err(error) = query_unnamed(client, &sql, &[]).await else { continue };
         let Some(reported) = error.as_db_error() else { return Err(failed(error)) };
         let (column, why) = (column.as_str(), reported.message());

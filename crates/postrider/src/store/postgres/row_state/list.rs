@@ -13,6 +13,7 @@ use super::super::statement::{Params, query_unnamed};
 use super::super::time::Time;
 use super::sql::Sql;
 use crate::layout::{MappedField, RowTable};
+use crate::store::row_limit;
 use crate::store::search::{PAGE_EVENTS, passes};
 use crate::store::{EventFilter, ListedEvent};
 use crate::{Ident, Result};
@@ -38,7 +39,7 @@ pub(super) async fn list(
     if filter.contains.is_some() && !is_jsonb(client, table).await? {
         return list_texts(client, &sql, filter).await;
     }
-    let events_max = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    let events_max = row_limit(filter.events_max);
     search(client, &sql, filter, filter.contains.as_ref(), events_max).await?.iter().map(listed).collect()
 }
 
@@ -81,7 +82,7 @@ pub(super) async fn plan(
 ) -> Result<Vec<String>> {
     let sql = table.put_into(statement(table, filter));
     let sql = schema.put_into(&format!("EXPLAIN (COSTS OFF) {sql}"));
-    let events_max = i64::try_from(filter.events_max).unwrap_or(i64::MAX);
+    let events_max = row_limit(filter.events_max);
     let part = match &filter.contains {
         Some(part) if is_jsonb(client, table).await? => Some(part),
         _ => None,
@@ -102,7 +103,7 @@ async fn search(
     let part = part.map(ToString::to_string);
     let action = filter.action.map(|action| action.to_string());
     let params: Params<'_> =
-        &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.status, &events_max, &action];
+        &[&kind, &id, &filter.event_type, &since, &until, &part, &filter.state, &events_max, &action];
     // Only the statement for an action has its parameter.
     let given = if action.is_some() { params } else { &params[..params.len() - 1] };
     query_unnamed(client, sql, given).await.map_err(failed)
@@ -113,12 +114,12 @@ async fn search(
 pub(super) async fn keys_of_one_group(client: &Client, table: &RowTable) -> Result<Option<Vec<String>>> {
     // Index: those of the catalog.
     let sql = "SELECT to_regclass($1) IS NOT NULL,
-                      array(SELECT c.relname || ' (' || string_agg(a.attname, ', ' ORDER BY k.place) || ')'
+                      array(SELECT c.relname || ' (' || string_agg(a.attname, ', ' ORDER BY k.ordinal) || ')'
                             FROM pg_index AS i
                             JOIN pg_class AS c ON c.oid = i.indexrelid
-                            CROSS JOIN unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, place)
+                            CROSS JOIN unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (number, ordinal)
                             JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.number
-                            WHERE i.indrelid = to_regclass($1) AND i.indisunique AND k.place <= i.indnkeyatts
+                            WHERE i.indrelid = to_regclass($1) AND i.indisunique AND k.ordinal <= i.indnkeyatts
                             GROUP BY c.relname
                             HAVING NOT bool_or(a.attname = 'consumer_group')
                             ORDER BY 1)";

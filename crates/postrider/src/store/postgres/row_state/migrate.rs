@@ -179,8 +179,8 @@ pub(super) async fn schema(client: &Client, schema: &Ident) -> Result<Schema> {
 /// Refuses a database without Postrider's tables, with those of another outbox, or with a table that does not match its
 /// layout. Returns a mapped table with the types of its columns.
 pub(crate) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> Result<Option<RowTable>> {
-    let place = format!("the PostgreSQL database, in {schema},");
-    schema::check(&place, version(client, schema).await?, LATEST)
+    let database = format!("the PostgreSQL database, in {schema},");
+    schema::check(&database, version(client, schema).await?, LATEST)
         .map_err(|error| with_migrate_hint(error, table))?;
     check_table(client, schema, table).await?;
     refuse_harmful(table, &differences(client, table).await?)?;
@@ -240,17 +240,17 @@ async fn version(client: &Client, schema: &Ident) -> Result<i64> {
 /// How an existing table differs; `None` if it does not exist.
 async fn found(client: &Client, table: &RowTable, shape: &Shape) -> Result<Option<Vec<Difference>>> {
     let name = shape.table.replace("{name}", table.name.as_str());
-    let place = format!("{}.\"{name}\"", table.schema);
-    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &place).await? {
+    let table_name = format!("{}.\"{name}\"", table.schema);
+    if !holds(client, "SELECT to_regclass($1) IS NOT NULL", &table_name).await? {
         return Ok(None);
     }
-    let columns = columns(client, &place).await?;
+    let columns = columns(client, &table_name).await?;
     let sql = "SELECT c.relname::text, split_part(pg_get_indexdef(i.indexrelid), ' USING ', 2)
                FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
                WHERE i.indrelid = to_regclass($1) AND i.indisvalid
                ORDER BY 1";
     let mut indexes = Vec::new();
-    for row in query_unnamed(client, sql, &[&place]).await.map_err(failed)? {
+    for row in query_unnamed(client, sql, &[&table_name]).await.map_err(failed)? {
         let (name, definition) = (row.try_get(0).map_err(failed)?, row.try_get(1).map_err(failed)?);
         indexes.push(FoundIndex { name, definition });
     }
@@ -258,7 +258,7 @@ async fn found(client: &Client, table: &RowTable, shape: &Shape) -> Result<Optio
 }
 
 /// The columns of a table; none if it does not exist. Index: those of the catalog.
-pub(super) async fn columns(client: &Client, place: &str) -> Result<Vec<FoundColumn>> {
+pub(super) async fn columns(client: &Client, table_name: &str) -> Result<Vec<FoundColumn>> {
     let sql = "SELECT a.attname::text,
                       CASE WHEN y.typtype = 'e' THEN 'enum(' || y.typname || ')'
                            ELSE format_type(a.atttypid, a.atttypmod) END,
@@ -266,7 +266,7 @@ pub(super) async fn columns(client: &Client, place: &str) -> Result<Vec<FoundCol
                FROM pg_attribute AS a JOIN pg_type AS y ON y.oid = a.atttypid
                WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
                ORDER BY a.attnum";
-    let rows = query_unnamed(client, sql, &[&place]).await.map_err(failed)?;
+    let rows = query_unnamed(client, sql, &[&table_name]).await.map_err(failed)?;
     let found = rows.iter().map(|row| {
         Ok(FoundColumn {
             name: row.try_get(0).map_err(failed)?,

@@ -71,7 +71,7 @@ impl RowStateStore<PostgresRows> {
     /// [`Code::SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist.
     #[doc(hidden)]
     pub async fn foreign_claims(config: &PostgresConfig, table: &RowTable) -> Result<u64> {
-        let Some(statement) = Sql::of(table.layout).foreign_marks else { return Ok(0) };
+        let Some(statement) = Sql::of(table.layout).foreign_claims else { return Ok(0) };
         let connection = SharedConnection::new(config.with_rows(table.clone()));
         let rows = connection.lock().await?.read(statement, &[]).await?;
         rows.first().map_or(Ok(0), |row| get::<i64>(row, 1)).map(i64::unsigned_abs)

@@ -8,7 +8,7 @@ use super::super::row::get;
 use super::super::session::Tx;
 use super::super::time::Time;
 use crate::layout::like;
-use crate::store::row_state::columns::ResultRow;
+use crate::store::result_row::ResultRow;
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::notifications::{
     Existing, FanOutScope, HandlerType, RegisteredType, WaitingEvent,

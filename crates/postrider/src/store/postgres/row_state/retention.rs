@@ -10,9 +10,11 @@ use super::super::row::get;
 use super::super::session::Tx;
 use super::sql::Sql;
 use crate::Result;
+use crate::clock::micros;
 use crate::inbox::processed_events::DELETE_EXPIRED;
 use crate::layout::RowTable;
-use crate::store::row_state::lease_lost;
+use crate::store::row_limit;
+use crate::store::row_state::no_row;
 use crate::store::{InboxPurge, InboxPurged, Purge};
 
 /// Longer retentions are cut to this: the calendar of the database ends.
@@ -73,8 +75,8 @@ fn delete_own_sql(sql: &Sql, table: &RowTable, at_expiry: bool) -> &'static str 
 
 /// How old rows must be, in microseconds, and how many are deleted at a time.
 fn limits(purge: &Purge) -> (i64, i64) {
-    let age = i64::try_from(purge.older_than.min(FOREVER).as_micros()).unwrap_or(i64::MAX);
-    (age, i64::try_from(purge.events_max).unwrap_or(i64::MAX))
+    let age = micros(purge.older_than.min(FOREVER));
+    (age, row_limit(purge.events_max))
 }
 
 /// Deletes rows that Postrider delivered, and their notes. Returns how many rows, and how many notes.
@@ -88,7 +90,7 @@ pub(super) async fn delete_own(
     let row = tx
         .query_opt(delete_own_sql(sql, table, purge.at_expiry), &[&age, &rows_max])
         .await?
-        .ok_or_else(lease_lost)?;
+        .ok_or_else(no_row)?;
     let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
     Ok((count(0)?, count(1)?))
 }
@@ -107,7 +109,7 @@ pub(super) async fn purge_processed(
 ) -> Result<InboxPurged> {
     let tx = conn.begin().await?;
     let schema = table.schema.as_str().to_owned();
-    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(lease_lost)?;
+    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(no_row)?;
     if !get::<bool>(&found, 0)? {
         return Ok(InboxPurged::default());
     }

@@ -21,7 +21,7 @@ mod tests {
 
     #[test]
     fn every_placeholder_is_replaced() {
-        let table = RowTable::new(RowLayout::Eventlog).unwrap();
+        let table = RowTable::new(RowLayout::Eventlog);
         let sql = roles(&Ident::new("shop").unwrap(), &table).unwrap();
         assert!(!sql.contains('{'), "{sql}");
         let relay = "GRANT SELECT, UPDATE (delivered), DELETE ON \"eventlog\".\"events\" TO \"shop_relay\";";

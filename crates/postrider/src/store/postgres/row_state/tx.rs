@@ -1,7 +1,5 @@
 //! Steps within a transaction.
 
-use tokio_postgres::Row;
-
 use super::super::history::Incarnation;
 use super::super::row::get;
 use super::super::session::Tx;
@@ -12,10 +10,12 @@ use super::{notifications, read, retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::layout::Ability;
 use crate::store::lease_tx::LeaseTx;
-use crate::store::row_state::columns::{ResultRow, foreign_marks};
+use crate::store::result_row::ResultRow;
+use crate::store::row_limit;
+use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
-use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
+use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
     Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
 };
@@ -38,24 +38,6 @@ impl PostgresRowTx<'_> {
     /// Attempts after which a row is given up, unless the row has its own limit.
     fn limit(&self) -> i64 {
         i64::from(self.rows.table.max_attempts)
-    }
-}
-
-impl ResultRow for Row {
-    fn text(&self, column: usize) -> Result<Option<String>> {
-        get(self, column)
-    }
-
-    fn number(&self, column: usize) -> Result<Option<i64>> {
-        get(self, column)
-    }
-
-    fn flag(&self, column: usize) -> Result<Option<bool>> {
-        get(self, column)
-    }
-
-    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
-        Ok(get::<Option<Time>>(self, column)?.map(|time| time.0))
     }
 }
 
@@ -116,9 +98,9 @@ impl RowTx for PostgresRowTx<'_> {
         self.tx.query(sql, &[]).await?.iter().map(|row| RowClaim::read(row, false)).collect()
     }
 
-    async fn foreign_marks(&mut self) -> Result<Option<(i64, i64)>> {
-        let Some(statement) = self.rows.sql.foreign_marks else { return Ok(None) };
-        self.tx.query_opt(statement, &[]).await?.as_ref().map(foreign_marks).transpose()
+    async fn foreign_claims(&mut self) -> Result<Option<(i64, i64)>> {
+        let Some(statement) = self.rows.sql.foreign_claims else { return Ok(None) };
+        self.tx.query_opt(statement, &[]).await?.as_ref().map(foreign_claims).transpose()
     }
 
     async fn notes(&mut self, subscription: &str) -> Result<Vec<NotedRow>> {
@@ -150,7 +132,7 @@ impl RowTx for PostgresRowTx<'_> {
     }
 
     async fn backlog(&mut self, subscription: &str, rows_max: u64) -> Result<BacklogRows> {
-        let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
+        let limit = row_limit(rows_max);
         let row = self.tx.query_opt(self.rows.sql.backlog, &[&limit, &self.limit(), &subscription]).await?;
         row.map_or(Ok(BacklogRows::default()), |row| BacklogRows::read(&row, row.len()))
     }
@@ -169,7 +151,7 @@ impl RowTx for PostgresRowTx<'_> {
             true => self.tx.query_opt(statement, &[&subscription]).await?,
             false => self.tx.query_opt(statement, &[&limit]).await?,
         };
-        RowCounts::read(&row.ok_or_else(lease_lost)?)
+        RowCounts::read(&row.ok_or_else(no_row)?)
     }
 
     async fn delete_own(&mut self, purge: &Purge) -> Result<(u64, u64)> {

@@ -36,12 +36,11 @@ fn with_statement<T>(
     let second = |time: Timestamp| time.as_micros().div_euclid(1_000_000);
     let since = filter.since.map(second);
     let until = filter.until.map(|until| second(until).saturating_add(1));
-    match &filter.status {
+    match &filter.state {
         None => query(&names.put_into(search.all), params![kind, id, filter.event_type, since, until]),
-        Some(status) => query(
-            &names.put_into(search.of_state),
-            params![kind, id, filter.event_type, since, until, status],
-        ),
+        Some(state) => {
+            query(&names.put_into(search.of_state), params![kind, id, filter.event_type, since, until, state])
+        }
     }
 }
 
@@ -54,7 +53,7 @@ fn listed(row: &Row<'_>, filter: &EventFilter) -> Attempt<Option<ListedEvent>> {
         return Ok(None);
     }
     Ok(Some(ListedEvent {
-        place: row.get::<_, i64>(0)?.to_string(),
+        row: row.get::<_, i64>(0)?.to_string(),
         id: None,
         event_type: row.get(2)?,
         aggregate_type: row.get(3)?,
@@ -63,7 +62,7 @@ fn listed(row: &Row<'_>, filter: &EventFilter) -> Attempt<Option<ListedEvent>> {
             Some(time) => time.to_string(),
             None => payload(row.get_ref(9)?),
         }),
-        status: row.get(6)?,
+        state: row.get(6)?,
         attempts: row.get(7)?,
         payload: payload(row.get_ref(8)?),
     }))

@@ -11,6 +11,7 @@ use super::sql::Names;
 use crate::Timestamp;
 use crate::layout::RowTable;
 use crate::store::Purge;
+use crate::store::row_limit;
 
 /// The time in notes of rows that were moved to another outbox: 9999-12-31. They never expire.
 const NEVER: i64 = 253_402_214_400_000_000;
@@ -44,7 +45,7 @@ fn delete_note(table: &RowTable) -> &'static str {
 /// `None` if that time is before 1970: no row is older.
 fn limits(tx: &Connection, purge: &Purge) -> Attempt<Option<(i64, i64)>> {
     let cutoff = purge.cutoff(Timestamp::from_micros(now(tx)?)).as_micros();
-    let rows_max = i64::try_from(purge.events_max).unwrap_or(i64::MAX);
+    let rows_max = row_limit(purge.events_max);
     Ok((cutoff > 0).then_some((cutoff, rows_max)))
 }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::super::failure::{Attempt, Failure};
+use super::super::failure::Attempt;
 use super::super::lease::{now, other_holder, take, unknown};
 use super::super::ledger::Ledger;
 use super::super::{adopt, lease, relays};
@@ -10,10 +10,12 @@ use super::sql::Names;
 use super::{retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::store::lease_tx::LeaseTx;
-use crate::store::row_state::columns::{ResultRow, foreign_marks};
+use crate::store::result_row::ResultRow;
+use crate::store::row_limit;
+use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
-use crate::store::row_state::lease_lost;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
+use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::NotificationTx;
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
@@ -27,28 +29,10 @@ pub(super) struct SqliteRowTx<'a> {
     pub(super) names: &'a Names,
 }
 
-impl ResultRow for Row<'_> {
-    fn text(&self, column: usize) -> Result<Option<String>> {
-        Ok(self.get(column).map_err(Failure::from)?)
-    }
-
-    fn number(&self, column: usize) -> Result<Option<i64>> {
-        Ok(self.get(column).map_err(Failure::from)?)
-    }
-
-    fn flag(&self, column: usize) -> Result<Option<bool>> {
-        Ok(self.get(column).map_err(Failure::from)?)
-    }
-
-    fn time(&self, column: usize) -> Result<Option<Timestamp>> {
-        Ok(self.number(column)?.map(Timestamp::from_micros))
-    }
-}
-
 /// Ids of due rows in their order, at most `rows_max`.
 pub(super) fn list_due(snapshot: &Connection, names: &Names, rows_max: usize) -> Attempt<Vec<RowId>> {
     let mut statement = snapshot.prepare_cached(&names.put_into(names.sql.list))?;
-    let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
+    let limit = row_limit(rows_max);
     let ids = statement.query_map([limit], |row| Ok(row.get::<_, String>(0)?.into()))?;
     Ok(ids.collect::<Result<_, _>>()?)
 }
@@ -178,10 +162,10 @@ impl RowTx for SqliteRowTx<'_> {
         })
     }
 
-    async fn foreign_marks(&mut self) -> Result<Option<(i64, i64)>> {
+    async fn foreign_claims(&mut self) -> Result<Option<(i64, i64)>> {
         self.step(|tx, names| {
             let Some(marks) = &names.sql.marks else { return Ok(None) };
-            first(tx, &names.put_into(marks.foreign), [], |row| foreign_marks(row))
+            first(tx, &names.put_into(marks.foreign), [], |row| foreign_claims(row))
         })
     }
 
@@ -211,7 +195,7 @@ impl RowTx for SqliteRowTx<'_> {
 
     async fn backlog(&mut self, _: &str, rows_max: u64) -> Result<BacklogRows> {
         self.step(|tx, names| {
-            let limit = i64::try_from(rows_max).unwrap_or(i64::MAX);
+            let limit = row_limit(rows_max);
             let read = |row: &Row<'_>| BacklogRows::read(row, row.as_ref().column_count());
             Ok(first(tx, &names.put_into(names.sql.backlog), [limit], read)?.unwrap_or_default())
         })
@@ -228,7 +212,7 @@ impl RowTx for SqliteRowTx<'_> {
     async fn counts(&mut self, _: &str) -> Result<RowCounts> {
         let counts = |row: &Row<'_>| RowCounts::read(row);
         let counts = self.step(|tx, names| first(tx, &names.put_into(names.sql.counts), [], counts))?;
-        counts.ok_or_else(lease_lost)
+        counts.ok_or_else(no_row)
     }
 
     async fn delete_own(&mut self, purge: &Purge) -> Result<(u64, u64)> {

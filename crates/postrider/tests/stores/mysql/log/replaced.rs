@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use postrider::ledger::{Intervals, Mark, Progress};
+use postrider::ledger::{Intervals, LastSeen, Progress};
 use postrider::store::mysql::MySqlStore;
 use postrider::store::{
     Acquired, AfterFailover, Budget, Claimed, LeaseRequest, Loaded, Settled, Settlement, Start, Store,
@@ -55,7 +55,7 @@ async fn settled(server: &Server) -> Result<(Case<MySql>, MySqlStore, Loaded)> {
     let loaded = granted(&store).await?;
     let Claimed::Page(page) = store.claimer(&loaded.progress).claim(PLENTY).await? else { panic!("no page") };
     let last = page.events.last().unwrap();
-    let highest = Some(Mark { position: last.position, id: last.event.id });
+    let highest = Some(LastSeen { position: last.position, id: last.event.id });
     let progress = Progress { done: Intervals::up_to(last.position), highest, trial: None };
     assert_eq!(store.settle(settlement(&loaded, progress)).await?, Settled::Done);
     Ok((case, store, loaded))

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromValue, Queryable};
-use postrider::layout::{FanOut, RowLayout, RowTable};
+use postrider::layout::{Ability, Dialect, FanOut, RowLayout, RowTable};
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::{RowExtras, Store};
 use postrider::{Ident, Result};
@@ -15,9 +15,12 @@ use tokio::sync::Mutex;
 
 use crate::mysql::log::case::{ServerKind, failed};
 use crate::row_database::{RowDatabase, limited};
+use crate::test_layouts::STATE_PER_ROW;
 
 /// The layouts of these servers.
-pub(crate) const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::OutboxEvents];
+pub(crate) fn layouts() -> impl Iterator<Item = RowLayout> {
+    STATE_PER_ROW.into_iter().filter(|layout| !layout.shapes_on(Dialect::MySql).is_empty())
+}
 
 pub(crate) struct RowCase<W> {
     pub(crate) config: MySqlConfig,
@@ -41,7 +44,7 @@ impl<W: ServerKind> RowCase<W> {
 
     pub(crate) async fn new(layout: RowLayout) -> Result<Self> {
         let case = Self::without_tables(layout).await?;
-        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        let extras = RowExtras::default().handlers(layout.has(Ability::Notifications));
         MySqlRowStore::migrate(&case.config, &case.table, extras).await?;
         Ok(case)
     }
@@ -54,7 +57,7 @@ impl<W: ServerKind> RowCase<W> {
         let url = W::KIND.url().ok_or_else(|| failed(std::io::Error::other("there is no server")))?;
         let config = MySqlConfig::new(url)?.schema(Ident::new(&ledger)?);
         let client = Mutex::new(config.client().await?);
-        let table = limited(RowTable::new(layout)?.in_schema(Ident::new(&schema)?))?;
+        let table = limited(RowTable::new(layout).in_schema(Ident::new(&schema)?))?;
         let case =
             Self { config, table, layout, is_shared: false, schema, ledger, client, _which: PhantomData };
         case.run("DROP DATABASE IF EXISTS {schema}; DROP DATABASE IF EXISTS {ledger}").await?;
@@ -94,25 +97,11 @@ impl<W: ServerKind> RowCase<W> {
         let text = |at| row.get::<Option<String>, _>(at).flatten().unwrap_or_default();
         Ok((0..row.len()).map(text).collect::<Vec<_>>().join(" "))
     }
-
-    /// The INSERT of one row, as a program without Postrider would write it.
-    pub(crate) fn insert(&self, key: &str, number: usize) -> String {
-        let payload = format!("{{\"n\": {number}}}");
-        match self.layout {
-            RowLayout::EventOutbox => format!(
-                "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload)
-                 VALUES (UUID(), 'orders', '{key}', 'order.placed', '{payload}')"
-            ),
-            _ => format!(
-                "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
-                 VALUES ('Order', '{key}', 'order.placed', '{payload}')"
-            ),
-        }
-    }
 }
 
 impl<W: ServerKind> RowDatabase for RowCase<W> {
     const NOW: &'static str = "UTC_TIMESTAMP(6)";
+    const NEW_UUID: &'static str = "UUID()";
 
     fn is_available() -> bool {
         Self::is_available()
@@ -156,10 +145,6 @@ impl<W: ServerKind> RowDatabase for RowCase<W> {
 
     fn text(expression: &str) -> String {
         format!("CONVERT({expression} USING utf8mb4) COLLATE utf8mb4_bin")
-    }
-
-    fn insert_sql(&self, key: &str, number: usize) -> String {
-        self.insert(key, number)
     }
 
     async fn insert_rows(&self, inserts: Vec<(String, Option<String>)>) -> Result<Vec<String>> {

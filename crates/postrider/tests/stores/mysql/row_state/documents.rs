@@ -10,7 +10,9 @@ use postrider::store::mysql::MySqlRowStore;
 use super::case::RowCase;
 use crate::mysql::log::case::{MariaDb, MySql, ServerKind};
 
-const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
+fn with_index() -> RowExtras {
+    RowExtras::default().aggregate_index(true)
+}
 
 /// Everything in the data dictionary about the tables of a database: columns, defaults, constraints, indexes.
 async fn catalog<W: ServerKind>(case: &RowCase<W>) -> Result<Vec<String>> {
@@ -54,8 +56,8 @@ async fn as_in_the_document<W: ServerKind>(test: &str) -> Result<()> {
     let optional =
         sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
     theirs.run(&format!("CREATE INDEX{optional}")).await?;
-    MySqlRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
-    MySqlRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
+    MySqlRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
+    MySqlRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
     let migrated = MySqlRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
     assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
@@ -63,13 +65,13 @@ async fn as_in_the_document<W: ServerKind>(test: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_equals_its_document_on_mysql() -> Result<()> {
-    as_in_the_document::<MySql>("the_table_of_seed_004_equals_its_document_on_mysql").await
+async fn the_table_of_outbox_events_equals_its_document_on_mysql() -> Result<()> {
+    as_in_the_document::<MySql>("the_table_of_outbox_events_equals_its_document_on_mysql").await
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_equals_its_document_on_mariadb() -> Result<()> {
-    as_in_the_document::<MariaDb>("the_table_of_seed_004_equals_its_document_on_mariadb").await
+async fn the_table_of_outbox_events_equals_its_document_on_mariadb() -> Result<()> {
+    as_in_the_document::<MariaDb>("the_table_of_outbox_events_equals_its_document_on_mariadb").await
 }
 
 /// The same facts on both servers.
@@ -124,12 +126,12 @@ async fn every_fact<W: ServerKind>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_table_of_seed_002_has_every_fact_of_its_document_on_mysql() -> Result<()> {
+async fn the_table_of_event_outbox_has_every_fact_of_its_document_on_mysql() -> Result<()> {
     every_fact::<MySql>().await
 }
 
 #[tokio::test]
-async fn the_table_of_seed_002_has_every_fact_of_its_document_on_mariadb() -> Result<()> {
+async fn the_table_of_event_outbox_has_every_fact_of_its_document_on_mariadb() -> Result<()> {
     every_fact::<MariaDb>().await
 }
 
@@ -196,11 +198,11 @@ async fn every_fact_of_eventlog<W: ServerKind>(id: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_tables_of_seed_000_have_every_fact_of_its_document_on_mysql() -> Result<()> {
+async fn the_tables_of_eventlog_have_every_fact_of_its_document_on_mysql() -> Result<()> {
     every_fact_of_eventlog::<MySql>("char(36)").await
 }
 
 #[tokio::test]
-async fn the_tables_of_seed_000_have_every_fact_of_its_document_on_mariadb() -> Result<()> {
+async fn the_tables_of_eventlog_have_every_fact_of_its_document_on_mariadb() -> Result<()> {
     every_fact_of_eventlog::<MariaDb>("uuid").await
 }

@@ -1,4 +1,4 @@
-//! Another publisher and a relay on one table, with the queries of seed 004.
+//! Another publisher and a relay on one table, with the queries of `outbox_events`.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use postrider::{Code, Result};
 
 use super::case::RowCase;
 use crate::mysql::log::case::{MariaDb, MySql, ServerKind, failed};
-use crate::recording_sink::RecordingSink;
-use crate::relay_cases::relay;
-use crate::row_database::{RowDatabase, lease};
-use crate::seed_004::{
+use crate::outbox_events_publisher::{
     DELETE_PUBLISHED_EVENTS_OLDER_THAN, GET_EVENTS_TO_PROCESS, MARK_EVENT_AS_FAILED, MARK_EVENT_AS_PUBLISHED,
     MARK_EVENT_FOR_PROCESSING, Publisher, neither_publishes_rows_of_the_other,
 };
+use crate::recording_sink::RecordingSink;
+use crate::relay_cases::relay;
+use crate::row_database::{RowDatabase, lease};
 
 impl Publisher for Conn {
     async fn due(&mut self) -> Result<Vec<(i64, String, String)>> {
@@ -52,12 +52,12 @@ async fn beside<W: ServerKind>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_queries_of_seed_004_run_beside_a_relay_on_mysql() -> Result<()> {
+async fn the_queries_of_outbox_events_run_beside_a_relay_on_mysql() -> Result<()> {
     beside::<MySql>().await
 }
 
 #[tokio::test]
-async fn the_queries_of_seed_004_run_beside_a_relay_on_mariadb() -> Result<()> {
+async fn the_queries_of_outbox_events_run_beside_a_relay_on_mariadb() -> Result<()> {
     beside::<MariaDb>().await
 }
 
@@ -66,7 +66,7 @@ async fn at_work<W: ServerKind>() -> Result<()> {
         return Ok(());
     }
     let mut case = RowCase::<W>::new(RowLayout::OutboxEvents).await?;
-    case.run(&case.insert("k", 0)).await?;
+    case.run(&case.insert_sql("k", 0)).await?;
     case.run("UPDATE outbox_events SET status = 'PUBLISHING', attempt_count = 1, last_attempt_at = NOW()")
         .await?;
     assert_eq!(MySqlRowStore::foreign_claims(&case.config, &case.table).await?, 1);

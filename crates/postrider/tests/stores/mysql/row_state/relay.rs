@@ -9,6 +9,7 @@ use super::case::RowCase;
 use crate::mysql::log::case::{MariaDb, MySql, ServerKind, failed};
 use crate::relay_cases::{self, relay_tests};
 use crate::row_database::RowDatabase;
+use crate::test_layouts::on_layouts;
 
 async fn table<W: ServerKind>(layout: RowLayout) -> Result<Option<RowCase<W>>> {
     if !RowCase::<W>::is_available() {
@@ -17,12 +18,23 @@ async fn table<W: ServerKind>(layout: RowLayout) -> Result<Option<RowCase<W>>> {
     RowCase::new(layout).await.map(Some)
 }
 
-relay_tests! {
-    event_outbox_on_mysql: table::<MySql>(RowLayout::EventOutbox);
-    event_outbox_on_mariadb: table::<MariaDb>(RowLayout::EventOutbox);
-    outbox_events_on_mysql: table::<MySql>(RowLayout::OutboxEvents);
-    outbox_events_on_mariadb: table::<MariaDb>(RowLayout::OutboxEvents);
+macro_rules! relay_cases {
+    ($($layout:ident = $index:literal, $variant:ident;)+) => {
+        mod on_mysql {
+            use super::*;
+
+            relay_tests! { $($layout: table::<MySql>(RowLayout::$variant);)+ }
+        }
+
+        mod on_mariadb {
+            use super::*;
+
+            relay_tests! { $($layout: table::<MariaDb>(RowLayout::$variant);)+ }
+        }
+    };
 }
+
+on_layouts!(mysql, relay_cases);
 
 async fn reports<W: ServerKind>() -> Result<()> {
     let Some(case) = table::<W>(RowLayout::EventOutbox).await? else { return Ok(()) };

@@ -5,7 +5,7 @@ use postrider::store::RowExtras;
 use postrider::store::mysql::{MySqlRowStore, MySqlStore};
 use postrider::{Code, Ident, Result};
 
-use super::case::{LAYOUTS, RowCase};
+use super::case::{RowCase, layouts};
 use crate::mysql::log::case::{MariaDb, MySql, ServerKind};
 
 /// A test on each of the servers.
@@ -29,7 +29,7 @@ macro_rules! on_both {
 
 on_both!(migrating_twice_changes_nothing_and_reports_what_was_created);
 async fn migrating_twice_changes_nothing_and_reports_what_was_created<W: ServerKind>() -> Result<()> {
-    for layout in LAYOUTS {
+    for layout in layouts() {
         let case = RowCase::<W>::without_tables(layout).await?;
         let first = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
         assert_eq!(
@@ -59,7 +59,7 @@ async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated<W: Ser
 
 on_both!(the_printed_sql_creates_the_same_tables);
 async fn the_printed_sql_creates_the_same_tables<W: ServerKind>() -> Result<()> {
-    for layout in LAYOUTS {
+    for layout in layouts() {
         let case = RowCase::<W>::without_tables(layout).await?;
         let ledger = Ident::new(&case.ledger)?;
         for step in MySqlRowStore::migrations(&ledger, &case.table, RowExtras::default())? {
@@ -121,7 +121,7 @@ async fn outboxes_do_not_interfere_with_each_other<W: ServerKind>() -> Result<()
     assert!(refused.report().contains("another `schema`"), "{refused}");
     let missing = MySqlRowStore::connect(&postrider, &case.table).await.unwrap_err();
     assert!(missing.code() == Code::SchemaMissing && missing.report().contains("--layout outbox_events"));
-    let not_here = RowTable::new(RowLayout::Outbox)?;
+    let not_here = RowTable::new(RowLayout::Outbox);
     assert_eq!(
         MySqlRowStore::migrate(&config, &not_here, extras).await.unwrap_err().code(),
         Code::LayoutDiffers
@@ -129,8 +129,8 @@ async fn outboxes_do_not_interfere_with_each_other<W: ServerKind>() -> Result<()
     Ok(())
 }
 
-on_both!(the_six_views_of_seed_002_return_the_documented_figures);
-async fn the_six_views_of_seed_002_return_the_documented_figures<W: ServerKind>() -> Result<()> {
+on_both!(the_six_views_of_event_outbox_return_the_documented_figures);
+async fn the_six_views_of_event_outbox_return_the_documented_figures<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
     case.run(
         "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload, status, attempts,
@@ -181,15 +181,15 @@ async fn the_six_views_of_seed_002_return_the_documented_figures<W: ServerKind>(
     case.run("DROP VIEW vw_event_outbox, vw_event_outbox_due, vw_event_outbox_latency, vw_event_outbox_metrics, vw_event_throughput_hourly, vw_sync_backlog_by_node").await?;
     MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     assert_eq!(case.one::<i64>(flags).await?, 0);
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
     MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(case.one::<i64>(flags).await?, 6);
     Ok(())
 }
 
-on_both!(the_hours_of_seed_002_count_its_inbox_if_there_is_one);
-async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: ServerKind>() -> Result<()> {
+on_both!(the_hours_of_event_outbox_count_its_inbox_if_there_is_one);
+async fn the_hours_of_event_outbox_count_its_inbox_if_there_is_one<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::without_tables(RowLayout::EventOutbox).await?;
     case.run("CREATE TABLE event_inbox (id BIGINT PRIMARY KEY, received_at DATETIME(6) NOT NULL)").await?;
     case.run(
@@ -217,7 +217,7 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one<W: ServerKind>() 
     case.run("DROP VIEW vw_event_throughput_hourly").await?;
     case.run("DROP TABLE event_inbox").await?;
     case.run("CREATE TABLE event_inbox (id BIGINT)").await?;
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(case.one::<String>(hours).await?, "10 2 0, 11 1 2");
     Ok(())
@@ -237,7 +237,7 @@ async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_creat
     assert_eq!(case.one::<String>("SELECT whose FROM vw_sync_backlog_by_node").await?, "theirs");
     let views = "SELECT COUNT(*) FROM information_schema.views WHERE table_schema = '{schema}'";
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     let again = MySqlRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(again.differences.len(), 1, "Postrider's own views are not reported: {again:?}");
     Ok(())

@@ -5,7 +5,7 @@ use postrider::layout::RowLayout;
 use postrider::{Code, Event, Limits, Outbox, Result, Written};
 use sqlx::Connection;
 
-use super::case::{LAYOUTS, RowCase};
+use super::case::{RowCase, layouts};
 use crate::mysql::log::case::{MariaDb, MySql, ServerKind, failed};
 use crate::row_database::{a_payload_from_a_text_column_arrives, read};
 
@@ -14,7 +14,7 @@ fn order(number: usize) -> Event {
 }
 
 async fn written_arrives<W: ServerKind>() -> Result<()> {
-    for layout in LAYOUTS {
+    for layout in layouts() {
         if !RowCase::<W>::is_available() {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::ledger::{Intervals, Mark};
+use postrider::ledger::{Intervals, LastSeen};
 use postrider::store::postgres::PostgresStore;
 use postrider::store::{Acquired, AfterFailover, LeaseRequest, Settlement, Start, Store};
 use postrider::{Position, Result};
@@ -35,7 +35,7 @@ async fn failed_over(case: &Case) -> Result<String> {
         subscription: "mail".to_owned(),
         epoch: loaded.epoch,
         done: Intervals::up_to(Position::new(3)),
-        highest: Some(Mark { position: Position::new(3), id }),
+        highest: Some(LastSeen { position: Position::new(3), id }),
         trial: None,
         park: Vec::new(),
         unpark: Vec::new(),

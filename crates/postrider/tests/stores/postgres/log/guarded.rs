@@ -73,7 +73,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
     store.release(&name, loaded.epoch, true).await?;
     store.halt(&name, Epoch(9), "why").await?;
     store.accept_history(&name, Start::Now).await?;
-    let filter = EventFilter { events_max: 10, ..EventFilter::default() };
+    let filter = EventFilter::default().events_max(10);
     assert!(!PostgresStore::list(config, &filter).await?.is_empty());
     PostgresStore::list_plan(config, &filter).await?;
     for by in [CountBy::Type, CountBy::Hour, CountBy::Producer] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::relay::{Relay, Retention, Subscription};
+use postrider::relay::{OutboxOptions, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
 use postrider::store::{Purge, Start, Store};
 use postrider::{BoxFuture, Code, Position, Result};
@@ -53,7 +53,7 @@ case! {
         write_old(&case).await?;
         let store = Arc::new(case.store().await?);
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
-        let relay = Relay::builder().outbox_with_retention(store, [subscription], soon()).spawn().await?;
+        let relay = Relay::builder().outbox_with(store, [subscription], OutboxOptions::default().retention(soon())).spawn().await?;
         wait_until(&case, COUNT, 2).await?;
         relay.shutdown().await?;
         assert_eq!(left(&case).await?, [7, 500]);
@@ -66,7 +66,7 @@ case! {
         let store: Arc<dyn Store> = Arc::new(case.store().await?);
         store.subscribe("slow", Start::Position(Position::new(101))).await?;
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
-        let relay = Relay::builder().outbox_with_retention(store.clone(), [subscription], soon()).spawn().await?;
+        let relay = Relay::builder().outbox_with(store.clone(), [subscription], OutboxOptions::default().retention(soon())).spawn().await?;
         // 1 to 100 except the dead one, and the mark of the slow one.
         wait_until(&case, COUNT, 402).await?;
         let held = store.overview(0).await?.held_back(Duration::from_secs(60));
@@ -88,7 +88,7 @@ case! {
         holding.batch_execute(&hold).await.map_err(failed)?;
         let store = Arc::new(case.store().await?);
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
-        let relay = Relay::builder().outbox_with_retention(store, [subscription], soon()).spawn().await?;
+        let relay = Relay::builder().outbox_with(store, [subscription], OutboxOptions::default().retention(soon())).spawn().await?;
         let waiting = "SELECT count(*) FROM pg_stat_activity
                        WHERE application_name = '{schema}' AND wait_event_type = 'Lock' AND query LIKE 'DELETE%'";
         wait_until(&case, waiting, 1).await?;
@@ -115,7 +115,7 @@ case! {
         let store: Arc<dyn Store> =
             Arc::new(postrider::store::postgres::PostgresStore::connect(&case.config_as(&role)?).await?);
         let subscription = Subscription::new("audit", Particular).start(Start::Beginning);
-        let relay = Relay::builder().outbox_with_retention(store.clone(), [subscription], soon()).spawn().await?;
+        let relay = Relay::builder().outbox_with(store.clone(), [subscription], OutboxOptions::default().retention(soon())).spawn().await?;
         wait_until(&case, "SELECT floor FROM {schema}.subscriptions", 500).await?;
         let trim = Purge::new(Duration::from_secs(60), 10);
         let refused = store.purge(trim).await.unwrap_err();

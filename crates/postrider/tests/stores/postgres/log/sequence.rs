@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use postrider::ledger::{Intervals, Mark};
+use postrider::ledger::{Intervals, LastSeen};
 use postrider::store::postgres::PostgresStore;
 use postrider::store::{
     Acquired, AfterFailover, Budget, Claimed, LeaseRequest, Loaded, Settled, Settlement, Start, Store,
@@ -55,7 +55,7 @@ async fn settled(case: &Case, store: &PostgresStore, up_to: i64) -> Result<()> {
         panic!("the history did not change")
     };
     let last = page.events.last().unwrap();
-    let highest = Some(Mark { position: last.position, id: last.event.id });
+    let highest = Some(LastSeen { position: last.position, id: last.event.id });
     let settlement = Settlement { highest, ..settlement(&loaded, Intervals::up_to(Position::new(up_to))) };
     assert_eq!(store.settle(settlement).await?, Settled::Done);
     store.release("mail", loaded.epoch, true).await?;

@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use crate::failed;
-use postrider::layout::{FanOut, RowLayout, RowTable};
+use postrider::layout::{Ability, FanOut, RowLayout, RowTable};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 use postrider::store::{RowExtras, Store};
 use postrider::{Code, Error, Ident, Result};
-use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing};
+use postrider_testkit::conformance::rows::Refusing;
 use postrider_testkit::servers::postgres;
 use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage, SimpleQueryRow};
 
-use crate::row_database::{RowDatabase, STATE_PER_ROW, limited, number};
+use crate::row_database::{RowDatabase, limited, number};
+use crate::test_layouts::{STATE_PER_ROW, TestLayout};
 
 pub(crate) struct Case {
     pub(crate) config: PostgresConfig,
@@ -36,7 +37,7 @@ impl Case {
 
     pub(crate) async fn new(layout: RowLayout) -> Result<Self> {
         let case = Self::without_tables(layout).await?;
-        let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+        let extras = RowExtras::default().handlers(layout.has(Ability::Notifications));
         PostgresRowStore::migrate(&case.config, &case.table, extras).await?;
         Ok(case)
     }
@@ -100,33 +101,17 @@ impl Case {
 
     /// The INSERT of one row, as a program without Postrider would write it.
     pub(crate) fn insert(&self, key: &str, number: usize) -> String {
-        let payload = format!("{{\"n\": {number}}}");
-        match self.layout {
-            RowLayout::EventOutbox => format!(
-                "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload)
-                 VALUES (gen_random_uuid(), 'orders', '{key}', 'order.placed', '{payload}') RETURNING id::text"
-            ),
-            RowLayout::Outbox => format!(
-                "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, topic, partition_key, payload,
-                                     max_retries)
-                 VALUES ('Order', gen_random_uuid(), 'order.placed', 'orders', '{key}', '{payload}', {ATTEMPTS_MAX})
-                 RETURNING id::text"
-            ),
-            RowLayout::OutboxEvents => format!(
-                "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
-                 VALUES ('Order', '{key}', 'order.placed', '{payload}') RETURNING id::text"
-            ),
-            other => panic!("no rows of {other:?} here"),
-        }
+        format!("{} RETURNING id::text", TestLayout::of(self.layout).insert(Self::NEW_UUID, key, number))
     }
 }
 
 fn table(layout: RowLayout, schema: &str) -> Result<RowTable> {
-    limited(RowTable::new(layout)?.in_schema(Ident::new(schema)?))
+    limited(RowTable::new(layout).in_schema(Ident::new(schema)?))
 }
 
 impl RowDatabase for Case {
     const NOW: &'static str = "now()";
+    const NEW_UUID: &'static str = "gen_random_uuid()";
 
     fn is_available() -> bool {
         Self::is_available()

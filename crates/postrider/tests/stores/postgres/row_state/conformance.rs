@@ -2,14 +2,20 @@
 
 use super::case::Case;
 use crate::row_database::LayoutTable;
+use crate::test_layouts::on_layouts;
 
 type Of<const LAYOUT: usize, const SHARED: bool = false> = LayoutTable<Case, LAYOUT, SHARED>;
 
-postrider_testkit::rows_conformance! {
-    event_outbox: Of<0>,
-    outbox: Of<1>,
-    outbox_events: Of<2>,
-    event_outbox_shared: Of<0, true>,
-    outbox_shared: Of<1, true>,
-    outbox_events_shared: Of<2, true>,
+macro_rules! conformance {
+    ($($layout:ident = $index:literal, $variant:ident;)+) => {
+        postrider_testkit::rows_conformance! { $($layout: Of<$index>,)+ }
+
+        mod shared {
+            use super::*;
+
+            postrider_testkit::rows_conformance! { $($layout: Of<$index, true>,)+ }
+        }
+    };
 }
+
+on_layouts!(postgres, conformance);

@@ -9,7 +9,9 @@ use postrider::store::postgres::PostgresRowStore;
 
 use super::case::Case;
 
-const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
+fn with_index() -> RowExtras {
+    RowExtras::default().aggregate_index(true)
+}
 
 /// The text of a document. Prints why there is none.
 fn document(test: &str, number: &str) -> Option<String> {
@@ -52,7 +54,7 @@ async fn catalog(case: &Case) -> Result<Vec<String>> {
     .await
 }
 
-/// The SQL of seed 003, whose lines were joined: a comment ends where the next SQL word begins.
+/// The document of `outbox`, whose lines were joined: a comment ends where the next SQL word begins.
 fn separated(text: &str) -> String {
     let text = text.replace(" CREATE ", "\nCREATE ").replace(" -- ", "\n-- ");
     let mut sql = String::new();
@@ -87,8 +89,8 @@ fn after_comment(comment: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_seed_003_equal_its_document() -> Result<()> {
-    let Some(text) = document("the_tables_of_seed_003_equal_its_document", "003") else {
+async fn the_tables_of_outbox_equal_its_document() -> Result<()> {
+    let Some(text) = document("the_tables_of_outbox_equal_its_document", "003") else {
         return Ok(());
     };
     if !Case::is_available() {
@@ -106,8 +108,8 @@ async fn the_tables_of_seed_003_equal_its_document() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
-    let Some(text) = document("the_table_of_seed_004_equals_its_document", "004") else { return Ok(()) };
+async fn the_table_of_outbox_events_equals_its_document() -> Result<()> {
+    let Some(text) = document("the_table_of_outbox_events_equals_its_document", "004") else { return Ok(()) };
     if !Case::is_available() {
         return Ok(());
     }
@@ -123,8 +125,8 @@ async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
     let optional =
         sql.lines().find_map(|line| line.strip_prefix("-- CREATE INDEX")).expect("an optional index");
     theirs.run(&format!("CREATE INDEX{optional}")).await?;
-    PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
-    PostgresRowStore::migrate(&ours.config, &ours.table, INDEX).await?;
+    PostgresRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
+    PostgresRowStore::migrate(&ours.config, &ours.table, with_index()).await?;
     assert_eq!(catalog(&theirs).await?, catalog(&ours).await?);
     let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, RowExtras::default()).await?;
     assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
@@ -133,7 +135,7 @@ async fn the_table_of_seed_004_equals_its_document() -> Result<()> {
 
 /// Seed 002 is a list of facts, which were copied here.
 #[tokio::test]
-async fn the_table_of_seed_002_has_every_fact_of_its_document() -> Result<()> {
+async fn the_table_of_event_outbox_has_every_fact_of_its_document() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -189,8 +191,8 @@ fn statements_of_000(text: &str, schema: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_tables_of_seed_000_equal_its_document() -> Result<()> {
-    let Some(text) = document("the_tables_of_seed_000_equal_its_document", "000") else { return Ok(()) };
+async fn the_tables_of_eventlog_equal_its_document() -> Result<()> {
+    let Some(text) = document("the_tables_of_eventlog_equal_its_document", "000") else { return Ok(()) };
     if !Case::is_available() {
         return Ok(());
     }
@@ -202,7 +204,7 @@ async fn the_tables_of_seed_000_equal_its_document() -> Result<()> {
     let columns =
         |table: &str| facts.iter().filter(|fact| fact.starts_with(table) && fact.contains("null=")).count();
     assert_eq!((columns("events."), columns("event_notifications.")), (13, 19), "{facts:#?}");
-    for extras in [RowExtras::default(), RowExtras { handlers: true, ..RowExtras::default() }] {
+    for extras in [RowExtras::default(), RowExtras::default().handlers(true)] {
         let migrated = PostgresRowStore::migrate(&theirs.config, &theirs.table, extras).await?;
         assert_eq!((migrated.created.len(), migrated.differences), (0, vec![]), "it is used unchanged");
     }

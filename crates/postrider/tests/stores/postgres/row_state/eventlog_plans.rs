@@ -171,11 +171,7 @@ async fn events_of_an_action_are_listed_with_its_index() -> Result<()> {
     }
     let case = with_waiting_events(EVENTS).await?;
     let action: String = case.one("SELECT action_id::text FROM events LIMIT 1").await?;
-    let filter = EventFilter {
-        action: Some(action.parse().expect("a UUID")),
-        events_max: 10,
-        ..EventFilter::default()
-    };
+    let filter = EventFilter::default().action(Some(action.parse().expect("a UUID"))).events_max(10);
     let plan = PostgresRowStore::list_plan(&case.config, &case.table, &filter).await?.join("\n");
     assert!(plan.contains("idx_events_action_id") && !plan.contains("Seq Scan"), "{plan}");
     assert!(!PostgresRowStore::list(&case.config, &case.table, &filter).await?.is_empty());

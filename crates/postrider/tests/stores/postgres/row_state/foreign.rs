@@ -1,4 +1,4 @@
-//! Another publisher and a relay on one table, with the queries of seed 004.
+//! Another publisher and a relay on one table, with the queries of `outbox_events`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use postrider_testkit::eventually;
 use tokio_postgres::Client;
 
 use super::case::{Case, failed};
+use crate::outbox_events_publisher::{Publisher, neither_publishes_rows_of_the_other};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{relay, write};
-use crate::seed_004::{Publisher, neither_publishes_rows_of_the_other};
 
-/// The queries of the document of seed 004.
+/// The queries of the document of `outbox_events`.
 const GET_EVENTS_TO_PROCESS: &str = "
     SELECT *
     FROM outbox_events
@@ -60,8 +60,8 @@ impl Publisher for Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_six_queries_of_seed_004_run_beside_a_relay_and_neither_publishes_rows_of_the_other() -> Result<()>
-{
+async fn the_six_queries_of_outbox_events_run_beside_a_relay_and_neither_publishes_rows_of_the_other()
+-> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }

@@ -11,6 +11,7 @@ use postrider_testkit::eventually;
 use super::case::{failed, on_every_layout, url};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{Table as _, relay, write};
+use crate::test_layouts::TestLayout;
 
 /// Asserts that every key starts with its first row, and that each delivery is at most one ahead of those before it: a
 /// replay, or the next row.
@@ -112,15 +113,10 @@ async fn times_are_the_same_in_every_session_time_zone() -> Result<()> {
         let relay = relay(store, &sink).await?;
         sink.wait_for(9).await;
         relay.shutdown().await?;
-        let (time, given_up) = match layout {
-            RowLayout::EventOutbox => ("processed_at", "next_attempt_at = '9999-12-31 00:00:00+00'"),
-            RowLayout::Outbox => ("published_at", "retry_count = max_retries"),
-            RowLayout::OutboxEvents => ("last_attempt_at", "attempt_count = 3"),
-            other => panic!("no rows of {other:?} here"),
-        };
+        let TestLayout { settled_at, given_up, .. } = TestLayout::of(layout);
         let right = format!(
             "SELECT count(*) FROM {{t}} WHERE lower(status::text) IN ('sent', 'published')
-               AND {time} BETWEEN created_at AND now() + interval '1 minute'"
+               AND {settled_at} BETWEEN created_at AND now() + interval '1 minute'"
         );
         assert_eq!(case.one::<i64>(&right).await?, 9, "{layout:?}");
         let ended = format!("SELECT count(*) FROM {{t}} WHERE lower(status::text) = 'failed' AND {given_up}");

@@ -11,6 +11,7 @@ use postrider::{Code, Ident, Result};
 use super::case::{Case, on_every_layout};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{relay, relay_to};
+use crate::test_layouts::TestLayout;
 
 #[tokio::test]
 async fn two_aggregate_types_with_one_id_are_ordered_separately_and_send_the_same_key() -> Result<()> {
@@ -18,22 +19,7 @@ async fn two_aggregate_types_with_one_id_are_ordered_separately_and_send_the_sam
         let layout = case.layout;
         let id = "5e0d2d3e-1f1c-4b66-9a3a-0f8d0b3f8f10";
         for kind in ["Order", "User"] {
-            case.run(&match layout {
-                RowLayout::EventOutbox => format!(
-                    "INSERT INTO event_outbox (event_key, entity_table, entity_pk, event_type, payload)
-                     VALUES (gen_random_uuid(), '{kind}', '{id}', 'changed', '{{\"n\": 1}}')"
-                ),
-                RowLayout::Outbox => format!(
-                    "INSERT INTO outbox (aggregate_type, aggregate_id, event_type, topic, payload)
-                     VALUES ('{kind}', '{id}', 'changed', 'orders', '{{\"n\": 1}}')"
-                ),
-                RowLayout::OutboxEvents => format!(
-                    "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
-                     VALUES ('{kind}', '{id}', 'changed', '{{\"n\": 1}}')"
-                ),
-                other => panic!("no rows of {other:?} here"),
-            })
-            .await?;
+            case.run(&TestLayout::of(layout).insert_of_aggregate(kind, id)).await?;
         }
         let events = crate::row_database::read(&case).await?;
         let keys: Vec<_> = events.iter().map(|stored| stored.event.ordering_key().unwrap()).collect();

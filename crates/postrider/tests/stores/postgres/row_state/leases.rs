@@ -8,14 +8,14 @@ use postrider::{Code, Error, Event, Position, Result};
 use postrider_testkit::conformance::store::{Databases, OpenTransaction, StoreUnderTest, admin, lease};
 
 use super::case::Case;
-use crate::row_database::STATE_PER_ROW;
+use crate::test_layouts::{STATE_PER_ROW, on_layouts};
 
 /// The case of the layout at an index in the list of all layouts. The cases used here write no event.
 struct Of<const LAYOUT: usize>(Case);
 
 /// Generates the tests of one layout.
 macro_rules! cases {
-    ($layout:ident = $place:literal; $($file:ident::$case:ident)+) => {
+    ($layout:ident = $index:literal; $($file:ident::$case:ident)+) => {
         mod $layout {
             use super::*;
 
@@ -25,7 +25,7 @@ macro_rules! cases {
                     if !Case::is_available() {
                         return Ok(());
                     }
-                    $file::$case(&Databases::of::<Of<$place>>()).await
+                    $file::$case(&Databases::of::<Of<$index>>()).await
                 }
             )+
         }
@@ -33,8 +33,8 @@ macro_rules! cases {
 }
 
 macro_rules! all_cases {
-    ($layout:ident = $place:literal) => {
-        cases! { $layout = $place;
+    ($($layout:ident = $index:literal, $variant:ident;)+) => { $(
+        cases! { $layout = $index;
             lease::a_free_lease_is_granted_and_a_held_one_is_not
             lease::an_expired_lease_is_taken_over
             lease::the_same_holder_gets_its_lease_again_with_a_new_epoch
@@ -45,12 +45,10 @@ macro_rules! all_cases {
             admin::a_pause_is_reported_by_the_next_renewal_and_load
             admin::a_halted_subscription_is_not_granted
         }
-    };
+    )+ };
 }
 
-all_cases!(event_outbox = 0);
-all_cases!(outbox = 1);
-all_cases!(outbox_events = 2);
+on_layouts!(postgres, all_cases);
 
 #[tokio::test]
 async fn no_renewal_waits_for_a_blocked_report() -> Result<()> {

@@ -12,7 +12,7 @@ use postrider_testkit::eventually;
 use super::case::{Case, on_every_layout};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{self, KEYS, relay, relay_tests, write};
-use crate::row_database::{STATE_PER_ROW, attempts};
+use crate::test_layouts::{STATE_PER_ROW, on_layouts};
 
 async fn table(layout: RowLayout, is_shared: bool) -> Result<Option<Case>> {
     if !Case::is_available() {
@@ -21,11 +21,13 @@ async fn table(layout: RowLayout, is_shared: bool) -> Result<Option<Case>> {
     Ok(Some(Case::new(layout).await?.shared(is_shared)))
 }
 
-relay_tests! {
-    event_outbox: table(RowLayout::EventOutbox, false);
-    outbox: table(RowLayout::Outbox, false);
-    outbox_events: table(RowLayout::OutboxEvents, false);
+macro_rules! relay_cases {
+    ($($layout:ident = $index:literal, $variant:ident;)+) => {
+        relay_tests! { $($layout: table(RowLayout::$variant, false);)+ }
+    };
 }
+
+on_layouts!(postgres, relay_cases);
 
 /// On a shared table. A row of `outbox_events` is marked before it is published there: a row that cannot be updated is
 /// parked and never sent.
@@ -58,7 +60,7 @@ async fn a_relay_that_is_shut_down_during_an_outage_leaves_the_rows_unchanged() 
         relay.shutdown().await?;
         let waiting = format!(
             "SELECT count(*) FROM {{t}} WHERE lower(status::text) = 'pending' AND {} = 0",
-            attempts(layout)
+            layout.spec().attempts
         );
         assert_eq!(case.one::<i64>(&waiting).await?, (KEYS * 3) as i64, "{layout:?}");
         Ok(())

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use postrider::Result;
-use postrider::layout::RowLayout;
-use postrider::relay::{Relay, Retention, RetentionScope, Subscription};
+use postrider::layout::{Ability, RowLayout};
+use postrider::relay::{OutboxOptions, Relay, Retention, RetentionScope, Subscription};
 use postrider::store::postgres::PostgresRowStore;
 use postrider::store::{InboxPurge, Purge, Start};
 use postrider_testkit::eventually;
 
 use super::case::{Case, on_every_layout};
 use crate::recording_sink::RecordingSink;
+use crate::test_layouts::TestLayout;
 
 /// Runs continuously.
 fn soon(retention: Retention) -> Retention {
@@ -20,7 +21,11 @@ fn soon(retention: Retention) -> Retention {
 /// A relay delivers pending rows, with this retention, until this many rows are left.
 async fn left(case: &Case, retention: Retention, rows: i64) -> Result<()> {
     let subscription = Subscription::new("mail", RecordingSink::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
+    let relay = Relay::builder().outbox_with(
+        case.store().await?,
+        [subscription],
+        OutboxOptions::default().retention(soon(retention)),
+    );
     let relay = relay.spawn().await?;
     eventually(
         "all else is deleted",
@@ -37,20 +42,13 @@ async fn rows_delivered_by_other_publishers_stay_while_those_of_the_relay_are_de
         for number in 0..100 {
             case.run(&case.insert("theirs", number)).await?;
         }
-        case.run(match layout {
-            RowLayout::EventOutbox => "UPDATE {t} SET status = 'sent', processed_at = now() - interval '1 year'",
-            RowLayout::Outbox => {
-                "UPDATE {t} SET status = 'published', published_at = now() - interval '1 year', expires_at = '2020-01-01'"
-            }
-            RowLayout::OutboxEvents => "UPDATE {t} SET status = 'PUBLISHED'",
-            other => panic!("no rows of {other:?} here"),
-        })
-        .await?;
+        let delivered = TestLayout::of(layout).delivered("now() - interval '1 year'");
+        case.run(&format!("UPDATE {{t}} SET {delivered}")).await?;
         case.run("UPDATE {t} SET created_at = now() - interval '1 year'").await?;
         for number in 0..10 {
             case.run(&case.insert("ours", number)).await?;
         }
-        if layout == RowLayout::Outbox {
+        if layout.has(Ability::Expiry) {
             case.run("UPDATE {t} SET expires_at = '2020-01-01'").await?;
         }
         left(&case, Retention::keep_for(Duration::ZERO), 100).await?;
@@ -86,7 +84,11 @@ async fn published_rows_are_deleted_at_their_own_expiry() -> Result<()> {
 /// A relay with this retention runs until `processed_events` has these groups and rows.
 async fn cleaned(case: &Case, retention: Retention, expected: &str) -> Result<()> {
     let subscription = Subscription::new("mail", RecordingSink::new(|_, _| None)).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with_retention(case.store().await?, [subscription], soon(retention));
+    let relay = Relay::builder().outbox_with(
+        case.store().await?,
+        [subscription],
+        OutboxOptions::default().retention(soon(retention)),
+    );
     let relay = relay.spawn().await?;
     let groups = "SELECT string_agg(DISTINCT consumer_group, ' ') || count(*) FROM processed_events";
     eventually("expired rows of the inbox are deleted", async || {

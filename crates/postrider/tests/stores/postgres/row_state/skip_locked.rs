@@ -12,52 +12,20 @@ use tokio_postgres::{Client, Transaction};
 use super::case::{Case, failed};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::{Table as _, relay, relay_to, write};
+use crate::test_layouts::{LAYOUTS, Poller};
 
-const LAYOUTS: [RowLayout; 2] = [RowLayout::EventOutbox, RowLayout::Outbox];
-
-/// The query of such a poller.
-fn due(layout: RowLayout) -> &'static str {
-    match layout {
-        RowLayout::EventOutbox => {
-            "SELECT id::text FROM event_outbox
-             WHERE status IN ('pending', 'failed') AND (next_attempt_at IS NULL OR next_attempt_at <= now())
-             ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED"
-        }
-        _ => {
-            "SELECT id::text FROM outbox WHERE status = 'pending'
-             ORDER BY created_at LIMIT $1 FOR UPDATE SKIP LOCKED"
-        }
-    }
+/// The layouts with such pollers.
+fn polled() -> impl Iterator<Item = (RowLayout, &'static Poller)> {
+    LAYOUTS.iter().filter_map(|test| Some((test.layout, test.poller.as_ref()?)))
 }
 
-/// The UPDATE of a row that it has published.
-fn mark(layout: RowLayout) -> &'static str {
-    match layout {
-        RowLayout::EventOutbox => {
-            "UPDATE event_outbox SET status = 'sent', processed_at = now() WHERE id::text = $1"
-        }
-        _ => "UPDATE outbox SET status = 'published', published_at = now() WHERE id::text = $1",
-    }
-}
-
-/// The UPDATE of a row that it could not publish.
-fn fail(layout: RowLayout) -> &'static str {
-    match layout {
-        RowLayout::EventOutbox => {
-            "UPDATE event_outbox SET status = 'failed', attempts = attempts + 1, next_attempt_at = now()
-             WHERE id::text = $1"
-        }
-        _ => "UPDATE outbox SET retry_count = retry_count + 1 WHERE id::text = $1",
-    }
-}
-
-async fn poll(poller: &Transaction<'_>, layout: RowLayout, rows: i64) -> Result<Vec<String>> {
-    let rows = poller.query(due(layout), &[&rows]).await.map_err(failed)?;
+async fn poll(tx: &Transaction<'_>, poller: &Poller, rows: i64) -> Result<Vec<String>> {
+    let rows = tx.query(poller.due, &[&rows]).await.map_err(failed)?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
 /// Publishes until all rows are delivered; every third row fails once. Returns the rows that it published.
-async fn publish(mut client: Client, layout: RowLayout) -> Result<Vec<String>> {
+async fn publish(mut client: Client, layout: RowLayout, poller: &Poller) -> Result<Vec<String>> {
     let (mut published, mut failed_once) = (Vec::new(), HashSet::new());
     loop {
         let open =
@@ -65,30 +33,30 @@ async fn publish(mut client: Client, layout: RowLayout) -> Result<Vec<String>> {
         if client.query_one(&open, &[]).await.map_err(failed)?.get::<_, i64>(0) == 0 {
             return Ok(published);
         }
-        let poller = client.transaction().await.map_err(failed)?;
-        for (place, id) in poll(&poller, layout, 7).await?.into_iter().enumerate() {
+        let tx = client.transaction().await.map_err(failed)?;
+        for (index, id) in poll(&tx, poller, 7).await?.into_iter().enumerate() {
             tokio::task::yield_now().await;
-            if place % 3 == 0 && failed_once.insert(id.clone()) {
-                poller.execute(fail(layout), &[&id]).await.map_err(failed)?;
+            if index % 3 == 0 && failed_once.insert(id.clone()) {
+                tx.execute(poller.fail, &[&id]).await.map_err(failed)?;
             } else {
-                poller.execute(mark(layout), &[&id]).await.map_err(failed)?;
+                tx.execute(poller.deliver, &[&id]).await.map_err(failed)?;
                 published.push(id);
             }
         }
-        poller.commit().await.map_err(failed)?;
+        tx.commit().await.map_err(failed)?;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_skip_locked_poller_runs_beside_a_relay_and_neither_publishes_rows_of_the_other() -> Result<()> {
-    for layout in LAYOUTS {
+    for (layout, poller) in polled() {
         if !Case::is_available() {
             return Ok(());
         }
         let mut case = Case::new(layout).await?;
         case.table = case.table.clone().shared(true);
         write(&case, 100).await?;
-        let theirs = tokio::spawn(publish(case.another().await?, layout));
+        let theirs = tokio::spawn(publish(case.another().await?, layout, poller));
         let sink = RecordingSink::new(|_, _| None);
         let ours = relay(case.store().await?, &sink).await?;
         let published = theirs.await.unwrap()?;
@@ -121,7 +89,7 @@ impl Sink for Gate {
 
 #[tokio::test]
 async fn both_publishers_skip_rows_in_flight() -> Result<()> {
-    for layout in LAYOUTS {
+    for (layout, poller) in polled() {
         if !Case::is_available() {
             return Ok(());
         }
@@ -129,8 +97,8 @@ async fn both_publishers_skip_rows_in_flight() -> Result<()> {
         case.table = case.table.clone().shared(true);
         write(&case, 1).await?;
         let (mut other, mut another) = (case.another().await?, case.another().await?);
-        let poller = other.transaction().await.map_err(failed)?;
-        let theirs = poll(&poller, layout, 2).await?;
+        let tx = other.transaction().await.map_err(failed)?;
+        let theirs = poll(&tx, poller, 2).await?;
         assert_eq!(theirs.len(), 2);
 
         let behind = RecordingSink::new(|_, _| None);
@@ -142,11 +110,11 @@ async fn both_publishers_skip_rows_in_flight() -> Result<()> {
         let ours = relay_to(case.store().await?, gate.clone()).await?;
         gate.waiting.subscribe().wait_for(|waiting| *waiting == 3).await.unwrap();
         let second = another.transaction().await.map_err(failed)?;
-        assert_eq!(poll(&second, layout, 100).await?, [""; 0], "all are at work, theirs and ours");
+        assert_eq!(poll(&second, poller, 100).await?, [""; 0], "all are at work, theirs and ours");
         second.rollback().await.map_err(failed)?;
 
-        poller.execute(mark(layout), &[&theirs[0]]).await.map_err(failed)?;
-        poller.commit().await.map_err(failed)?;
+        tx.execute(poller.deliver, &[&theirs[0]]).await.map_err(failed)?;
+        tx.commit().await.map_err(failed)?;
         gate.is_open.send_replace(true);
         behind.wait_for(4).await;
         eventually("all rows are delivered", async || Ok(case.delivered().await? == 5)).await?;

@@ -6,9 +6,11 @@ use postrider::store::postgres::{PostgresRowStore, PostgresStore};
 use postrider::{Code, Ident, Result};
 
 use super::case::Case;
-use crate::row_database::STATE_PER_ROW;
+use crate::test_layouts::STATE_PER_ROW;
 
-const INDEX: RowExtras = RowExtras { aggregate_index: true, views: false, handlers: false };
+fn with_index() -> RowExtras {
+    RowExtras::default().aggregate_index(true)
+}
 
 #[tokio::test]
 async fn migrating_twice_changes_nothing_and_reports_what_was_created() -> Result<()> {
@@ -156,15 +158,15 @@ async fn an_optional_index_belongs_to_its_own_layout() -> Result<()> {
         return Ok(());
     }
     let case = Case::without_tables(RowLayout::EventOutbox).await?;
-    assert!(PostgresRowStore::migrate(&case.config, &case.table, INDEX).await.is_err());
-    let long = RowTable::new(RowLayout::EventOutbox)?.named(Ident::new(&"x".repeat(60))?);
+    assert!(PostgresRowStore::migrate(&case.config, &case.table, with_index()).await.is_err());
+    let long = RowTable::new(RowLayout::EventOutbox).named(Ident::new(&"x".repeat(60))?);
     let refused = PostgresRowStore::migrate(&case.config, &long, RowExtras::default()).await.unwrap_err();
     assert_eq!(refused.code(), Code::NameInvalid, "no room for the names of its indexes");
     Ok(())
 }
 
 #[tokio::test]
-async fn the_six_views_of_seed_002_return_the_documented_figures() -> Result<()> {
+async fn the_six_views_of_event_outbox_return_the_documented_figures() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -210,7 +212,7 @@ async fn the_six_views_of_seed_002_return_the_documented_figures() -> Result<()>
     let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
     PostgresRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
     assert_eq!(case.one::<i64>(views).await?, 0);
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
     PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(case.one::<i64>(views).await?, 6);
@@ -218,7 +220,7 @@ async fn the_six_views_of_seed_002_return_the_documented_figures() -> Result<()>
 }
 
 #[tokio::test]
-async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
+async fn the_hours_of_event_outbox_count_its_inbox_if_there_is_one() -> Result<()> {
     if !Case::is_available() {
         return Ok(());
     }
@@ -255,7 +257,7 @@ async fn the_hours_of_seed_002_count_its_inbox_if_there_is_one() -> Result<()> {
         "DROP VIEW vw_event_throughput_hourly; DROP TABLE event_inbox; CREATE TABLE event_inbox (id bigint)",
     )
     .await?;
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(case.one::<String>(hours).await?, "10 2 0, 11 1 2");
     Ok(())
@@ -277,7 +279,7 @@ async fn views_of_other_owners_are_kept_and_reported_and_missing_views_are_creat
     assert_eq!(case.one::<String>("SELECT whose FROM vw_event_outbox").await?, "theirs");
     let views = "SELECT count(*) FROM pg_views WHERE schemaname = '{schema}'";
     assert_eq!(case.one::<i64>(views).await?, 6, "the five others were made");
-    let asked = RowExtras { views: true, ..RowExtras::default() };
+    let asked = RowExtras::default().views(true);
     let again = PostgresRowStore::migrate(&case.config, &case.table, asked).await?;
     assert_eq!(again.differences.len(), 1, "Postrider's own views are not reported: {again:?}");
 

@@ -33,7 +33,7 @@ impl Case {
     pub(crate) fn without_tables() -> Result<Self> {
         let folder = TempDir::new().map_err(failed)?;
         let path = folder.path().join("shop.db");
-        let table = RowTable::new(RowLayout::OutboxEvents)?.max_attempts(ATTEMPTS_MAX);
+        let table = RowTable::new(RowLayout::OutboxEvents).max_attempts(ATTEMPTS_MAX);
         Ok(Self { _folder: folder, path, table, is_shared: false })
     }
 
@@ -59,14 +59,6 @@ impl Case {
 
     pub(crate) fn one<T: FromSql>(&self, sql: &str) -> Result<T> {
         self.connect()?.query_row(sql, [], |row| row.get(0)).map_err(failed)
-    }
-
-    /// The INSERT of one row, as a program without Postrider would write it.
-    pub(crate) fn insert(key: &str, number: usize) -> String {
-        format!(
-            "INSERT INTO outbox_events (aggregate_type, aggregate_id, event_type, payload)
-             VALUES ('Order', '{key}', 'order.placed', '{{\"n\": {number}}}')"
-        )
     }
 }
 
@@ -117,10 +109,6 @@ impl RowDatabase for Case {
 
     fn text(expression: &str) -> String {
         format!("CAST({expression} AS TEXT)")
-    }
-
-    fn insert_sql(&self, key: &str, number: usize) -> String {
-        Self::insert(key, number)
     }
 
     async fn insert_rows(&self, inserts: Vec<(String, Option<String>)>) -> Result<Vec<String>> {

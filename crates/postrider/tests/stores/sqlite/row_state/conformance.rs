@@ -2,8 +2,18 @@
 
 use super::case::Case;
 use crate::row_database::LayoutTable;
+use crate::test_layouts::on_layouts;
 
-postrider_testkit::rows_conformance! {
-    outbox_events: LayoutTable<Case, 2>,
-    outbox_events_shared: LayoutTable<Case, 2, true>,
+macro_rules! conformance {
+    ($($layout:ident = $index:literal, $variant:ident;)+) => {
+        postrider_testkit::rows_conformance! { $($layout: LayoutTable<Case, $index>,)+ }
+
+        mod shared {
+            use super::*;
+
+            postrider_testkit::rows_conformance! { $($layout: LayoutTable<Case, $index, true>,)+ }
+        }
+    };
 }
+
+on_layouts!(sqlite, conformance);

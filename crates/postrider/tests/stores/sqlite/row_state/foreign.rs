@@ -1,15 +1,15 @@
-//! Another publisher and a relay on one table, with the queries of seed 004.
+//! Another publisher and a relay on one table, with the queries of `outbox_events`.
 
 use postrider::Result;
 use postrider::layout::RowLayout;
 use rusqlite::Connection;
 
 use super::case::{Case, failed};
-use crate::row_database::RowDatabase;
-use crate::seed_004::{
+use crate::outbox_events_publisher::{
     DELETE_PUBLISHED_EVENTS_OLDER_THAN, GET_EVENTS_TO_PROCESS, MARK_EVENT_AS_FAILED, MARK_EVENT_AS_PUBLISHED,
     MARK_EVENT_FOR_PROCESSING, Publisher, neither_publishes_rows_of_the_other,
 };
+use crate::row_database::RowDatabase;
 
 impl Publisher for Connection {
     async fn due(&mut self) -> Result<Vec<(i64, String, String)>> {
@@ -33,7 +33,8 @@ impl Publisher for Connection {
 
 /// The queries block their thread, so the relay needs another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_queries_of_seed_004_run_beside_a_relay_and_neither_publishes_rows_of_the_other() -> Result<()> {
+async fn the_queries_of_outbox_events_run_beside_a_relay_and_neither_publishes_rows_of_the_other()
+-> Result<()> {
     let case = Case::create(RowLayout::OutboxEvents).await?.with_sharing(true);
     neither_publishes_rows_of_the_other(&case, case.connect()?).await?;
     let deleted =

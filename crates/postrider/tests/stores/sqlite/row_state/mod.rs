@@ -1,4 +1,4 @@
-//! A table with a state per row in a SQLite file: seed 004.
+//! A table with a state per row in a SQLite file: `outbox_events`.
 
 mod case;
 mod conformance;

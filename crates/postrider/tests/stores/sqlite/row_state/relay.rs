@@ -3,13 +3,20 @@
 use std::time::Duration;
 
 use postrider::Result;
+use postrider::layout::RowLayout;
 
 use super::case::Case;
 use crate::relay_cases::{self, relay_tests};
+use crate::row_database::RowDatabase;
+use crate::test_layouts::on_layouts;
 
-relay_tests! {
-    outbox_events: async { Case::new().map(Some) };
+macro_rules! relay_cases {
+    ($($layout:ident = $index:literal, $variant:ident;)+) => {
+        relay_tests! { $($layout: async { Case::create(RowLayout::$variant).await.map(Some) };)+ }
+    };
 }
+
+on_layouts!(sqlite, relay_cases);
 
 /// Both settings under which rows are marked.
 #[tokio::test]

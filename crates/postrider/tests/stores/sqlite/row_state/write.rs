@@ -11,7 +11,7 @@ use sqlx::Connection;
 use super::case::{Case, failed};
 use crate::recording_sink::RecordingSink;
 use crate::relay_cases::relay;
-use crate::row_database::{lease, read};
+use crate::row_database::{RowDatabase, lease, read};
 
 fn order(number: usize) -> Event {
     Event::new("order.placed", format!("{{\"n\": {number}}}")).with_aggregate("Order", "7")
@@ -74,7 +74,7 @@ async fn a_payload_arrives_byte_for_byte_and_the_attempt_limit_of_the_row_applie
 async fn a_relay_does_not_start_while_another_publisher_works_unless_the_table_is_shared() -> Result<()> {
     let mut case = Case::new()?;
     assert_eq!(case.table.layout(), RowLayout::OutboxEvents);
-    case.run(&Case::insert("k", 0))?;
+    case.run(&case.insert_sql("k", 0))?;
     case.run("UPDATE outbox_events SET status = 'PUBLISHING', attempt_count = 1, last_attempt_at = CURRENT_TIMESTAMP")?;
     assert_eq!(SqliteRowStore::foreign_claims(&case.path, &case.table)?, 1);
     let store = case.store()?;

@@ -35,9 +35,9 @@ pub(super) const SQL: Sql = Sql {
                left({c.headers}, 1048577), {c.created}, {c.topic}, greatest(coalesce({c.max_attempts}, $3), 1)::bigint, NULL::text,
                coalesce({c.attempts}, 0), {c.is_pending} AND {c.is_not_given_up}, {c.is_open},
                statement_timestamp()
-        FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, place)
+        FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, ordinal)
         JOIN {table} AS t ON t.{c.id} = {c.wanted}
-        ORDER BY place",
+        ORDER BY ordinal",
     payloads: "
         SELECT {c.id_text}, coalesce({c.body}, {c.no_body})
         FROM unnest((SELECT $1::text[])) AS wanted (id)
@@ -45,7 +45,7 @@ pub(super) const SQL: Sql = Sql {
     claim: None,
     lock: Some(lock!("{c.id_text}", ON "t.{c.id} = {c.each}", WHERE "{c.is_open}", "coalesce({c.attempts}, 0)")),
     remove_marks: None,
-    foreign_marks: None,
+    foreign_claims: None,
     settle: concat!(
         fence!(),
         ", done AS ({c.done 7}), retried AS ({c.retried}), given_up AS ({c.given_up})",
@@ -63,12 +63,12 @@ pub(super) const SQL: Sql = Sql {
     delete_delivered: "{c.delete_delivered}",
     backlog: "
         WITH open AS NOT MATERIALIZED (
-            SELECT {c.created} AS created_at, {c.rank} AS place
+            SELECT {c.created} AS created_at, {c.rank} AS position
             FROM {table} AS t
             WHERE {c.is_pending} AND t.{c.id} IS NOT NULL
               AND NOT EXISTS (SELECT FROM {schema}.row_notes AS n WHERE n.row_id = {c.id_text})
         )
-        SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(place) FROM open),
+        SELECT (SELECT count(*) FROM (SELECT FROM open LIMIT $1) AS counted), (SELECT min(position) FROM open),
                (SELECT min(created_at) FROM open)",
     newest: custom_sql::NEWEST,
     counts: custom_sql::COUNTS,

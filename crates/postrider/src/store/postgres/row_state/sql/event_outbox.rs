@@ -65,16 +65,16 @@ pub(super) const SQL: Sql = Sql {
                 t.status IN ('pending', 'failed')
                   AND (t.next_attempt_at IS NULL OR t.next_attempt_at <= statement_timestamp()),
                 t.status <> 'sent'
-         FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, place)
+         FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, ordinal)
          JOIN {table} AS t ON t.id = wanted.id::bigint
-         ORDER BY place"
+         ORDER BY ordinal"
     ),
     // Index: the primary key (id).
     payloads: "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])",
     claim: None,
     lock: Some(lock!("t.id::text", ON "t.id = c.id::bigint", WHERE "t.status <> 'sent'", "t.attempts")),
     remove_marks: None,
-    foreign_marks: None,
+    foreign_claims: None,
     // Index: the primary key (id).
     settle: concat!(
         fence!(),

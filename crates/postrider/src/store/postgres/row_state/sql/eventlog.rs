@@ -156,10 +156,10 @@ pub(super) const SQL: Sql = Sql {
                 t.action_name::text, CASE WHEN params.bytes <= 4194304 THEN t.action_params::text END,
                 t.started_date AT TIME ZONE 'UTC', t.completion_date AT TIME ZONE 'UTC',
                 greatest(t.event_date, t.created_date) AT TIME ZONE 'UTC', params.bytes::bigint
-         FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, place)
+         FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, ordinal)
          JOIN {notifications} AS t ON t.id = wanted.id::uuid
          CROSS JOIN LATERAL (SELECT octet_length(t.action_params::text) AS bytes) AS params
-         ORDER BY place"
+         ORDER BY ordinal"
     ),
     // Index: the primary key (id).
     payloads: "SELECT id::text, coalesce(payload::text, 'null') FROM {notifications}
@@ -167,7 +167,7 @@ pub(super) const SQL: Sql = Sql {
     claim: None,
     lock: None,
     remove_marks: None,
-    foreign_marks: None,
+    foreign_claims: None,
     // Index: the primary key (id).
     settle: concat!(
         fence!(),

@@ -14,6 +14,7 @@ mod outbox_events;
 
 use super::super::history::{on_server, started, timeline};
 use crate::Ident;
+use crate::clock::micros;
 use crate::layout::{RowLayout, RowTable};
 
 /// The statements of a layout.
@@ -37,7 +38,7 @@ pub(super) struct Sql {
     /// Removes the marks from rows that are not settled: `$1` name, `$2` epoch. Returns how many.
     pub(super) remove_marks: Option<&'static str>,
     /// Rows that other publishers have marked: how many in the last ten minutes, and how many in total.
-    pub(super) foreign_marks: Option<&'static str>,
+    pub(super) foreign_claims: Option<&'static str>,
     /// Records outcomes; see [`settle`](super::settle).
     pub(super) settle: &'static str,
     /// Records deliveries only, in parallel with a settle: `$1` name, `$2` epoch, `$3` and `$4` the server, `$5` ids,
@@ -114,7 +115,7 @@ pub(super) fn event_states(schema: &Ident, table: &RowTable) -> String {
         Some(timeout) => format!(
             "t.status = 'PUBLISHING'
                AND t.last_attempt_at < statement_timestamp() - {} * interval '1 microsecond'",
-            i64::try_from(timeout.as_micros()).unwrap_or(i64::MAX)
+            micros(timeout)
         ),
         None => "false".to_owned(),
     };

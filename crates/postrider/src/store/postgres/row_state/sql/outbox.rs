@@ -55,16 +55,16 @@ pub(super) const SQL: Sql = Sql {
         payload!(),
         "     , left(t.headers::text, 1048577), t.created_at, t.topic::text, greatest(t.max_retries, 1)::bigint, NULL::text,
                 t.retry_count::bigint, t.status = 'pending', t.status <> 'published'
-         FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, place)
+         FROM unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, ordinal)
          JOIN {table} AS t ON t.id = wanted.id::uuid
-         ORDER BY place"
+         ORDER BY ordinal"
     ),
     // Index: the primary key (id).
     payloads: "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::uuid[])",
     claim: None,
     lock: Some(lock!("t.id::text", ON "t.id = c.id::uuid", WHERE "t.status <> 'published'", "t.retry_count")),
     remove_marks: None,
-    foreign_marks: None,
+    foreign_claims: None,
     // Index: the primary key (id).
     settle: concat!(
         fence!(),

@@ -83,14 +83,14 @@ pub(super) const SQL: Sql = Sql {
                 t.status <> 'PUBLISHED'
          FROM ",
         own_limit!(),
-        "CROSS JOIN unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, place)
+        "CROSS JOIN unnest((SELECT $2::text[])) WITH ORDINALITY AS wanted (id, ordinal)
          CROSS JOIN LATERAL (
              SELECT t.id, event_type, aggregate_type, aggregate_id, payload, created_at, status, last_attempt_at,
                     attempt_count, coalesce(max_attempts, $3::bigint)::bigint AS own_limit
              FROM {table} AS t
              WHERE t.id = wanted.id::bigint
          ) AS t
-         ORDER BY place"
+         ORDER BY ordinal"
     ),
     // Index: the primary key (id).
     payloads: "SELECT id::text, payload::text FROM {table} WHERE id = ANY ($1::text[]::bigint[])",
@@ -132,7 +132,7 @@ pub(super) const SQL: Sql = Sql {
         )
         SELECT count(*) FROM unmarked"),
     // Index: idx_outbox_events_status_created_at (status, created_at), the rows being published.
-    foreign_marks: Some("
+    foreign_claims: Some("
         SELECT count(*) FILTER (WHERE t.last_attempt_at > statement_timestamp() - interval '10 minutes'), count(*)
         FROM {table} AS t
         WHERE t.status = 'PUBLISHING'

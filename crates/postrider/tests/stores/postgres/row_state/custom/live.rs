@@ -29,12 +29,12 @@ async fn mapped_rows_are_listed_with_their_outcome() -> Result<()> {
         sink.wait_for(2).await;
         relay.shutdown().await?;
         kind.write(&case, "b", 1).await?;
-        let all = EventFilter { events_max: 10, ..EventFilter::default() };
+        let all = EventFilter::default().events_max(10);
         let listed = PostgresRowStore::list(&case.config, &case.table, &all).await?;
-        let states: Vec<_> = listed.iter().map(|row| row.status.as_deref().unwrap_or_default()).collect();
+        let states: Vec<_> = listed.iter().map(|row| row.state.as_deref().unwrap_or_default()).collect();
         assert_eq!(states, ["pending", "done", "done"], "{kind:?}");
         let part = serde_json::json!({"n": 1});
-        let one = EventFilter { contains: Some(part), ..all };
+        let one = all.contains(Some(part));
         assert_eq!(PostgresRowStore::list(&case.config, &case.table, &one).await?.len(), 1, "{kind:?}");
     }
     Ok(())

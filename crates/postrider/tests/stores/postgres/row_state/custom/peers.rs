@@ -219,7 +219,7 @@ async fn a_payload_of_bytes_arrives_byte_for_byte() -> Result<()> {
             ["text", "", "", "{\"n\": 1}"],
         ])
     );
-    let filter = postrider::store::EventFilter { events_max: 10, ..Default::default() };
+    let filter = postrider::store::EventFilter::default().events_max(10);
     assert_eq!(PostgresRowStore::list(&case.config, &case.table, &filter).await?.len(), 4);
     Ok(())
 }

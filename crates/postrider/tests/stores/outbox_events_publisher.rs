@@ -1,4 +1,4 @@
-//! Another program that publishes the rows of `outbox_events` with the queries of seed 004.
+//! Another program that publishes the rows of `outbox_events` with the queries of `outbox_events`.
 
 use std::collections::{HashMap, HashSet};
 

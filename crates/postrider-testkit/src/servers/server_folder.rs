@@ -32,28 +32,28 @@ pub fn cache() -> PathBuf {
 
 /// The folder of a server with its data, and the account that owns it.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) folder: PathBuf,
+pub(super) struct ServerFolder {
+    pub(super) path: PathBuf,
     pub(super) account: Account,
 }
 
-impl Place {
+impl ServerFolder {
     pub(super) fn new(server: &str, account: Account) -> Result<Self, String> {
         let folder =
             std::env::temp_dir().join(format!("postrider-{server}-{}", uuid::Uuid::now_v7().simple()));
         std::fs::create_dir(&folder).map_err(|e| format!("no folder for the server: {e}"))?;
         account.give(&folder)?;
-        Ok(Self { folder, account })
+        Ok(Self { path: folder, account })
     }
 
     pub(super) fn data(&self) -> PathBuf {
-        self.folder.join("data")
+        self.path.join("data")
     }
 
     /// Removes the folder, if no keeper owns it yet.
     pub(super) fn remove(&self) {
         _ = Command::new("umount").arg(self.data()).stderr(Stdio::null()).status();
-        _ = std::fs::remove_dir_all(&self.folder);
+        _ = std::fs::remove_dir_all(&self.path);
     }
 
     /// Puts the data on a separate disk. The keeper removes it.
