@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
         None => Outbox::new(),
         Some(_) => {
             let schema = arguments.next().unwrap_or_else(|| "eventlog".to_owned());
-            Outbox::new().table(RowTable::new(RowLayout::Eventlog)?.in_schema(Ident::new(&schema)?))
+            Outbox::new().table(RowTable::new(RowLayout::Eventlog).in_schema(Ident::new(&schema)?))
         }
     };
     match url.split(':').next() {

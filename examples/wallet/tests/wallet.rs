@@ -39,7 +39,7 @@ fn run(arguments: &[&str]) {
 }
 
 fn eventlog() -> RowTable {
-    RowTable::new(RowLayout::Eventlog).unwrap()
+    RowTable::new(RowLayout::Eventlog)
 }
 
 #[test]

@@ -8,17 +8,13 @@ use postrider::layout::RowLayout;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::drivers::{Case, Driver, on_every_driver};
+use crate::drivers::{Case, Driver};
 use crate::place::Place;
 use crate::wallet::{Amount, Deposit, Open};
 
-on_every_driver! {
-    concurrent_deposits_end_with_the_right_balance_and_one_event_each,
-}
-
 const DEPOSITS: usize = 64;
 
-async fn concurrent_deposits_end_with_the_right_balance_and_one_event_each<D: Driver>() {
+pub(crate) async fn concurrent_deposits_end_with_the_right_balance_and_one_event_each<D: Driver>() {
     for layout in [None, Some(RowLayout::Eventlog)] {
         if !D::LAYOUTS.contains(&layout) {
             continue;

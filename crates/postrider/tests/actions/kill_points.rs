@@ -8,15 +8,10 @@ use postrider::action::{Retry, RetryOn};
 use postrider::layout::RowLayout;
 use uuid::Uuid;
 
-use crate::drivers::{Case, Driver, on_every_driver};
+use crate::drivers::{Case, Driver};
 use crate::mortal::Life;
 use crate::place::Place;
 use crate::wallet::{Amount, Deposit, Open, PlaceOrders};
-
-on_every_driver! {
-    a_program_that_dies_at_any_wait_of_the_transaction_leaves_all_of_it_or_nothing,
-    an_execution_whose_caller_is_dropped_happens_as_a_whole_or_not_at_all,
-}
 
 /// Runs a future until it has waited this often, and drops it then. `None` if it was dropped.
 async fn die_after<T>(waits: usize, future: impl Future<Output = T>) -> Option<T> {
@@ -43,7 +38,9 @@ fn layouts<D: Driver>() -> impl Iterator<Item = crate::place::Layout> {
 
 /// The points are all waits for the database from the begin to the commit. Each death ends a runtime with all of its tasks and
 /// connections, as the end of a process does.
-async fn a_program_that_dies_at_any_wait_of_the_transaction_leaves_all_of_it_or_nothing<D: Driver>() {
+pub(crate) async fn a_program_that_dies_at_any_wait_of_the_transaction_leaves_all_of_it_or_nothing<
+    D: Driver,
+>() {
     for layout in layouts::<D>() {
         let Some(case) = Case::<D>::new(layout).await else { return };
         let wallet = Uuid::now_v7();
@@ -101,7 +98,7 @@ fn run_program<D: Driver>(case: &Case<D>, wallet: Uuid, waits: usize) -> bool {
 }
 
 /// The points are all waits of the future that the caller holds. The program and its pool live on.
-async fn an_execution_whose_caller_is_dropped_happens_as_a_whole_or_not_at_all<D: Driver>() {
+pub(crate) async fn an_execution_whose_caller_is_dropped_happens_as_a_whole_or_not_at_all<D: Driver>() {
     for layout in layouts::<D>() {
         let Some(case) = Case::<D>::new(layout).await else { return };
         let retry = Retry::times(1_000);

@@ -3,15 +3,9 @@
 use postrider::layout::RowLayout;
 use uuid::Uuid;
 
-use crate::drivers::{Case, Driver, on_every_driver};
+use crate::drivers::{Case, Driver};
 use crate::place::{Layout, Place};
 use crate::wallet::{Amount, Open, PlaceOrders};
-
-on_every_driver! {
-    rows_events_and_the_action_are_written_together,
-    an_action_without_events_is_recorded,
-    an_action_that_fails_leaves_nothing,
-}
 
 /// How a layout names what the test reads: event type, aggregate id, payload.
 fn columns(layout: Layout) -> &'static str {
@@ -37,7 +31,7 @@ fn has_action(layout: Layout) -> bool {
     matches!(layout, None | Some(RowLayout::Eventlog))
 }
 
-async fn rows_events_and_the_action_are_written_together<D: Driver>() {
+pub(crate) async fn rows_events_and_the_action_are_written_together<D: Driver>() {
     for layout in D::LAYOUTS {
         let Some(case) = Case::<D>::new(*layout).await else { return };
         let topic = (*layout == Some(RowLayout::Outbox)).then_some("orders");
@@ -98,7 +92,7 @@ async fn rows_events_and_the_action_are_written_together<D: Driver>() {
     }
 }
 
-async fn an_action_without_events_is_recorded<D: Driver>() {
+pub(crate) async fn an_action_without_events_is_recorded<D: Driver>() {
     for layout in D::LAYOUTS {
         let Some(case) = Case::<D>::new(*layout).await else { return };
         let executor = case.builder().action(Open).build().unwrap();
@@ -124,7 +118,7 @@ async fn an_action_without_events_is_recorded<D: Driver>() {
 }
 
 /// The last INSERT fails, after the wallet and the orders were written.
-async fn an_action_that_fails_leaves_nothing<D: Driver>() {
+pub(crate) async fn an_action_that_fails_leaves_nothing<D: Driver>() {
     let Some(case) = Case::<D>::new(None).await else { return };
     let place_orders = PlaceOrders { wallets: case.driver.wallets(), topic: None };
     let executor = case.builder().action(Open).action(place_orders).build().unwrap();

@@ -3,7 +3,7 @@
 //! - `wallet`: the models and actions of the cases
 //! - `place`: a new database with the tables of the application and those of a layout
 //! - `drivers`, `by_hand`: one executor per driver; `mortal`: one whose program dies
-//! - `layouts`, `kill_points`, `concurrent`: the same cases on every database
+//! - `cases`: the cases of `layouts`, `kill_points`, `concurrent` and `retries`, and the drivers that they run with
 //! - `rules`: what is refused before any SQL; `commit`, `retries`, `shards`: the parts of the executor
 #![cfg(all(unix, feature = "actions", feature = "sqlite", feature = "postgres", feature = "mysql"))]
 #![cfg(all(feature = "sqlx-sqlite", feature = "sqlx-postgres", feature = "sqlx-mysql", feature = "sea-orm"))]
@@ -17,6 +17,7 @@
 )]
 
 mod by_hand;
+mod cases;
 mod commit;
 mod concurrent;
 mod cost;

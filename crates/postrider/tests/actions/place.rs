@@ -80,7 +80,7 @@ impl Place for Sqlite {
         match layout {
             None => SqliteStore::migrate(&path).map(drop).unwrap(),
             Some(layout) => {
-                let table = RowTable::new(layout).unwrap();
+                let table = RowTable::new(layout);
                 SqliteRowStore::migrate(&path, &table, RowExtras::default()).map(drop).unwrap();
             }
         }
@@ -93,7 +93,7 @@ impl Place for Sqlite {
     fn outbox(&self) -> Outbox {
         match self.layout {
             None => Outbox::new(),
-            Some(layout) => Outbox::new().table(RowTable::new(layout).unwrap()),
+            Some(layout) => Outbox::new().table(RowTable::new(layout)),
         }
     }
 
@@ -156,8 +156,8 @@ impl Place for Postgres {
         match layout {
             None => PostgresStore::migrate(&config).await.map(drop).unwrap(),
             Some(layout) => {
-                let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
-                let table = RowTable::new(layout).unwrap();
+                let extras = RowExtras::default().handlers(layout == RowLayout::Eventlog);
+                let table = RowTable::new(layout);
                 PostgresRowStore::migrate(&config, &table, extras).await.map(drop).unwrap();
             }
         }
@@ -169,7 +169,7 @@ impl Place for Postgres {
     fn outbox(&self) -> Outbox {
         match self.layout {
             None => Outbox::new(),
-            Some(layout) => Outbox::new().table(RowTable::new(layout).unwrap()),
+            Some(layout) => Outbox::new().table(RowTable::new(layout)),
         }
     }
 
@@ -238,7 +238,7 @@ impl<K: ServerKind> MySqlPlace<K> {
 
     /// The table of the layout, in a database that is not the application's.
     fn table(&self, layout: RowLayout) -> RowTable {
-        RowTable::new(layout).unwrap().in_schema(Ident::new(&format!("{}_log", self.name)).unwrap())
+        RowTable::new(layout).in_schema(Ident::new(&format!("{}_log", self.name)).unwrap())
     }
 }
 
@@ -257,7 +257,7 @@ impl<K: ServerKind> Place for MySqlPlace<K> {
         match layout {
             None => MySqlStore::migrate(&config).await.map(drop).unwrap(),
             Some(layout) => {
-                let extras = RowExtras { handlers: layout == RowLayout::Eventlog, ..RowExtras::default() };
+                let extras = RowExtras::default().handlers(layout == RowLayout::Eventlog);
                 MySqlRowStore::migrate(&config, &place.table(layout), extras).await.map(drop).unwrap();
             }
         }

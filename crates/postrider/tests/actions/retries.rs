@@ -12,14 +12,9 @@ use postrider_testkit::ManualClock;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::drivers::{Case, Driver, SqlxSqlite, on_every_database};
+use crate::drivers::{Case, Driver, SqlxSqlite};
 use crate::place::Place;
 use crate::wallet::{Amount, MoneyDeposited, Open, Wallet, Wallets};
-
-on_every_database! {
-    a_stale_action_runs_again_as_a_whole_with_a_new_plan,
-    an_action_that_stays_stale_fails_with_its_code_and_writes_nothing,
-}
 
 /// Deposits, and lets another program change the row between the read and the write in the first tries.
 #[derive(Action)]
@@ -109,7 +104,7 @@ async fn race<D: Driver>(races: usize, retry: Option<Retry>) -> Option<Race<D>> 
     Some(Race { case, executor, performed, clock, wallet })
 }
 
-async fn a_stale_action_runs_again_as_a_whole_with_a_new_plan<D: Driver>() {
+pub(crate) async fn a_stale_action_runs_again_as_a_whole_with_a_new_plan<D: Driver>() {
     let Some(Race { case, executor, performed, clock, wallet }) = race::<D>(1, None).await else { return };
     let started = clock.now().wall;
     let running = tokio::spawn(async move { executor.execute::<Raced>(Amount { wallet, amount: 1 }).await });
@@ -128,7 +123,7 @@ async fn a_stale_action_runs_again_as_a_whole_with_a_new_plan<D: Driver>() {
     assert!(times.iter().all(|time| action[0][0].contains(time)), "{action:?}: {times:?}");
 }
 
-async fn an_action_that_stays_stale_fails_with_its_code_and_writes_nothing<D: Driver>() {
+pub(crate) async fn an_action_that_stays_stale_fails_with_its_code_and_writes_nothing<D: Driver>() {
     let retry = Retry::times(2).delay(Duration::ZERO);
     let Some(Race { case, executor, performed, wallet, .. }) = race::<D>(9, Some(retry)).await else {
         return;
