@@ -95,7 +95,8 @@ fn every_field_of_an_event_is_read_and_compared_except_ids_and_times() {
     emitted.assert(&[Expected::of(other)]);
     emitted.assert(&[Expected::new("order.placed").namespace("shop").action("PlaceOrder")]);
 
-    let different: [(&str, fn(&mut Event)); 9] = [
+    type Change = fn(&mut Event);
+    let different: [(&str, Change); 9] = [
         ("aggregate", |event| event.aggregate.as_mut().unwrap().id = "2".to_owned()),
         ("key", |event| event.key = Some("other".to_owned())),
         ("topic", |event| event.topic = Some("other".to_owned())),
