@@ -22,7 +22,7 @@ pub async fn postgres(url: &str, drain: Drain, progress: impl Fn(&str)) -> Resul
     let batch = Policy::default().claim_events_max;
     let some = events.min(SKIP_LOCKED_EVENTS_MAX);
     let few = events.min(ROW_BY_ROW_EVENTS);
-    let (mut select, mut relay, mut beside, mut handler, mut skip_locked, mut row_by_row, mut memory) =
+    let (mut select, mut relay, mut old_snapshot, mut handler, mut skip_locked, mut row_by_row, mut memory) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for run in 1..=repetitions {
         progress(&format!("run {run} of {repetitions}"));
@@ -30,7 +30,7 @@ pub async fn postgres(url: &str, drain: Drain, progress: impl Fn(&str)) -> Resul
         let (cost, memory_bytes) = fixture.relay(&format!("bench-{run}"), 1, events).await?;
         relay.push(cost);
         memory.push(memory_bytes as f64 / (1024.0 * 1024.0));
-        beside.push(fixture.relay_beside_an_old_snapshot(&format!("old-{run}"), events).await?);
+        old_snapshot.push(fixture.relay_next_to_an_old_snapshot(&format!("old-{run}"), events).await?);
         handler.push(fixture.handle(&format!("handler-{run}"), events).await?);
         skip_locked.push(fixture.skip_locked(some, batch).await?);
         row_by_row.push(fixture.row_by_row(few, 100).await?);
@@ -41,14 +41,14 @@ pub async fn postgres(url: &str, drain: Drain, progress: impl Fn(&str)) -> Resul
         rows: vec![
             row("paged SELECT (the limit)", events, &select),
             row("postrider to the null sink", events, &relay),
-            row("postrider beside an old snapshot", events, &beside),
+            row("postrider next to an old snapshot", events, &old_snapshot),
             row("postrider to an empty handler", events, &handler),
             row("SKIP LOCKED + UPDATE", some, &skip_locked),
             row("row by row (outbox_events)", few, &row_by_row),
         ],
         ratios: vec![
             rates("postrider / paged SELECT", (&relay, events), (&select, events)),
-            rates("with / without an old snapshot", (&beside, events), (&relay, events)),
+            rates("with / without an old snapshot", (&old_snapshot, events), (&relay, events)),
             rates("handler / null sink", (&handler, events), (&relay, events)),
             rates("postrider / SKIP LOCKED + UPDATE", (&relay, events), (&skip_locked, some)),
             rates("postrider / row by row", (&relay, events), (&row_by_row, few)),

@@ -19,7 +19,7 @@ impl Fixture {
     }
 
     /// The same while another connection keeps an old snapshot open.
-    pub(crate) async fn relay_beside_an_old_snapshot(&self, name: &str, events: u64) -> Result<Cost, Error> {
+    pub(crate) async fn relay_next_to_an_old_snapshot(&self, name: &str, events: u64) -> Result<Cost, Error> {
         let reader = self.connect().await?;
         reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT pg_current_snapshot()").await?;
         let (cost, _) = self.relay(name, 1, events).await?;

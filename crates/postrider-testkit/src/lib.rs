@@ -51,7 +51,7 @@ pub mod sim;
 pub mod sink;
 
 #[cfg(feature = "sqlite")]
-pub use app::{Crash, CrashTest, Idle, TestOutbox, TestRelay};
+pub use app::{Crash, CrashTest, Remaining, TestOutbox, TestRelay};
 pub use app::{CrashPoints, Emitted, Expected, Handled, HandlerTest};
 #[cfg(feature = "actions")]
 pub use app::{MemoryDatabase, MemoryError, MemoryRepository, MemoryTransaction};

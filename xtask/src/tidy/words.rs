@@ -5,8 +5,9 @@ use super::markdown::{prose, without_code};
 use super::{Finding, Tree};
 
 /// A word or phrase, and what to write instead.
-const WORDS: [(&str, &str); 21] = [
+const WORDS: [(&str, &str); 22] = [
     ("anew", "again"),
+    ("beside", "next to, or in the same database as"),
     ("whoever", "any process that, or the relay that"),
     ("somebody", "another process, a user or an operator"),
     ("nobody", "no process, no relay or no user"),

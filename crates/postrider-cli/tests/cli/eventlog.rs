@@ -6,7 +6,7 @@ use crate::program::{Program, Ran};
 use crate::story::found;
 
 /// A database, and where the tables are in it.
-pub(crate) struct Place<'a> {
+pub(crate) struct EventlogCase<'a> {
     /// The keys of the outbox.
     pub(crate) outbox: String,
     pub(crate) events: String,
@@ -17,7 +17,7 @@ pub(crate) struct Place<'a> {
     pub(crate) number: &'a dyn Fn(&str) -> i64,
 }
 
-impl Place<'_> {
+impl EventlogCase<'_> {
     /// Two handlers, `mail` and `stock`, each with its own file.
     pub(crate) fn program(&self) -> Program {
         Program::with_config(&format!(
@@ -77,8 +77,8 @@ fn backlogs(program: &Program) -> Vec<(String, u64)> {
 }
 
 /// Without the add-on, events are written and listed, and a relay names the command that creates it.
-pub(crate) fn the_base_alone_is_written_to_and_listed(place: &Place<'_>) {
-    let program = place.program();
+pub(crate) fn the_base_alone_is_written_to_and_listed(case: &EventlogCase<'_>) {
+    let program = case.program();
     let made = ran(&program, &["migrate", "up"]);
     assert!(made.stderr.contains("created events\n"), "{made:?}");
     ran(&program, &WRITE);
@@ -101,15 +101,15 @@ pub(crate) fn the_base_alone_is_written_to_and_listed(place: &Place<'_>) {
 }
 
 /// Events reach both handlers; list, status and doctor show them.
-pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
-    let program = place.program();
+pub(crate) fn events_are_fanned_out_listed_and_counted(case: &EventlogCase<'_>) {
+    let program = case.program();
     ran(&program, &["migrate", "up", "--with", "handlers"]);
     ran(&program, &["relay", "--drain"]);
     ran(&program, &WRITE);
     let action = "0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c77";
-    place.insert("0192d1c0-6a4e-7c3b-9f00-000000000001", action, "'OrderPlaced'");
-    place.insert("0192d1c0-6a4e-7c3b-9f00-000000000002", action, "'UserAdded'");
-    place.insert("0192d1c0-6a4e-7c3b-9f00-000000000003", action, "NULL");
+    case.insert("0192d1c0-6a4e-7c3b-9f00-000000000001", action, "'OrderPlaced'");
+    case.insert("0192d1c0-6a4e-7c3b-9f00-000000000002", action, "'UserAdded'");
+    case.insert("0192d1c0-6a4e-7c3b-9f00-000000000003", action, "NULL");
     let line = r#"{"type": "OrderPlaced", "aggregate": {"type": "Order", "id": "43"}, "payload": {}, "namespace": "shop",
         "action": {"id": "0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c78", "name": "PlaceOrder", "params": {},
                    "started": "2026-11-18T01:00:00Z", "completed": "2026-11-18T01:00:01Z"}}"#;
@@ -129,14 +129,14 @@ pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
     assert_eq!(listed[2]["time"], "2026-11-18T01:00:00.500000Z");
     assert_eq!(json(&program, &["events", "list", "--state", "no event"]).len(), 1);
     let plan = ran(&program, &["events", "list", "--action", action, "--plan"]);
-    assert!(plan.stdout.contains(place.index), "{plan:?}");
+    assert!(plan.stdout.contains(case.index), "{plan:?}");
 
     ran(&program, &["relay", "--drain"]);
     assert_eq!((lines(&program, "mail.jsonl"), lines(&program, "stock.jsonl")), (4, 3));
     assert_eq!(backlogs(&program), [("mail".to_owned(), 0), ("stock".to_owned(), 0)]);
     assert_eq!(json(&program, &["events", "list", "--state", "fanned out"]).len(), 4);
-    let open = format!("SELECT count(*) FROM {} WHERE state <> 'SUCCEEDED'", place.notifications);
-    assert_eq!((place.number)(&open), 0);
+    let open = format!("SELECT count(*) FROM {} WHERE state <> 'SUCCEEDED'", case.notifications);
+    assert_eq!((case.number)(&open), 0);
     for code in ["PD-0132", "PD-0139", "PD-0140", "PD-0152"] {
         assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
     }
@@ -144,11 +144,11 @@ pub(crate) fn events_are_fanned_out_listed_and_counted(place: &Place<'_>) {
 
 /// The same in sessions whose time zone is not UTC. `near` is a condition: a column without a zone is within ten minutes of
 /// the present in UTC.
-pub(crate) fn times_are_utc_in_another_time_zone(place: &Place<'_>, near: impl Fn(&str) -> String) {
-    events_are_fanned_out_listed_and_counted(place);
-    let Place { events, notifications, .. } = place;
+pub(crate) fn times_are_utc_in_another_time_zone(case: &EventlogCase<'_>, near: impl Fn(&str) -> String) {
+    events_are_fanned_out_listed_and_counted(case);
+    let EventlogCase { events, notifications, .. } = case;
     let count = |table: &str, condition: String| {
-        (place.number)(&format!("SELECT count(*) FROM {table} WHERE {condition}"))
+        (case.number)(&format!("SELECT count(*) FROM {table} WHERE {condition}"))
     };
     assert_eq!(count(events, near("event_date")), 2, "the events that the program wrote");
     assert_eq!(count(notifications, "TRUE".to_owned()), 7);
@@ -158,7 +158,7 @@ pub(crate) fn times_are_utc_in_another_time_zone(place: &Place<'_>, near: impl F
     assert_eq!(count(notifications, near("next_retry_at")), 4, "of the events that the program wrote");
 
     // Half a day must not be missing or too much: in expiry, in the wait for a retry, in a search, in retention.
-    let program = place.program();
+    let program = case.program();
     ran(&program, &WRITE);
     let args =
         ["relay", "--drain", "--set", "outbox.shop.handle_within=1h", "--set", "outbox.shop.retention=1h"];
@@ -176,17 +176,17 @@ pub(crate) fn times_are_utc_in_another_time_zone(place: &Place<'_>, near: impl F
 
 /// The doctor names handlers of another program, open notifications of aliases, and a missing index.
 pub(crate) fn the_doctor_reports_other_handlers_aliases_and_a_missing_index(
-    place: &Place<'_>,
+    case: &EventlogCase<'_>,
     drop_index: &str,
 ) {
-    let program = place.program();
+    let program = case.program();
     ran(&program, &["migrate", "up", "--with", "handlers"]);
     ran(&program, &["relay", "--drain"]);
     ran(&program, &WRITE);
     ran(&program, &["relay", "--drain"]);
     let renamed = |from: &str, to: &str| {
-        let notifications = &place.notifications;
-        (place.sql)(&format!(
+        let notifications = &case.notifications;
+        (case.sql)(&format!(
             "UPDATE {notifications} SET handler_name = '{to}', state = 'PENDING' WHERE handler_name = '{from}'"
         ));
     };
@@ -207,14 +207,14 @@ pub(crate) fn the_doctor_reports_other_handlers_aliases_and_a_missing_index(
     assert_eq!(found(&program, "PD-0152").0, "ok");
     assert_eq!(lines(&program, "mail.jsonl"), 2);
 
-    (place.sql)(drop_index);
+    (case.sql)(drop_index);
     let (outcome, what) = found(&program, "PD-0139");
     assert_eq!((outcome.as_str(), what.contains("no index over undelivered events")), ("warn", true));
 }
 
 /// An event without a namespace or an action, or with a name that is too long, is refused before any SQL runs.
-pub(crate) fn an_event_that_does_not_fit_is_refused(place: &Place<'_>) {
-    let program = place.program();
+pub(crate) fn an_event_that_does_not_fit_is_refused(case: &EventlogCase<'_>) {
+    let program = case.program();
     ran(&program, &["migrate", "up"]);
     let long = "x".repeat(256);
     let text_max = ["--set", "outbox.shop.text_max=1KiB"];
@@ -236,15 +236,15 @@ pub(crate) fn an_event_that_does_not_fit_is_refused(place: &Place<'_>) {
         assert!(refused.exit != Some(0) && refused.stderr.contains(what), "{refused:?}");
         assert!(refused.stderr.contains("256"), "{refused:?}");
     }
-    assert_eq!((place.number)(&format!("SELECT count(*) FROM {}", place.events)), 0);
+    assert_eq!((case.number)(&format!("SELECT count(*) FROM {}", case.events)), 0);
 }
 
 /// The printed base and the printed whole run unchanged, and so do the roles, twice.
-pub(crate) fn the_printed_scripts_run(place: &Place<'_>) {
-    let program = place.program();
+pub(crate) fn the_printed_scripts_run(case: &EventlogCase<'_>) {
+    let program = case.program();
     let base = ran(&program, &["migrate", "print"]).stdout;
     assert!(!base.contains("event_notifications") && !base.contains("_undelivered"), "{base}");
-    (place.sql)(&ran(&program, &["migrate", "print", "--with", "handlers"]).stdout);
+    (case.sql)(&ran(&program, &["migrate", "print", "--with", "handlers"]).stdout);
     let made = ran(&program, &["migrate", "up", "--with", "handlers"]);
     assert!(made.stderr.contains("up to date"), "{made:?}");
     assert!(!made.stderr.contains("difference"), "{made:?}");
@@ -254,30 +254,30 @@ pub(crate) fn the_printed_scripts_run(place: &Place<'_>) {
     let refused = program.run(&["migrate", "print", "--with", "views"]);
     assert!(refused.stderr.contains("layout eventlog has no views"), "{refused:?}");
     let roles = ran(&program, &["migrate", "roles"]).stdout;
-    (place.sql)(&roles);
-    (place.sql)(&roles);
+    (case.sql)(&roles);
+    (case.sql)(&roles);
 }
 
 /// The roles of a base alone are created; those of its handlers, once these are there. `granted` counts the rights of the
 /// relay on the notifications.
-pub(crate) fn roles_are_granted_what_exists(place: &Place<'_>, granted: &str) {
-    let program = place.program();
+pub(crate) fn roles_are_granted_what_exists(case: &EventlogCase<'_>, granted: &str) {
+    let program = case.program();
     ran(&program, &["migrate", "up"]);
     let roles = ran(&program, &["migrate", "roles"]).stdout;
-    (place.sql)(&roles);
-    assert_eq!((place.number)(granted), 0);
+    (case.sql)(&roles);
+    assert_eq!((case.number)(granted), 0);
     ran(&program, &["migrate", "up", "--with", "handlers"]);
-    (place.sql)(&roles);
-    assert!((place.number)(granted) > 0, "{granted}");
+    (case.sql)(&roles);
+    assert!((case.number)(granted) > 0, "{granted}");
 }
 
 /// Events of a subscription become events of the log, and what is open for a handler becomes events of the default layout
 /// again. `old` are the keys of an outbox of that layout.
-pub(crate) fn events_move_from_postrider_to_eventlog_and_back(place: &Place<'_>, old: &str) {
+pub(crate) fn events_move_from_postrider_to_eventlog_and_back(case: &EventlogCase<'_>, old: &str) {
     let config = format!(
         "[outbox.new]\n{}\n[outbox.old]\n{old}\n[sink.out]\ntype = 'file'\npath = 'events.jsonl'\n\
          [subscription.orders]\noutbox = 'old'\nsink = 'out'\n[subscription.mail]\noutbox = 'new'\nsink = 'out'\n",
-        place.outbox
+        case.outbox
     );
     let program = Program::with_config(&config);
     ran(&program, &["migrate", "up", "--outbox", "old"]);
@@ -289,14 +289,14 @@ pub(crate) fn events_move_from_postrider_to_eventlog_and_back(place: &Place<'_>,
     let forth = ["adopt", "--from", "old", "--to", "new", "--start", "beginning", "--leave-out", "producer"];
     ran(&program, &forth);
     let waiting =
-        format!("SELECT count(*) FROM {} WHERE action_name = 'Act' AND delivered = FALSE", place.events);
-    assert_eq!((place.number)(&waiting), 1);
+        format!("SELECT count(*) FROM {} WHERE action_name = 'Act' AND delivered = FALSE", case.events);
+    assert_eq!((case.number)(&waiting), 1);
     ran(&program, &["relay", "--drain"]);
     let handled = format!(
         "SELECT count(*) FROM {} WHERE handler_name = 'mail' AND state = 'SUCCEEDED'",
-        place.notifications
+        case.notifications
     );
-    assert_eq!(((place.number)(&handled), lines(&program, "events.jsonl")), (1, 1));
+    assert_eq!(((case.number)(&handled), lines(&program, "events.jsonl")), (1, 1));
     ran(&program, &bare);
     let refused = program.run(&forth);
     assert!(refused.exit != Some(0) && refused.stderr.contains("it has no namespace"), "{refused:?}");
@@ -307,10 +307,10 @@ pub(crate) fn events_move_from_postrider_to_eventlog_and_back(place: &Place<'_>,
     let counted = ran(&program, &[&back[..5], &["--dry-run", "--json"]].concat());
     let counted: Value = serde_json::from_str(&counted.stdout).unwrap();
     assert_eq!((&counted["subscription"], &counted["before"]["undelivered"]), (&"mail".into(), &1.into()));
-    assert_eq!((place.number)(&waiting), 1, "a dry run changes nothing");
+    assert_eq!((case.number)(&waiting), 1, "a dry run changes nothing");
     let moved = ran(&program, &back);
     assert!(moved.stderr.contains("moved 1 event"), "{moved:?}");
-    assert_eq!((place.number)(&handled), 2, "the handler has nothing open any more");
+    assert_eq!((case.number)(&handled), 2, "the handler has nothing open any more");
     ran(&program, &["relay", "--drain"]);
     assert_eq!(lines(&program, "events.jsonl"), 3, "the moved event, and the one that could not move");
 

@@ -1,13 +1,13 @@
 //! Layout `eventlog` on MySQL and MariaDB.
 
-use crate::eventlog::{self, Place};
+use crate::eventlog::{self, EventlogCase};
 use crate::mysql::Shop;
 
 /// On every available server.
-fn with_places(test: impl Fn(&Place<'_>)) {
+fn with_cases(test: impl Fn(&EventlogCase<'_>)) {
     for shop in Shop::all() {
         let (schema, url) = (&shop.schema, &shop.url);
-        test(&Place {
+        test(&EventlogCase {
             // One server has one database `eventlog`, so each test uses another name.
             outbox: format!(
                 "url = '{url}'\nlayout = 'eventlog'\nschema = '{schema}'\ntable_schema = '{schema}_log'"
@@ -23,19 +23,19 @@ fn with_places(test: impl Fn(&Place<'_>)) {
 
 #[test]
 fn the_base_alone_is_written_to_and_listed() {
-    with_places(eventlog::the_base_alone_is_written_to_and_listed);
+    with_cases(eventlog::the_base_alone_is_written_to_and_listed);
 }
 
 #[test]
 fn events_are_fanned_out_listed_and_counted() {
-    with_places(eventlog::events_are_fanned_out_listed_and_counted);
+    with_cases(eventlog::events_are_fanned_out_listed_and_counted);
 }
 
 #[test]
 fn times_are_utc_in_another_time_zone() {
-    with_places(|place| {
-        assert_eq!((place.number)("SELECT @@time_zone = '+05:30'"), 1, "the default of the server");
-        eventlog::times_are_utc_in_another_time_zone(place, |column| {
+    with_cases(|case| {
+        assert_eq!((case.number)("SELECT @@time_zone = '+05:30'"), 1, "the default of the server");
+        eventlog::times_are_utc_in_another_time_zone(case, |column| {
             format!("ABS(TIMESTAMPDIFF(SECOND, {column}, UTC_TIMESTAMP(6))) < 600")
         });
     });
@@ -43,40 +43,40 @@ fn times_are_utc_in_another_time_zone() {
 
 #[test]
 fn the_doctor_reports_other_handlers_aliases_and_a_missing_index() {
-    with_places(|place| {
-        let drop_index = format!("DROP INDEX events_undelivered ON {}", place.events);
-        eventlog::the_doctor_reports_other_handlers_aliases_and_a_missing_index(place, &drop_index);
+    with_cases(|case| {
+        let drop_index = format!("DROP INDEX events_undelivered ON {}", case.events);
+        eventlog::the_doctor_reports_other_handlers_aliases_and_a_missing_index(case, &drop_index);
     });
 }
 
 #[test]
 fn an_event_that_does_not_fit_is_refused() {
-    with_places(eventlog::an_event_that_does_not_fit_is_refused);
+    with_cases(eventlog::an_event_that_does_not_fit_is_refused);
 }
 
 #[test]
 fn the_printed_scripts_run() {
-    with_places(eventlog::the_printed_scripts_run);
+    with_cases(eventlog::the_printed_scripts_run);
 }
 
 #[test]
 fn events_move_from_postrider_to_eventlog_and_back() {
-    with_places(|place| {
-        let schema = place.events.strip_suffix("_log.events").unwrap();
-        let old = place.outbox.lines().next().unwrap().to_owned() + &format!("\nschema = '{schema}_old'");
-        eventlog::events_move_from_postrider_to_eventlog_and_back(place, &old);
+    with_cases(|case| {
+        let schema = case.events.strip_suffix("_log.events").unwrap();
+        let old = case.outbox.lines().next().unwrap().to_owned() + &format!("\nschema = '{schema}_old'");
+        eventlog::events_move_from_postrider_to_eventlog_and_back(case, &old);
     });
 }
 
 #[test]
 fn roles_are_granted_what_exists() {
-    with_places(|place| {
-        let schema = place.events.strip_suffix("_log.events").unwrap();
+    with_cases(|case| {
+        let schema = case.events.strip_suffix("_log.events").unwrap();
         let granted = format!(
             "SELECT count(*) FROM mysql.tables_priv
              WHERE Table_name = 'event_notifications' AND User = '{schema}_relay'"
         );
-        eventlog::roles_are_granted_what_exists(place, &granted);
+        eventlog::roles_are_granted_what_exists(case, &granted);
     });
 }
 
@@ -87,7 +87,7 @@ fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
         let outbox = |url: &str| {
             format!("url = '{url}'\nlayout = 'eventlog'\nschema = '{schema}'\ntable_schema = '{schema}_log'")
         };
-        let place = |url: &str| Place {
+        let case = |url: &str| EventlogCase {
             outbox: outbox(url),
             events: format!("{schema}_log.events"),
             notifications: format!("{schema}_log.event_notifications"),
@@ -95,7 +95,7 @@ fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
             sql: &|_| {},
             number: &|_| 0,
         };
-        let owner = place(url).program();
+        let owner = case(url).program();
         let made = owner.run(&["migrate", "up", "--with", "handlers"]);
         assert_eq!(made.exit, Some(0), "{made:?}");
         shop.sql(&owner.run(&["migrate", "roles"]).stdout);
@@ -109,7 +109,7 @@ fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
             ] {
                 shop.sql(&sql);
             }
-            place(&url.replace("root@", &format!("{name}@")).replace("/test", "")).program()
+            case(&url.replace("root@", &format!("{name}@")).replace("/test", "")).program()
         });
         let write =
             ["write", "--type", "A", "--aggregate", "Order:1", "--namespace", "shop", "--action", "Act"];

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::Limits;
-use postrider::layout::{FanOut, RowLayout, RowTable};
+use postrider::layout::{FanOutPolicy, RowLayout, RowTable};
 use postrider::relay::{Policy, Retention};
 use postrider_cli::config::kind::Kind;
 use postrider_cli::config::layer::{ConfigFile, Sources};
@@ -164,7 +164,7 @@ fn the_defaults_on_an_eventlog_outbox_are_those_of_notifications() {
                     subscription.mail.sink = 'out'\n";
     let defaults = settings(eventlog).unwrap();
     assert_eq!(defaults.subscriptions["mail"].policy, Policy::for_notifications());
-    let table = RowTable::new(RowLayout::Eventlog).fan_out(FanOut::default());
+    let table = RowTable::new(RowLayout::Eventlog).fan_out(FanOutPolicy::default());
     assert_eq!(defaults.outboxes["log"].database.admin().row_table(), Some(&table));
     assert_eq!(defaults.outboxes["log"].retention, Retention::default_for(Some(&table)));
 

@@ -16,13 +16,13 @@ use postrider::{Event, Ident, Result};
 use crate::database::{Connection, Database};
 use crate::events::HANDLERS;
 
-/// Events of one transaction. Few, so that many transactions run beside Debezium.
+/// Events of one transaction. Few, so that many transactions run next to Debezium.
 const BATCH_EVENTS_MAX: usize = 10;
 
 /// How often a relay, and the wait for its end, read the tables.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A fan-out that runs beside the writer.
+/// A fan-out that runs next to the writer.
 pub(crate) struct FanOut {
     relay: Relay,
     connection: Connection,
@@ -56,7 +56,7 @@ impl FanOut {
 
 /// A store on the tables that are there.
 async fn open(database: &Database) -> Result<Arc<dyn Store>> {
-    let fan_out = layout::FanOut::default().events_max(BATCH_EVENTS_MAX).poll(POLL);
+    let fan_out = layout::FanOutPolicy::default().events_max(BATCH_EVENTS_MAX).poll(POLL);
     let table = RowTable::new(RowLayout::Eventlog).fan_out(fan_out);
     let extras = RowExtras::default().handlers(true);
     let own_tables = Ident::new("postrider")?;

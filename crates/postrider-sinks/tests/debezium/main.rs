@@ -85,26 +85,26 @@ async fn every_event_is_published_once(database: Option<Database>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn debezium_publishes_every_event_once_beside_a_fan_out_on_postgres() {
+async fn debezium_publishes_every_event_once_next_to_a_fan_out_on_postgres() {
     every_event_is_published_once(Database::postgres("pg", None).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn debezium_publishes_every_event_once_beside_a_fan_out_on_postgres_14() {
+async fn debezium_publishes_every_event_once_next_to_a_fan_out_on_postgres_14() {
     every_event_is_published_once(Database::postgres("pg_14", Some("14")).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn debezium_publishes_every_event_once_beside_a_fan_out_on_mysql() {
+async fn debezium_publishes_every_event_once_next_to_a_fan_out_on_mysql() {
     every_event_is_published_once(Database::mysql()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn debezium_publishes_every_event_once_beside_a_fan_out_on_mariadb() {
+async fn debezium_publishes_every_event_once_next_to_a_fan_out_on_mariadb() {
     every_event_is_published_once(Database::mariadb()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn debezium_publishes_every_event_once_beside_a_fan_out_on_mariadb_with_ids_as_text() {
+async fn debezium_publishes_every_event_once_next_to_a_fan_out_on_mariadb_with_ids_as_text() {
     every_event_is_published_once(Database::mariadb_with_text_ids()).await;
 }

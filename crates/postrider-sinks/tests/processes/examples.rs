@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Path of an example's program; `cargo test` builds them beside the tests.
+/// Path of an example's program; `cargo test` builds them next to the tests.
 pub(crate) fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap().join("examples");

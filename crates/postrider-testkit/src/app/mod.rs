@@ -24,4 +24,4 @@ pub use handler_test::{Handled, HandlerTest};
 #[cfg(feature = "sqlite")]
 pub use outbox::TestOutbox;
 #[cfg(feature = "sqlite")]
-pub use relay::{Idle, TestRelay};
+pub use relay::{Remaining, TestRelay};

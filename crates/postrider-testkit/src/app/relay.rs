@@ -53,7 +53,7 @@ const RETRIES_MAX: u32 = 1_000;
 /// relay.clock().advance(Duration::from_secs(120));
 /// assert_eq!(relay.run_until_idle().await.waiting, 1); // the second failed
 /// relay.clock().advance(Duration::from_secs(240));
-/// assert!(relay.run_until_idle().await.is_done());
+/// assert!(relay.run_until_idle().await.is_empty());
 /// # }
 /// ```
 ///
@@ -68,7 +68,7 @@ pub struct TestRelay {
 /// What is left when a relay is idle, over all its subscriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Idle {
+pub struct Remaining {
     /// Events that wait for a retry, or behind one.
     pub waiting: u64,
     /// Events that were given up after their last attempt, or that a handler called dead.
@@ -81,9 +81,9 @@ pub struct Idle {
     pub held: u64,
 }
 
-impl Idle {
+impl Remaining {
     /// Every event is handled: none waits, is held, dead or expired, and none has no destination.
-    pub fn is_done(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -132,12 +132,12 @@ impl TestRelay {
     ///
     /// # Panics
     /// If the relay cannot start, or is not idle after a minute.
-    pub async fn run_until_idle(&self) -> Idle {
+    pub async fn run_until_idle(&self) -> Remaining {
         loop {
             let last = self.last().await;
-            let idle = self.run(End::Shutdown).await;
+            let remaining = self.run(End::Shutdown).await;
             if self.points.has_crashed() || self.last().await == last {
-                return idle;
+                return remaining;
             }
         }
     }
@@ -146,11 +146,11 @@ impl TestRelay {
     ///
     /// # Panics
     /// As [`run_until_idle`](Self::run_until_idle), and after a thousand retries.
-    pub async fn run_until_done(&self) -> Idle {
+    pub async fn run_until_done(&self) -> Remaining {
         for _ in 0..RETRIES_MAX {
-            let idle = self.run_until_idle().await;
-            if idle.waiting == 0 || self.points.has_crashed() {
-                return idle;
+            let remaining = self.run_until_idle().await;
+            if remaining.waiting == 0 || self.points.has_crashed() {
+                return remaining;
             }
             self.clock.advance(LONGEST_BACKOFF);
         }
@@ -158,7 +158,7 @@ impl TestRelay {
     }
 
     /// One relay, from its start to its end.
-    pub(super) async fn run(&self, end: End) -> Idle {
+    pub(super) async fn run(&self, end: End) -> Remaining {
         self.outbox.release_leases();
         let store = Arc::new(self.outbox.open());
         let last = self.last().await;
@@ -178,7 +178,7 @@ impl TestRelay {
         let count = |state: ParkedState| overview.subscriptions.iter().map(|of| of.parked.count(state)).sum();
         let waiting: u64 = count(ParkedState::Retry);
         let behind: u64 = count(ParkedState::Behind);
-        Idle {
+        Remaining {
             waiting: waiting + behind,
             dead: count(ParkedState::Dead),
             expired: count(ParkedState::Expired),

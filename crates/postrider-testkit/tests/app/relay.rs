@@ -38,7 +38,7 @@ async fn a_handler_is_retried_after_virtual_minutes_and_not_before() {
     relay.clock().advance(MINUTE);
     assert_eq!((relay.run_until_idle().await.waiting, calls()), (1, 2));
     relay.clock().advance(10 * MINUTE);
-    assert!(relay.run_until_idle().await.is_done());
+    assert!(relay.run_until_idle().await.is_empty());
     assert_eq!(calls(), 3);
 }
 
@@ -75,8 +75,8 @@ async fn an_event_expires_on_the_clock_of_the_test() {
     outbox.write(event.with_expires_at(Timestamp::from_micros(0).after(60 * MINUTE)));
     assert_eq!(relay.run_until_idle().await.waiting, 1);
     relay.clock().advance(61 * MINUTE);
-    let idle = relay.run_until_idle().await;
-    assert_eq!((idle.waiting, idle.dead, idle.expired), (0, 0, 1));
+    let remaining = relay.run_until_idle().await;
+    assert_eq!((remaining.waiting, remaining.dead, remaining.expired), (0, 0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +98,7 @@ async fn events_that_handlers_write_are_handled_in_the_same_run() {
     for order in 1..=20 {
         outbox.write(&placed(order));
     }
-    assert!(relay.run_until_idle().await.is_done());
+    assert!(relay.run_until_idle().await.is_empty());
     let mut billed = billed.lock().unwrap().clone();
     billed.sort_unstable();
     assert_eq!(billed, (1..=20).collect::<Vec<i64>>());
@@ -117,8 +117,8 @@ async fn a_dead_event_does_not_keep_later_ones_of_its_key_from_being_handled() {
     for cents in [0, 1, 2] {
         outbox.write(&OrderPlaced { order: 1, cents });
     }
-    let idle = relay.run_until_done().await;
-    assert_eq!((idle.waiting, idle.dead, idle.expired), (0, 1, 0));
+    let remaining = relay.run_until_done().await;
+    assert_eq!((remaining.waiting, remaining.dead, remaining.expired), (0, 1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,7 +129,7 @@ async fn an_event_without_a_destination_is_not_done() {
         [mail.router(postrider::route::Router::by_topic())]
     });
     outbox.write(Event::new("order.placed", r#"{"order": 1, "cents": 1}"#));
-    let idle = relay.run_until_idle().await;
-    assert_eq!((idle.unrouted, idle.waiting, idle.dead), (1, 0, 0));
-    assert!(!idle.is_done());
+    let remaining = relay.run_until_idle().await;
+    assert_eq!((remaining.unrouted, remaining.waiting, remaining.dead), (1, 0, 0));
+    assert!(!remaining.is_empty());
 }

@@ -118,7 +118,7 @@ impl<'s> AdoptionRun<'s> {
         }
     }
 
-    /// Refuses to run beside another process, and events that do not fit. This reads every event once; afterwards the
+    /// Refuses to run next to another process, and events that do not fit. This reads every event once; afterwards the
     /// lease is taken again, and reading starts from the beginning.
     async fn check(&mut self, counted: &Counts) -> Result<()> {
         if self.start != Start::Now {

@@ -1,4 +1,4 @@
-//! The steps of an inbox, with any driver. Each driver implements [`Executor`] beside its writer.
+//! The steps of an inbox, with any driver. Each driver implements [`Executor`] next to its writer.
 
 #[cfg(feature = "_async")]
 use std::future::Future;

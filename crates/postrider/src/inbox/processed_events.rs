@@ -2,7 +2,7 @@
 //!
 //! The layout's key is `event_id` alone. With that key a second consumer group would find its events done by the first and
 //! lose its effect. So the key is read from the catalog with every delivery, and a group is refused if the table cannot
-//! remember its events beside those of another.
+//! remember its events next to those of another.
 
 use super::InboxStep;
 use super::executor::Executor;

@@ -11,7 +11,7 @@ use crate::{Code, Error, Result};
 /// another program, fans events out to it as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Handler {
+pub struct RegisteredHandler {
     /// Its durable name.
     pub name: String,
     /// Earlier names. Their notifications are handled too, but no event is fanned out to them.
@@ -20,7 +20,7 @@ pub struct Handler {
     pub types: Option<Vec<String>>,
 }
 
-impl Handler {
+impl RegisteredHandler {
     /// A handler for all events.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), aliases: Vec::new(), types: None }
@@ -55,14 +55,14 @@ pub(crate) fn like(pattern: &str) -> String {
 ///
 /// ```
 /// use std::time::Duration;
-/// use postrider::layout::FanOut;
+/// use postrider::layout::FanOutPolicy;
 ///
-/// let fan_out = FanOut::default().handle_within(Duration::from_secs(3 * 86_400));
+/// let fan_out = FanOutPolicy::default().handle_within(Duration::from_secs(3 * 86_400));
 /// assert_eq!(fan_out.events_max, 200);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FanOut {
+pub struct FanOutPolicy {
     /// Events in one transaction.
     pub events_max: usize,
     /// How long to wait if there are no more events.
@@ -75,7 +75,7 @@ pub struct FanOut {
     pub search_missed_every: Duration,
 }
 
-impl Default for FanOut {
+impl Default for FanOutPolicy {
     fn default() -> Self {
         Self {
             events_max: 200,
@@ -86,7 +86,7 @@ impl Default for FanOut {
     }
 }
 
-impl FanOut {
+impl FanOutPolicy {
     /// Sets [`events_max`](Self#structfield.events_max).
     #[must_use]
     pub fn events_max(mut self, events_max: usize) -> Self {

@@ -27,9 +27,11 @@ pub(crate) use custom::TimeColumns;
 #[cfg(feature = "mysql")]
 pub(crate) use custom::length;
 pub use custom::{ColumnMap, ColumnName, MappedField, StateWord, States};
+pub use handler::FanOutPolicy;
+#[doc(hidden)]
+pub use handler::RegisteredHandler;
 #[cfg(feature = "_server")]
 pub(crate) use handler::like;
-pub use handler::{FanOut, Handler};
 pub use row_table::RowTable;
 #[doc(hidden)]
 pub use shape::{Column, Family, Index, Shape};

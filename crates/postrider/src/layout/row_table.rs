@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Ability, ColumnMap, FanOut, Handler, RowLayout};
+use super::{Ability, ColumnMap, FanOutPolicy, RegisteredHandler, RowLayout};
 use crate::{Ident, Result};
 
 /// Attempts of a row in a layout that has no limit of attempts. The column is an `int`.
@@ -23,9 +23,9 @@ pub struct RowTable {
     /// The column map of a user-defined table.
     pub(crate) map: Option<Arc<ColumnMap>>,
     /// How events are fanned out, and how long their notifications may be handled; only layout `eventlog`.
-    pub(crate) fan_out: FanOut,
+    pub(crate) fan_out: FanOutPolicy,
     /// The handler that a store serves; only layout `eventlog`.
-    pub(crate) handler: Option<Arc<Handler>>,
+    pub(crate) handler: Option<Arc<RegisteredHandler>>,
 }
 
 impl RowTable {
@@ -43,7 +43,7 @@ impl RowTable {
             is_shared: false,
             foreign_claim_timeout: None,
             map: None,
-            fan_out: FanOut::default(),
+            fan_out: FanOutPolicy::default(),
             handler: None,
         }
     }
@@ -125,7 +125,7 @@ impl RowTable {
     }
 
     /// Attempts before a row is given up, unless the row has its own limit. Default: 10, and for layout `eventlog` no
-    /// limit except [`FanOut::handle_within`]; at least 1.
+    /// limit except [`FanOutPolicy::handle_within`]; at least 1.
     #[must_use]
     pub fn max_attempts(mut self, max_attempts: u32) -> Self {
         self.max_attempts = max_attempts.max(1);
@@ -156,14 +156,14 @@ impl RowTable {
 
     /// How events of layout `eventlog` are fanned out to handlers.
     #[must_use]
-    pub fn fan_out(mut self, fan_out: FanOut) -> Self {
+    pub fn fan_out(mut self, fan_out: FanOutPolicy) -> Self {
         self.fan_out = fan_out;
         self
     }
 
     /// The same table for one handler.
     #[cfg(feature = "_store")]
-    pub(crate) fn for_handler(&self, handler: Handler) -> Self {
+    pub(crate) fn for_handler(&self, handler: RegisteredHandler) -> Self {
         Self { handler: Some(Arc::new(handler)), ..self.clone() }
     }
 

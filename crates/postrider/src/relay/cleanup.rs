@@ -1,10 +1,11 @@
-//! The tasks that delete rows beside the relay: delivered events that are old enough, and expired rows of the inbox.
+//! The tasks that delete rows next to the relay: delivered events that are old enough, and expired rows of the inbox.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::logged_error::LoggedError;
 use super::pace::Pace;
 use super::retention::Retention;
 use crate::store::{InboxPurge, InboxPurged, Purge, Purged, RetentionHold, Store};
@@ -36,7 +37,7 @@ pub(super) struct Batch {
     more: bool,
 }
 
-/// Deletes rows beside one outbox while this relay leads one of its subscriptions. Errors are logged and do not end it.
+/// Deletes rows next to one outbox while this relay leads one of its subscriptions. Errors are logged and do not end it.
 pub(super) struct Cleaner<D> {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -46,7 +47,7 @@ pub(super) struct Cleaner<D> {
     /// Rows deleted since the last log line.
     deleted: u64,
     /// The error that was logged last, so that it is logged once.
-    logged_error: Option<Code>,
+    logged_error: LoggedError,
 }
 
 impl<D: Deletion> Cleaner<D> {
@@ -57,7 +58,7 @@ impl<D: Deletion> Cleaner<D> {
         interval: Duration,
         deletion: D,
     ) -> Self {
-        Self { store, clock, pace, interval, deletion, deleted: 0, logged_error: None }
+        Self { store, clock, pace, interval, deletion, deleted: 0, logged_error: LoggedError::default() }
     }
 
     /// Runs until it is stopped. A batch in progress is then committed or rolled back as a whole.
@@ -90,7 +91,7 @@ impl<D: Deletion> Cleaner<D> {
             }
         };
         let took = self.clock.now().elapsed.saturating_sub(begun);
-        self.logged_error = None;
+        self.logged_error.clear();
         self.deleted += deleted;
         if !more || self.deleted >= LOG_AFTER_DELETED {
             self.log_deleted();
@@ -107,12 +108,10 @@ impl<D: Deletion> Cleaner<D> {
     }
 
     fn log_error(&mut self, error: &Error) {
-        let (code, what) = (error.code(), error.one_line());
-        if code == Code::StoreBusy {
-            tracing::debug!("{}: {what}", D::WAITING);
-        } else if self.logged_error != Some(code) {
-            tracing::warn!(%code, hint = error.hint(), "{}: {what}", D::NOT_DELETED);
-            self.logged_error = Some(code);
+        if error.code() == Code::StoreBusy {
+            tracing::debug!("{}: {}", D::WAITING, error.one_line());
+        } else {
+            self.logged_error.warn(D::NOT_DELETED, error);
         }
     }
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use super::driver::DriverHandle;
+use super::logged_error::LoggedError;
 use super::refused_events::RefusedEvents;
-use crate::layout::FanOut;
+use crate::layout::FanOutPolicy;
 use crate::store::{FannedOut, Notifications, RefusedEvent};
-use crate::{Clock, Code, Error, Result};
+use crate::{Clock, Error, Result};
 
 /// Events whose notification the database refused are left out until this time has passed.
 const REFUSED_RETRY: Duration = Duration::from_secs(10 * 60);
@@ -31,7 +32,7 @@ const BUSY_LONG: Duration = Duration::from_secs(60);
 /// logged and do not end it.
 pub(super) struct FanOutTask {
     notifications: Arc<dyn Notifications>,
-    settings: FanOut,
+    settings: FanOutPolicy,
     clock: Arc<dyn Clock>,
     drivers: Vec<Arc<DriverHandle>>,
     wake: Arc<Notify>,
@@ -41,12 +42,12 @@ pub(super) struct FanOutTask {
     refused: RefusedEvents,
     /// When they are tried again.
     retry_refused_at: Duration,
-    /// The pass in which they are tried again, beside the fan-out of new events.
+    /// The pass in which they are tried again, next to the fan-out of new events.
     retry: Option<RetryPass>,
     /// Since when another process has been fanning out.
     busy_since: Option<Duration>,
     /// The error that was logged last, so that it is logged once.
-    logged_error: Option<Code>,
+    logged_error: LoggedError,
 }
 
 /// A pass over all events that wait, refused or not.
@@ -61,7 +62,7 @@ struct RetryPass {
 impl FanOutTask {
     pub(super) fn new(
         notifications: Arc<dyn Notifications>,
-        settings: FanOut,
+        settings: FanOutPolicy,
         clock: Arc<dyn Clock>,
         drivers: Vec<Arc<DriverHandle>>,
         wake: Arc<Notify>,
@@ -78,7 +79,7 @@ impl FanOutTask {
             retry_refused_at,
             retry: None,
             busy_since: None,
-            logged_error: None,
+            logged_error: LoggedError::default(),
         }
     }
 
@@ -95,7 +96,7 @@ impl FanOutTask {
         loop {
             let wait = match self.step().await {
                 Ok(wait) => {
-                    self.logged_error = None;
+                    self.logged_error.clear();
                     wait
                 }
                 Err(error) => {
@@ -186,12 +187,7 @@ impl FanOutTask {
     }
 
     fn log_error(&mut self, error: &Error) {
-        let code = error.code();
-        if self.logged_error != Some(code) {
-            let (what, hint) = (error.one_line(), error.hint());
-            tracing::warn!(%code, hint, "events are not fanned out to their handlers: {what}");
-            self.logged_error = Some(code);
-        }
+        self.logged_error.warn("events are not fanned out to their handlers", error);
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use super::*;
-use crate::layout::Handler;
-use crate::store::{Missed, MissedSearch, Skipped, Start, Store};
+use crate::Code;
+use crate::layout::RegisteredHandler;
+use crate::store::{MissedNotification, MissedSearch, Skipped, Start, Store};
 use crate::{BoxFuture, Now, Timestamp};
 
 /// A clock that the test moves.
@@ -39,11 +40,11 @@ impl Table {
 }
 
 impl Notifications for Table {
-    fn register(&self, _: &Handler, _: Start) -> BoxFuture<'_, Result<bool>> {
+    fn register(&self, _: &RegisteredHandler, _: Start) -> BoxFuture<'_, Result<bool>> {
         Box::pin(std::future::ready(Ok(true)))
     }
 
-    fn store_of(&self, _: Handler) -> Result<Arc<dyn Store>> {
+    fn store_of(&self, _: RegisteredHandler) -> Result<Arc<dyn Store>> {
         Err(Error::new(Code::LayoutDiffers, "not needed here"))
     }
 
@@ -80,12 +81,12 @@ impl Notifications for Table {
     fn search_missed<'a>(
         &'a self,
         every: Duration,
-        _: Option<&'a Missed>,
+        _: Option<&'a MissedNotification>,
     ) -> BoxFuture<'a, Result<MissedSearch>> {
         Box::pin(std::future::ready(Ok(MissedSearch::NotDue(every))))
     }
 
-    fn insert_missed<'a>(&'a self, _: &'a [Missed]) -> BoxFuture<'a, Result<FannedOut>> {
+    fn insert_missed<'a>(&'a self, _: &'a [MissedNotification]) -> BoxFuture<'a, Result<FannedOut>> {
         Box::pin(std::future::ready(Ok(FannedOut::default())))
     }
 
@@ -107,7 +108,7 @@ async fn fan_out_all(task: &mut FanOutTask) {
 fn task(table: &Arc<Table>) -> (FanOutTask, Arc<TestClock>) {
     let clock = Arc::new(TestClock::default());
     let wake = Arc::new(Notify::new());
-    (FanOutTask::new(table.clone(), FanOut::default(), clock.clone(), Vec::new(), wake), clock)
+    (FanOutTask::new(table.clone(), FanOutPolicy::default(), clock.clone(), Vec::new(), wake), clock)
 }
 
 #[tokio::test]

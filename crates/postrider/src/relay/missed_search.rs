@@ -7,9 +7,10 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::driver::DriverHandle;
-use crate::layout::FanOut;
-use crate::store::{FannedOut, Missed, MissedSearch, Notifications, RefusedEvent};
-use crate::{Clock, Code, Error, Result};
+use super::logged_error::LoggedError;
+use crate::layout::FanOutPolicy;
+use crate::store::{FannedOut, MissedNotification, MissedSearch, Notifications, RefusedEvent};
+use crate::{Clock, Error, Result};
 
 /// Wait before an insertion that failed is repeated.
 const INSERT_RETRY: Duration = Duration::from_secs(1);
@@ -17,25 +18,25 @@ const INSERT_RETRY: Duration = Duration::from_secs(1);
 /// How many refused events of one search are logged.
 const REFUSED_LOGGED: usize = 5;
 
-/// Searches for missed events of one outbox, beside its fan-out. Every relay runs this task; the database stores when the
+/// Searches for missed events of one outbox, next to its fan-out. Every relay runs this task; the database stores when the
 /// last search began, so relays that run or start side by side do not repeat it. Errors are logged and do not end it.
 pub(super) struct MissedSearchTask {
     notifications: Arc<dyn Notifications>,
-    settings: FanOut,
+    settings: FanOutPolicy,
     clock: Arc<dyn Clock>,
     drivers: Vec<Arc<DriverHandle>>,
     /// The error that was logged last, so that it is logged once.
-    logged_error: Option<Code>,
+    logged_error: LoggedError,
 }
 
 impl MissedSearchTask {
     pub(super) fn new(
         notifications: Arc<dyn Notifications>,
-        settings: FanOut,
+        settings: FanOutPolicy,
         clock: Arc<dyn Clock>,
         drivers: Vec<Arc<DriverHandle>>,
     ) -> Self {
-        Self { notifications, settings, clock, drivers, logged_error: None }
+        Self { notifications, settings, clock, drivers, logged_error: LoggedError::default() }
     }
 
     /// Runs until it is stopped. An insertion in progress then happens as a whole or not at all.
@@ -51,7 +52,7 @@ impl MissedSearchTask {
         loop {
             let wait = match self.search_once().await {
                 Ok(wait) => {
-                    self.logged_error = None;
+                    self.logged_error.clear();
                     wait
                 }
                 Err(error) => {
@@ -99,7 +100,7 @@ impl MissedSearchTask {
 
     /// Inserts notifications. After an error, such as a lock that is held for too long, the insertion is repeated and not
     /// the search.
-    async fn insert(&mut self, missed: &[Missed], all: &mut FannedOut) {
+    async fn insert(&mut self, missed: &[MissedNotification], all: &mut FannedOut) {
         let inserted = loop {
             match self.notifications.insert_missed(missed).await {
                 Ok(inserted) => break inserted,
@@ -138,12 +139,7 @@ impl MissedSearchTask {
     }
 
     fn log_error(&mut self, error: &Error) {
-        let code = error.code();
-        if self.logged_error != Some(code) {
-            let (what, hint) = (error.one_line(), error.hint());
-            tracing::warn!(%code, hint, "the search for events that another program fanned out failed: {what}");
-            self.logged_error = Some(code);
-        }
+        self.logged_error.warn("the search for events that another program fanned out failed", error);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The search beside the fan-out, over notifications that answer as the test wants.
+//! The search next to the fan-out, over notifications that answer as the test wants.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,8 @@ use tokio::sync::Notify;
 
 use super::super::fan_out::FanOutTask;
 use super::*;
-use crate::layout::Handler;
+use crate::Code;
+use crate::layout::RegisteredHandler;
 use crate::store::{MissedPage, RefusedEvent, Skipped, Start, Store};
 use crate::{BoxFuture, Now, Timestamp};
 
@@ -40,11 +41,11 @@ struct Fake {
 }
 
 impl Notifications for Fake {
-    fn register(&self, _: &Handler, _: Start) -> BoxFuture<'_, Result<bool>> {
+    fn register(&self, _: &RegisteredHandler, _: Start) -> BoxFuture<'_, Result<bool>> {
         Box::pin(std::future::ready(Ok(true)))
     }
 
-    fn store_of(&self, _: Handler) -> Result<Arc<dyn Store>> {
+    fn store_of(&self, _: RegisteredHandler) -> Result<Arc<dyn Store>> {
         Err(Error::new(Code::LayoutDiffers, "not needed here"))
     }
 
@@ -57,7 +58,7 @@ impl Notifications for Fake {
     fn search_missed<'a>(
         &'a self,
         _: Duration,
-        _: Option<&'a Missed>,
+        _: Option<&'a MissedNotification>,
     ) -> BoxFuture<'a, Result<MissedSearch>> {
         self.searches.fetch_add(1, Ordering::SeqCst);
         if self.hangs {
@@ -68,7 +69,7 @@ impl Notifications for Fake {
         Box::pin(std::future::ready(Ok(found)))
     }
 
-    fn insert_missed<'a>(&'a self, missed: &'a [Missed]) -> BoxFuture<'a, Result<FannedOut>> {
+    fn insert_missed<'a>(&'a self, missed: &'a [MissedNotification]) -> BoxFuture<'a, Result<FannedOut>> {
         let one_less = |busy: usize| busy.checked_sub(1);
         if self.busy.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
             let busy = Error::new(Code::StoreBusy, "the lock is held");
@@ -99,7 +100,7 @@ impl Notifications for Fake {
 }
 
 fn page(begun: i64, events: &[&str], more: bool) -> MissedPage {
-    let missed = events.iter().map(|event| Missed {
+    let missed = events.iter().map(|event| MissedNotification {
         event: (*event).to_owned(),
         event_type: "Placed".to_owned(),
         event_date: Timestamp::default(),
@@ -109,7 +110,7 @@ fn page(begun: i64, events: &[&str], more: bool) -> MissedPage {
 }
 
 fn task(fake: &Arc<Fake>) -> MissedSearchTask {
-    let settings = FanOut::default().events_max(2);
+    let settings = FanOutPolicy::default().events_max(2);
     MissedSearchTask::new(fake.clone(), settings, Arc::new(NoWait), Vec::new())
 }
 
@@ -120,7 +121,7 @@ async fn a_search_that_takes_long_does_not_delay_the_fan_out() {
     let search = tokio::spawn(task(&fake).run(stopped.clone()));
     let fan_out = FanOutTask::new(
         fake.clone(),
-        FanOut::default(),
+        FanOutPolicy::default(),
         Arc::new(NoWait),
         Vec::new(),
         Arc::new(Notify::new()),

@@ -13,6 +13,7 @@ mod effects;
 mod fan_out;
 mod handle;
 mod health_log;
+mod logged_error;
 mod missed_search;
 mod pace;
 mod policy;

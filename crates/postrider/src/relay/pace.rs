@@ -1,4 +1,4 @@
-//! How fast a task that deletes rows may go on beside the subscriptions of its outbox.
+//! How fast a task that deletes rows may go on next to the subscriptions of its outbox.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -68,7 +68,7 @@ impl RefusedEvents {
         }
         self.retain_from_dates();
         if self.skipped.ids.len() > IDS_MAX / 2 {
-            // So many have the same date that those beside them wait as well.
+            // So many have the same date that those next to them wait as well.
             let types: BTreeMap<String, Timestamp> = self.places.drain(..).collect();
             for (event_type, date) in types {
                 self.skipped.older_than.insert(event_type, date.after(Duration::from_micros(1)));

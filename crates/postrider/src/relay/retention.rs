@@ -36,7 +36,7 @@ pub struct Retention {
     pub at_expiry: bool,
     /// Which rows of a table with a state per row may be deleted. Ignored for the layout `postrider`.
     pub scope: RetentionScope,
-    /// Rows of the inbox beside the outbox stay at least this long, even if they have expired; `None`: as long as `keep`,
+    /// Rows of the inbox in the same database as the outbox stay at least this long, even if they have expired; `None`: as long as `keep`,
     /// so that the inbox remembers every event that this outbox can still deliver again. Not for `processed_events`, where
     /// `expires_at` alone decides.
     pub inbox_keep: Option<Duration>,
@@ -107,7 +107,7 @@ impl Retention {
     }
 
     /// The default: seven days in the layout `postrider`. From a table with a state per row, and from `processed_events`
-    /// beside it, nothing is deleted unless a retention is set, even if that is [`FOREVER`](Self::FOREVER).
+    /// next to it, nothing is deleted unless a retention is set, even if that is [`FOREVER`](Self::FOREVER).
     pub fn default_for(table: Option<&RowTable>) -> Self {
         match table {
             Some(_) => Self { inbox_scope: RetentionScope::Own, ..Self::FOREVER },

@@ -115,8 +115,8 @@ impl Subscription {
     }
 
     /// As an outbox with notifications stores it.
-    pub(super) fn to_handler(&self) -> crate::layout::Handler {
-        let mut handler = crate::layout::Handler::new(&self.name);
+    pub(super) fn to_handler(&self) -> crate::layout::RegisteredHandler {
+        let mut handler = crate::layout::RegisteredHandler::new(&self.name);
         handler.aliases.clone_from(&self.aliases);
         handler.types = self.router.types();
         handler

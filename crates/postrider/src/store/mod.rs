@@ -96,7 +96,10 @@ pub use lease::Epoch;
 #[doc(hidden)]
 pub use lease::{Acquired, LeaseRequest, Loaded, Origin, Renewed};
 pub use list::{EventFilter, ListedEvent};
-pub use notifications::{FannedOut, Missed, MissedPage, MissedSearch, Notifications, RefusedEvent, Skipped};
+#[doc(hidden)]
+pub use notifications::{
+    FannedOut, MissedNotification, MissedPage, MissedSearch, Notifications, RefusedEvent, Skipped,
+};
 #[doc(hidden)]
 pub use notifications::{HandlerCheck, OpenNotifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
@@ -236,6 +239,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// The fan-out to handlers, if this outbox has layout `eventlog`. Its subscriptions are served by the stores that it
     /// returns, one per handler.
+    #[doc(hidden)]
     fn notifications(&self) -> Option<Arc<dyn Notifications>> {
         None
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Start, Store};
-use crate::layout::Handler;
+use crate::layout::RegisteredHandler;
 use crate::{BoxFuture, Result, Timestamp};
 
 /// An outbox whose events are fanned out: one notification per event and handler. See adr/0066-eventlog.md.
@@ -16,13 +16,13 @@ pub trait Notifications: Send + Sync {
     ///
     /// # Errors
     /// [`Code::StartRefused`](crate::Code::StartRefused) for a start at a position: this layout has none.
-    fn register(&self, handler: &Handler, start: Start) -> BoxFuture<'_, Result<bool>>;
+    fn register(&self, handler: &RegisteredHandler, start: Start) -> BoxFuture<'_, Result<bool>>;
 
     /// A store that handles the notifications of one handler.
     ///
     /// # Errors
     /// [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the database does not have the layout.
-    fn store_of(&self, handler: Handler) -> Result<Arc<dyn Store>>;
+    fn store_of(&self, handler: RegisteredHandler) -> Result<Arc<dyn Store>>;
 
     /// Fans the oldest events out that are not fanned out yet, in one transaction: inserts their notifications and sets
     /// `delivered`. `skipped` are events that failed before. If the database refuses the notification of one event, the
@@ -36,12 +36,12 @@ pub trait Notifications: Send + Sync {
     fn search_missed<'a>(
         &'a self,
         every: Duration,
-        after: Option<&'a Missed>,
+        after: Option<&'a MissedNotification>,
     ) -> BoxFuture<'a, Result<MissedSearch>>;
 
     /// Inserts the notifications of these events and handlers, in one transaction that waits for a fan-out in progress. If
     /// the database refuses one of them, the others are inserted without it. One that exists stays as it is.
-    fn insert_missed<'a>(&'a self, missed: &'a [Missed]) -> BoxFuture<'a, Result<FannedOut>>;
+    fn insert_missed<'a>(&'a self, missed: &'a [MissedNotification]) -> BoxFuture<'a, Result<FannedOut>>;
 
     /// Records that all missed events were found by a search that began at this time.
     fn record_search(&self, begun: Timestamp) -> BoxFuture<'_, Result<()>>;
@@ -74,7 +74,7 @@ pub struct RefusedEvent {
 /// An event and a handler that it has no notification for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Missed {
+pub struct MissedNotification {
     /// The id of the event.
     pub event: String,
     /// Its type.
@@ -102,7 +102,7 @@ pub struct MissedPage {
     /// When the page was read, by the database's clock.
     pub begun: Timestamp,
     /// In the order of types, handlers and events.
-    pub missed: Vec<Missed>,
+    pub missed: Vec<MissedNotification>,
     /// There may be more.
     pub more: bool,
 }

@@ -12,7 +12,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// Its folder beside the others.
+    /// Its folder next to the others.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Python => "python",

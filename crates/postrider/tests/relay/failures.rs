@@ -155,7 +155,7 @@ async fn an_outage_that_begins_in_the_middle_of_a_batch_counts_no_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_beside_acknowledgements_counts_only_when_it_is_repeated() {
+async fn a_failure_next_to_acknowledgements_counts_only_when_it_is_repeated() {
     let shop = Shop::open();
     let cut = AtomicBool::new(true);
     let tries = Arc::new(AtomicUsize::new(0));

@@ -63,7 +63,7 @@ async fn publish(mut publisher: impl Publisher) -> Result<HashMap<String, usize>
     }
 }
 
-/// Runs the publisher beside a relay on a shared table.
+/// Runs the publisher next to a relay on a shared table.
 pub(crate) async fn neither_publishes_rows_of_the_other(
     table: &impl Table,
     publisher: impl Publisher,

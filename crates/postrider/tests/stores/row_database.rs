@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::layout::{Ability, FanOut, RowLayout, RowTable};
+use postrider::layout::{Ability, FanOutPolicy, RowLayout, RowTable};
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
 use postrider::{Result, StoredEvent};
 use postrider_testkit::conformance::rows::{ATTEMPTS_MAX, Refusing, RowState, RowsUnderTest};
@@ -33,7 +33,7 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
     fn with_sharing(self, is_shared: bool) -> Self;
 
     /// The same table of layout `eventlog` with these settings.
-    fn with_fan_out(self, _: FanOut) -> Self {
+    fn with_fan_out(self, _: FanOutPolicy) -> Self {
         self
     }
 

@@ -327,7 +327,7 @@ impl Probe for MySqlProbe {
     }
 
     async fn below_horizon(&mut self, _after: (i64, i64)) -> Result<Vec<(i64, Found)>> {
-        Err(wrong("these servers write no transaction's number beside its rows"))
+        Err(wrong("these servers write no transaction's number next to its rows"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! An empty outbox of its own, in one of the databases, and a table of orders beside it.
+//! An empty outbox of its own, in one of the databases, and a table of orders next to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

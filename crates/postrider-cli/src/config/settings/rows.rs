@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use postrider::layout::{Ability, ColumnMap, FanOut, MappedField, RowLayout, RowTable, StateWord, States};
+use postrider::layout::{
+    Ability, ColumnMap, FanOutPolicy, MappedField, RowLayout, RowTable, StateWord, States,
+};
 use postrider::{Code, Error, Ident};
 
 use super::ConfigTable;
@@ -60,8 +62,8 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Option<RowTable>, Problem>
 }
 
 /// How events are fanned out. A key that is not set keeps the library's default.
-fn fan_out(table: &ConfigTable<'_>) -> Result<FanOut, Problem> {
-    let mut fan_out = FanOut::default();
+fn fan_out(table: &ConfigTable<'_>) -> Result<FanOutPolicy, Problem> {
+    let mut fan_out = FanOutPolicy::default();
     if let Some(time) = positive_duration(table, "handle_within")? {
         fan_out = fan_out.handle_within(time);
     }

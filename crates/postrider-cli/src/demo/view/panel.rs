@@ -1,4 +1,4 @@
-//! One part of the screen: a heading, a plot of its rate, and its figures beside it.
+//! One part of the screen: a heading, a plot of its rate, and its figures next to it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::plot::plot;
 use crate::demo::snapshot::{Lane, Snapshot, State};
 use crate::demo::time_series::TimeSeries;
 
-/// Columns of the figures beside a plot.
+/// Columns of the figures next to a plot.
 pub(super) const FIGURES_WIDTH: usize = 25;
 
 /// The content of a panel.

@@ -1,22 +1,22 @@
 //! Layout `eventlog` on PostgreSQL.
 
 use super::{Shop, on};
-use crate::eventlog::{self, Place};
+use crate::eventlog::{self, EventlogCase};
 use crate::program::Program;
 
-fn with_place(test: impl FnOnce(&Place<'_>)) {
+fn with_case(test: impl FnOnce(&EventlogCase<'_>)) {
     let Some(shop) = Shop::new() else { return };
-    with_place_in(&shop, test);
+    with_case_in(&shop, test);
 }
 
-fn with_place_in(shop: &Shop, test: impl FnOnce(&Place<'_>)) {
-    test(&place(shop, &|sql| shop.sql(sql), &|sql| shop.number(sql)));
+fn with_case_in(shop: &Shop, test: impl FnOnce(&EventlogCase<'_>)) {
+    test(&case(shop, &|sql| shop.sql(sql), &|sql| shop.number(sql)));
 }
 
-fn place<'a>(shop: &Shop, sql: &'a dyn Fn(&str), number: &'a dyn Fn(&str) -> i64) -> Place<'a> {
+fn case<'a>(shop: &Shop, sql: &'a dyn Fn(&str), number: &'a dyn Fn(&str) -> i64) -> EventlogCase<'a> {
     // Roles belong to the whole server, so their names must differ between databases.
     let name = shop.url.rsplit_once('/').unwrap().1;
-    Place {
+    EventlogCase {
         outbox: format!("url = '{}'\nlayout = 'eventlog'\nschema = '{name}'", shop.url),
         events: "eventlog.events".to_owned(),
         notifications: "eventlog.event_notifications".to_owned(),
@@ -28,21 +28,21 @@ fn place<'a>(shop: &Shop, sql: &'a dyn Fn(&str), number: &'a dyn Fn(&str) -> i64
 
 #[test]
 fn the_base_alone_is_written_to_and_listed() {
-    with_place(eventlog::the_base_alone_is_written_to_and_listed);
+    with_case(eventlog::the_base_alone_is_written_to_and_listed);
 }
 
 #[test]
 fn events_are_fanned_out_listed_and_counted() {
-    with_place(eventlog::events_are_fanned_out_listed_and_counted);
+    with_case(eventlog::events_are_fanned_out_listed_and_counted);
 }
 
 #[test]
 fn times_are_utc_in_another_time_zone() {
-    with_place(|place| {
-        (place.sql)(
+    with_case(|case| {
+        (case.sql)(
             "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET timezone = ''Asia/Kolkata''', current_database()); END $$",
         );
-        eventlog::times_are_utc_in_another_time_zone(place, |column| {
+        eventlog::times_are_utc_in_another_time_zone(case, |column| {
             format!("abs(extract(epoch FROM {column} - (now() AT TIME ZONE 'UTC'))) < 600")
         });
     });
@@ -50,27 +50,27 @@ fn times_are_utc_in_another_time_zone() {
 
 #[test]
 fn the_doctor_reports_other_handlers_aliases_and_a_missing_index() {
-    with_place(|place| {
+    with_case(|case| {
         let drop_index = "DROP INDEX eventlog.events_undelivered";
-        eventlog::the_doctor_reports_other_handlers_aliases_and_a_missing_index(place, drop_index);
+        eventlog::the_doctor_reports_other_handlers_aliases_and_a_missing_index(case, drop_index);
     });
 }
 
 #[test]
 fn an_event_that_does_not_fit_is_refused() {
-    with_place(eventlog::an_event_that_does_not_fit_is_refused);
+    with_case(eventlog::an_event_that_does_not_fit_is_refused);
 }
 
 #[test]
 fn the_printed_scripts_run() {
-    with_place(eventlog::the_printed_scripts_run);
+    with_case(eventlog::the_printed_scripts_run);
 }
 
 #[test]
 fn roles_are_granted_what_exists() {
     let granted = "SELECT count(*) FROM information_schema.role_table_grants
                    WHERE table_name = 'event_notifications' AND grantee LIKE '%_relay'";
-    with_place(|place| eventlog::roles_are_granted_what_exists(place, granted));
+    with_case(|case| eventlog::roles_are_granted_what_exists(case, granted));
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
     let Some(shop) = Shop::new() else { return };
     let schema = shop.url.rsplit_once('/').unwrap().1.to_owned();
     let (sql, number) = (|sql: &str| shop.sql(sql), |sql: &str| shop.number(sql));
-    let place = place(&shop, &sql, &number);
-    let owner = place.program();
+    let case = case(&shop, &sql, &number);
+    let owner = case.program();
     for args in [&["migrate", "up", "--with", "handlers"][..], &["migrate", "roles"]] {
         let ran = owner.run(args);
         assert_eq!(ran.exit, Some(0), "{ran:?}");
@@ -90,7 +90,7 @@ fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
     let program = |role: &str| -> Program {
         shop.sql(&format!("CREATE ROLE {schema}_{role}_user LOGIN IN ROLE {schema}_{role}"));
         let url = shop.url_as(&format!("{schema}_{role}_user"));
-        place.program().variable("POSTRIDER__OUTBOX__SHOP__URL", &url)
+        case.program().variable("POSTRIDER__OUTBOX__SHOP__URL", &url)
     };
     let [writer, relay, viewer, migrator] = ["writer", "relay", "viewer", "migrator"].map(program);
     let write = ["write", "--type", "A", "--aggregate", "Order:1", "--namespace", "shop", "--action", "Act"];
@@ -136,5 +136,5 @@ fn each_role_of_eventlog_allows_its_own_work_and_nothing_else() {
 fn events_move_from_postrider_to_eventlog_and_back() {
     let Some(shop) = Shop::new() else { return };
     let old = format!("url = '{}'", shop.url);
-    with_place_in(&shop, |place| eventlog::events_move_from_postrider_to_eventlog_and_back(place, &old));
+    with_case_in(&shop, |case| eventlog::events_move_from_postrider_to_eventlog_and_back(case, &old));
 }

@@ -79,7 +79,7 @@ fn an_adoption_calls_no_planted_function() {
 }
 
 #[test]
-fn tables_with_a_state_per_row_work_beside_planted_functions() {
+fn tables_with_a_state_per_row_work_next_to_planted_functions() {
     for (layout, insert) in layouts::INSERTS {
         let Some(shop) = trapped() else { return };
         let program = layouts::program(&shop, layout);

@@ -98,7 +98,7 @@ impl KeyOrder {
                 return Err(format!("{owner} publishes {written} again after its acknowledgement"));
             }
             if !in_order {
-                return Err(format!("{owner} publishes {written} beside another of its key"));
+                return Err(format!("{owner} publishes {written} next to another of its key"));
             }
         }
         Ok(())

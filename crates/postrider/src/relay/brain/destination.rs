@@ -34,7 +34,7 @@ pub(super) struct Suspect {
     pub(super) key: KeyId,
     pub(super) failure: Failure,
     /// The batch in which it failed, if an acknowledgement of that batch proves that the destination was up.
-    pub(super) beside: Option<BatchId>,
+    pub(super) same_batch: Option<BatchId>,
     /// This batch and later ones were sent after the failure was known.
     pub(super) since: BatchId,
 }
@@ -42,7 +42,7 @@ pub(super) struct Suspect {
 impl Suspect {
     /// Whether an acknowledgement of this batch proves that the destination was up when this failed.
     pub(super) fn is_disproved_by(&self, batch: BatchId) -> bool {
-        self.since <= batch || self.beside == Some(batch)
+        self.since <= batch || self.same_batch == Some(batch)
     }
 }
 
@@ -222,7 +222,7 @@ mod tests {
         let suspect = |k| Suspect {
             key: KeyId(k),
             failure: Failure::new("no answer"),
-            beside: None,
+            same_batch: None,
             since: BatchId(0),
         };
         (0..keys).for_each(|k| destination.suspect(suspect(k), 5));

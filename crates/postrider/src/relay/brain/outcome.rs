@@ -113,8 +113,8 @@ impl Leader {
             Outcome::Retryable(failure) | Outcome::Ambiguous(failure) => {
                 self.queues.set_head_state(key, HeadState::Suspect);
                 let breaker_keys = cx.policy().breaker_keys;
-                let beside = (!failure.after_last_acknowledgement).then_some(batch);
-                let suspect = Suspect { key, failure, beside, since: self.outbound.next_batch() };
+                let same_batch = (!failure.after_last_acknowledgement).then_some(batch);
+                let suspect = Suspect { key, failure, same_batch, since: self.outbound.next_batch() };
                 self.destinations.failing(destination, &name).suspect(suspect, breaker_keys);
             }
             Outcome::Down(failure) => {

@@ -171,7 +171,7 @@ impl PostgresStore {
         Outbox::new().schema(self.0.config.schema_name().clone())
     }
 
-    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// The inbox in the same database as this outbox, for consumers in the same database. It holds no connection. Set the
     /// [`retention`](Inbox::retention) on it.
     pub fn inbox(&self) -> Inbox {
         Inbox::new().schema(self.0.config.schema_name().clone())

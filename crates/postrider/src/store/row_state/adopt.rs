@@ -8,7 +8,7 @@ use super::dialect::{Role, RowConnection, RowCounts, RowDialect, RowTx, TxVerb};
 use super::plan::SettlePlan;
 use super::store::RowStateStore;
 use crate::adopt::{AdoptSource, AdoptionBatch, Counts, Moved, rows_changed};
-use crate::layout::{Ability, Handler, RowTable};
+use crate::layout::{Ability, RegisteredHandler, RowTable};
 use crate::store::{MissedSearch, Notifications, RefusedEvent, Skipped};
 use crate::{BoxFuture, Code, Error, Result};
 
@@ -115,12 +115,12 @@ struct FindHandler {
 }
 
 impl TxVerb for FindHandler {
-    type Output = Handler;
+    type Output = RegisteredHandler;
 
-    async fn run<T: RowTx>(self, tx: &mut T) -> Result<Handler> {
+    async fn run<T: RowTx>(self, tx: &mut T) -> Result<RegisteredHandler> {
         let registered = tx.registered().await?;
         if registered.iter().any(|entry| entry.handler == self.name) {
-            let mut handler = Handler::new(self.name);
+            let mut handler = RegisteredHandler::new(self.name);
             handler.aliases = tx.aliases_of(&handler.name).await?;
             return Ok(handler);
         }

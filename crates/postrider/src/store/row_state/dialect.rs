@@ -101,7 +101,7 @@ pub(crate) trait RowDialect: Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// The inbox beside the table.
+    /// The inbox in the same database as the table.
     fn inbox(&self) -> Inbox {
         Inbox::new()
     }

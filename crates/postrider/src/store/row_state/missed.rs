@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::dialect::{RowConnection, RowTx, TxVerb};
 use super::handler_types::{HandlerType, RegisteredType, handler_types, needs_types, whole_types};
 use super::notifications::{NotificationTx, TYPES_MAX, concerns_row, verb, wait_for_lock};
-use crate::store::{FannedOut, Missed, MissedPage, MissedSearch, RefusedEvent};
+use crate::store::{FannedOut, MissedNotification, MissedPage, MissedSearch, RefusedEvent};
 use crate::{Result, Timestamp};
 
 /// A search for missed events begins this long before the last one: a transaction of another program may mark an event
@@ -18,7 +18,10 @@ const SEARCH_OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) const MISSED_PAGE_MAX: usize = 10_000;
 
 /// Inserts missed notifications, one by one if the table refuses some of them.
-pub(super) async fn insert(connection: &mut impl RowConnection, missed: &[Missed]) -> Result<FannedOut> {
+pub(super) async fn insert(
+    connection: &mut impl RowConnection,
+    missed: &[MissedNotification],
+) -> Result<FannedOut> {
     if missed.is_empty() {
         return Ok(FannedOut::default());
     }
@@ -33,7 +36,7 @@ pub(super) async fn insert(connection: &mut impl RowConnection, missed: &[Missed
         match connection.write(InsertMissed { missed: vec![one.clone()] }).await {
             Ok(inserted) => all.notifications += inserted,
             Err(error) if concerns_row(error.code()) => {
-                let Missed { event, event_type, event_date, .. } = one.clone();
+                let MissedNotification { event, event_type, event_date, .. } = one.clone();
                 all.refused.push(RefusedEvent { event, event_type, event_date, reason: error.one_line() });
             }
             Err(error) => return Err(error),
@@ -49,12 +52,12 @@ fn due_in(registered: &[RegisteredType], now: Timestamp, every: Duration) -> Dur
     searched.min().map_or(every, |earliest| now.until(earliest.min(now).after(every)))
 }
 
-/// What to search for: the types from the place of `after` on, each from its registration or shortly before the last
+/// What to search for: the types from the resume_from of `after` on, each from its registration or shortly before the last
 /// search.
 fn searched_types(
     registered: Vec<RegisteredType>,
     types: &[String],
-    after: Option<&Missed>,
+    after: Option<&MissedNotification>,
 ) -> Vec<HandlerType> {
     let registered = registered.into_iter().map(|entry| {
         let after_last = entry.searched_at.map(|at| at.before(SEARCH_OVERLAP));
@@ -63,15 +66,15 @@ fn searched_types(
     });
     let mut searched = handler_types(registered, types);
     if let Some(after) = after {
-        let place = (&after.event_type, &after.handler);
-        searched.retain(|entry| (&entry.event_type, &entry.handler) >= place);
+        let resume_from = (&after.event_type, &after.handler);
+        searched.retain(|entry| (&entry.event_type, &entry.handler) >= resume_from);
     }
     searched
 }
 
 verb! {
     /// See [`Notifications::search_missed`](crate::store::Notifications::search_missed).
-    FindMissed { every: Duration, after: Option<Missed>, rows_max: usize, } -> MissedSearch
+    FindMissed { every: Duration, after: Option<MissedNotification>, rows_max: usize, } -> MissedSearch
 }
 
 impl FindMissed {
@@ -87,14 +90,14 @@ impl FindMissed {
             false => Vec::new(),
         };
         let searched = searched_types(registered, &types, self.after.as_ref());
-        let mut missed: Vec<Missed> = Vec::new();
+        let mut missed: Vec<MissedNotification> = Vec::new();
         for types in whole_types(&searched, TYPES_MAX) {
             let left = self.rows_max - missed.len();
             if left == 0 {
                 break;
             }
             // Only the type of the last page continues behind an event.
-            let continues = |after: &&Missed| {
+            let continues = |after: &&MissedNotification| {
                 types.first().is_some_and(|first| {
                     first.event_type == after.event_type && first.handler == after.handler
                 })
@@ -109,7 +112,7 @@ impl FindMissed {
 
 verb! {
     /// Inserts missed notifications. Returns how many.
-    InsertMissed { missed: Vec<Missed>, } -> u64
+    InsertMissed { missed: Vec<MissedNotification>, } -> u64
 }
 
 impl InsertMissed {
@@ -125,7 +128,7 @@ verb! {
 }
 
 impl RecordSearch {
-    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<()> {
+    pub(super) async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<()> {
         tx.record_search(self.begun).await
     }
 }
@@ -164,13 +167,13 @@ mod tests {
     #[test]
     fn a_search_continues_with_the_type_and_handler_of_its_last_page() {
         let all = ["a", "b", "c"].map(|name| registered(name, 5, None)).to_vec();
-        let after = Missed {
+        let after = MissedNotification {
             event: "1".to_owned(),
             event_type: "Placed".to_owned(),
             event_date: seconds(7),
             handler: "b".to_owned(),
         };
-        let names = |after: Option<&Missed>| {
+        let names = |after: Option<&MissedNotification>| {
             let searched = searched_types(all.clone(), &[], after);
             searched.into_iter().map(|entry| entry.handler).collect::<Vec<_>>()
         };

@@ -12,8 +12,10 @@ pub(crate) use super::handler_types::{HandlerType, RegisteredType};
 use super::handler_types::{handler_types, leave_out, needs_types, whole_types};
 use super::missed::{self, FindMissed, MISSED_PAGE_MAX, RecordSearch};
 use super::store::RowStateStore;
-use crate::layout::Handler;
-use crate::store::{FannedOut, Missed, MissedSearch, Notifications, RefusedEvent, Skipped, Start, Store};
+use crate::layout::RegisteredHandler;
+use crate::store::{
+    FannedOut, MissedNotification, MissedSearch, Notifications, RefusedEvent, Skipped, Start, Store,
+};
 use crate::{BoxFuture, Code, Error, Result, Timestamp};
 
 /// Types in one statement. With more, events are fanned out in groups of types, each in the order of its events.
@@ -47,15 +49,18 @@ pub(crate) struct WaitingEvent {
     pub(crate) date: Timestamp,
 }
 
-/// Steps of layout `eventlog` within a transaction. A database that does not have the layout keeps the defaults.
-pub(crate) trait NotificationTx: Send {
+/// Creating a subscription within a transaction.
+pub(crate) trait SubscriptionTx: Send {
     /// Creates the subscription if it does not exist; in a table with a state per row, if there is none at all. Returns
     /// whether it did.
     fn create_subscription(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
     /// The database's clock.
     fn now(&mut self) -> impl Future<Output = Result<Timestamp>> + Send;
+}
 
+/// Steps of layout `eventlog` within a transaction. A database that does not have the layout keeps the defaults.
+pub(crate) trait NotificationTx: SubscriptionTx {
     /// Locks the fan-out of the outbox until the end of the transaction. If another process holds the lock, waits for it
     /// or returns `false`.
     fn lock_fan_out(&mut self, _wait: bool) -> impl Future<Output = Result<bool>> + Send {
@@ -92,7 +97,8 @@ pub(crate) trait NotificationTx: Send {
         std::future::ready(Err(no_notifications()))
     }
 
-    /// Stores an earlier name of a handler, and deletes the types that are registered under that name.
+    /// Stores an earlier name of a handler, and deletes the types that are registered under that name. The same types of
+    /// the handler count as registered since then.
     fn register_alias(&mut self, _handler: &str, _alias: &str) -> impl Future<Output = Result<()>> + Send {
         std::future::ready(Err(no_notifications()))
     }
@@ -165,14 +171,14 @@ pub(crate) trait NotificationTx: Send {
     fn find_missed(
         &mut self,
         _types: &[HandlerType],
-        _after: Option<&Missed>,
+        _after: Option<&MissedNotification>,
         _rows_max: usize,
-    ) -> impl Future<Output = Result<Vec<Missed>>> + Send {
+    ) -> impl Future<Output = Result<Vec<MissedNotification>>> + Send {
         std::future::ready(Err(no_notifications()))
     }
 
     /// Inserts the notifications of these events and handlers. Returns how many.
-    fn insert_missed(&mut self, _missed: &[Missed]) -> impl Future<Output = Result<u64>> + Send {
+    fn insert_missed(&mut self, _missed: &[MissedNotification]) -> impl Future<Output = Result<u64>> + Send {
         std::future::ready(Err(no_notifications()))
     }
 
@@ -183,12 +189,12 @@ pub(crate) trait NotificationTx: Send {
 }
 
 impl<D: RowDialect> Notifications for RowStateStore<D> {
-    fn register(&self, handler: &Handler, start: Start) -> BoxFuture<'_, Result<bool>> {
+    fn register(&self, handler: &RegisteredHandler, start: Start) -> BoxFuture<'_, Result<bool>> {
         let verb = Register { handler: handler.clone(), start };
         Box::pin(async move { self.0.dialect.connection(Role::Settler).await?.write(verb).await })
     }
 
-    fn store_of(&self, handler: Handler) -> Result<Arc<dyn Store>> {
+    fn store_of(&self, handler: RegisteredHandler) -> Result<Arc<dyn Store>> {
         let table = self.0.dialect.table().for_handler(handler);
         Ok(Arc::new(Self::of(self.0.dialect.with_table(table)?)))
     }
@@ -210,7 +216,7 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
     fn search_missed<'a>(
         &'a self,
         every: Duration,
-        after: Option<&'a Missed>,
+        after: Option<&'a MissedNotification>,
     ) -> BoxFuture<'a, Result<MissedSearch>> {
         Box::pin(async move {
             let search = FindMissed { every, after: after.cloned(), rows_max: MISSED_PAGE_MAX };
@@ -218,7 +224,7 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
         })
     }
 
-    fn insert_missed<'a>(&'a self, missed: &'a [Missed]) -> BoxFuture<'a, Result<FannedOut>> {
+    fn insert_missed<'a>(&'a self, missed: &'a [MissedNotification]) -> BoxFuture<'a, Result<FannedOut>> {
         Box::pin(async move {
             missed::insert(&mut self.0.dialect.connection(Role::Searcher).await?, missed).await
         })
@@ -281,7 +287,7 @@ pub(super) use verb;
 
 verb! {
     /// See [`Notifications::register`].
-    Register { handler: Handler, start: Start, } -> bool
+    Register { handler: RegisteredHandler, start: Start, } -> bool
 }
 
 impl Register {

@@ -106,7 +106,7 @@ impl Drop for ModelTx {
     }
 }
 
-impl NotificationTx for ModelTx {
+impl SubscriptionTx for ModelTx {
     async fn create_subscription(&mut self, name: &str) -> Result<bool> {
         round_trip().await;
         self.subscriptions.push(name.to_owned());
@@ -116,7 +116,9 @@ impl NotificationTx for ModelTx {
     async fn now(&mut self) -> Result<Timestamp> {
         Ok(Timestamp::from_micros(self.database.lock().unwrap().clock))
     }
+}
 
+impl NotificationTx for ModelTx {
     async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
         if wait && self.bug == Some(Bug::RegisterWithoutLock) {
             return Ok(true);
@@ -184,9 +186,9 @@ impl NotificationTx for ModelTx {
     async fn find_missed(
         &mut self,
         types: &[HandlerType],
-        _: Option<&Missed>,
+        _: Option<&MissedNotification>,
         rows_max: usize,
-    ) -> Result<Vec<Missed>> {
+    ) -> Result<Vec<MissedNotification>> {
         round_trip().await;
         let rows = self.database.lock().unwrap().committed.clone();
         let mut missed = Vec::new();
@@ -195,7 +197,7 @@ impl NotificationTx for ModelTx {
             for entry in types.iter().filter(|entry| Some(&entry.event_type) == kind.as_ref()) {
                 let is_new = entry.since.is_none_or(|since| *date >= since.as_micros());
                 if is_new && !rows.notifications.contains(&(*id, entry.handler.clone())) {
-                    missed.push(Missed {
+                    missed.push(MissedNotification {
                         event: id.to_string(),
                         event_type: entry.event_type.clone(),
                         event_date: Timestamp::from_micros(*date),
@@ -208,7 +210,7 @@ impl NotificationTx for ModelTx {
         Ok(missed)
     }
 
-    async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {
+    async fn insert_missed(&mut self, missed: &[MissedNotification]) -> Result<u64> {
         round_trip().await;
         let new = missed.iter().map(|missed| (missed.event.parse().unwrap(), missed.handler.clone()));
         self.notifications.extend(new);
@@ -362,7 +364,7 @@ fn interleave(
     bug: Option<Bug>,
     name: String,
 ) {
-    let mut handler = Handler::new(name);
+    let mut handler = RegisteredHandler::new(name);
     handler.types = Some(vec![TYPES[usize::try_from(rng.below(2)).unwrap()].to_owned()]);
     let (mut registration, mut fan_out) =
         (ModelTx::new(database, known, bug), ModelTx::new(database, known, bug));

@@ -297,7 +297,7 @@ impl SettlePlan {
 }
 
 /// Logs if fewer rows were changed than planned.
-pub(crate) fn log_missed(subscription: &str, missed: usize) {
+pub(crate) fn log_not_updated(subscription: &str, missed: usize) {
     if missed > 0 {
         tracing::warn!(
             subscription,

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::dialect::{Owner, RowConnection, SeenRow};
-use super::plan::{Note, OutcomeRows, SettlePlan, log_missed};
+use super::plan::{Note, OutcomeRows, SettlePlan, log_not_updated};
 use super::term::RowTerm;
 use super::term_rows::{Claims, RowId, TermRows};
 use crate::store::Settled;
@@ -117,7 +117,7 @@ pub(crate) async fn settle<R: Recorder>(
         let unchanged = recorder.unchanged(ids).await?;
         term.with_rows(|known| pieces.apply_check(&unchanged, known));
     }
-    log_missed(&pieces.subscription, pieces.planned.saturating_sub(pieces.changed));
+    log_not_updated(&pieces.subscription, pieces.planned.saturating_sub(pieces.changed));
     term.with_rows(|known| pieces.finish(known)).map(|()| Settled::Done)
 }
 

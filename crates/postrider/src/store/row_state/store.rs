@@ -67,7 +67,7 @@ impl<D: RowDialect> RowStateStore<D> {
         Outbox::new().table(RowTable::clone(self.0.dialect.table()))
     }
 
-    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// The inbox in the same database as this outbox, for consumers in the same database. It holds no connection. Set the
     /// [`retention`](Inbox::retention) on it.
     pub fn inbox(&self) -> Inbox {
         self.0.dialect.inbox()

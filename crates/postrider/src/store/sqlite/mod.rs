@@ -145,7 +145,7 @@ impl SqliteStore {
         Outbox::new()
     }
 
-    /// The inbox beside this outbox, for consumers in the same database. It holds no connection. Set the
+    /// The inbox in the same database as this outbox, for consumers in the same database. It holds no connection. Set the
     /// [`retention`](Inbox::retention) on it.
     pub fn inbox(&self) -> Inbox {
         Inbox::new()

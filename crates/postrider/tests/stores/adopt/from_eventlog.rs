@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use postrider::adopt::{AdoptSource, AdoptionRun};
-use postrider::layout::{Handler, RowLayout};
+use postrider::layout::{RegisteredHandler, RowLayout};
 use postrider::store::{Budget, Claimed, Start};
 use postrider::{Code, Event, Result};
 
@@ -20,7 +20,7 @@ async fn register(stage: &impl Stage) -> Result<()> {
     let store = stage.rows().await?;
     for name in [NAME, OTHER] {
         let notifications = store.notifications().expect("the layout has notifications");
-        notifications.register(&Handler::new(name), Start::Beginning).await?;
+        notifications.register(&RegisteredHandler::new(name), Start::Beginning).await?;
     }
     store.close().await;
     Ok(())
@@ -153,7 +153,7 @@ async fn a_handler_that_is_unknown_renamed_or_served_is_refused(stage: &impl Sta
     let error = unknown("mial").await;
     assert!(error.report().contains("registered are: mail, stock"), "{}", error.report());
 
-    let mut renamed = Handler::new("post");
+    let mut renamed = RegisteredHandler::new("post");
     renamed.aliases = vec![OTHER.to_owned()];
     source.notifications().expect("notifications").register(&renamed, Start::Beginning).await?;
     let error = unknown(OTHER).await;

@@ -37,7 +37,7 @@ pub(crate) trait Driver: 'static {
 
     async fn write(client: &mut Self::Client, to: &Outbox, events: Vec<Event>) -> Result<()>;
 
-    /// Creates the table, with its handlers if it has any, and the ledger beside it.
+    /// Creates the table, with its handlers if it has any, and the ledger next to it.
     async fn migrate_rows(url: &str, ledger: Ident, table: &RowTable) -> Result<()>;
 
     async fn migrate_log(url: &str, schema: Ident) -> Result<()>;

@@ -1,11 +1,12 @@
 //! How long a notification may be handled.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use postrider::Result;
 use postrider::relay::Subscription;
 use postrider::sink::{Failure, Message, Outcome, Sink};
 use postrider::{BoxFuture, route::Router};
+use tokio::sync::watch;
 
 use super::calls::{Calls, fails};
 use super::{EventlogDatabase, cases, fast_fan_out, fast_policy, utc};
@@ -85,27 +86,34 @@ async fn a_retry_past_the_time_expires_at_once<D: RowDatabase>(log: EventlogData
     Ok(())
 }
 
-/// A destination that cannot be reached.
-struct Down;
+/// A destination that cannot be reached. Reports when it was tried last.
+struct Down(watch::Sender<Option<Instant>>);
 
 impl Sink for Down {
     fn publish<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
-        let outcomes = messages.iter().map(|_| Outcome::Down(Failure::new("nobody answers"))).collect();
+        self.0.send_replace(Some(Instant::now()));
+        let outcomes = messages.iter().map(|_| Outcome::Down(Failure::new("no answer"))).collect();
         Box::pin(std::future::ready(outcomes))
     }
 }
 
+const HANDLE_WITHIN: Duration = Duration::from_secs(1);
+
 async fn nothing_expires_while_a_destination_is_down<D: RowDatabase>(log: EventlogDatabase<D>) -> Result<()> {
-    let log = EventlogDatabase(log.0.with_fan_out(fast_fan_out().handle_within(Duration::from_secs(1))));
+    let log = EventlogDatabase(log.0.with_fan_out(fast_fan_out().handle_within(HANDLE_WITHIN)));
     for number in 0..4 {
         log.write("OrderPlaced", &number.to_string(), number).await?;
     }
     let policy = fast_policy().probe_min(Duration::from_millis(20)).probe_max(Duration::from_millis(40));
-    let down =
-        Subscription::new("broker", Down).router(Router::to("orders").only(["OrderPlaced"])).policy(policy);
+    let tried = watch::Sender::new(None);
+    let down = Subscription::new("broker", Down(tried.clone()))
+        .router(Router::to("orders").only(["OrderPlaced"]))
+        .policy(policy);
     let relay = log.relay([down]).await?;
     log.wait_for("SELECT count(*) FROM event_notifications", "4").await?;
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    // All of them are past their time when the destination is tried after this.
+    let expired = Instant::now() + HANDLE_WITHIN;
+    tried.subscribe().wait_for(|at| at.is_some_and(|at| at > expired)).await.unwrap();
     relay.shutdown().await?;
     assert_eq!(log.rows("SELECT DISTINCT state, attempts FROM event_notifications").await?, ["PENDING 0"]);
     Ok(())

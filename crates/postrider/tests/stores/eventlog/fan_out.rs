@@ -1,6 +1,6 @@
 //! Which events are fanned out, to which handlers.
 
-use postrider::layout::Handler;
+use postrider::layout::RegisteredHandler;
 use postrider::store::{Skipped, Start};
 use postrider::{Result, Timestamp};
 
@@ -160,7 +160,7 @@ async fn skipped_events_are_left_out_by_their_ids_and_by_their_dates<D: RowDatab
 ) -> Result<()> {
     let store = log.open().await?;
     let notifications = store.notifications().unwrap();
-    notifications.register(&Handler::new("mail"), Start::Beginning).await?;
+    notifications.register(&RegisteredHandler::new("mail"), Start::Beginning).await?;
     let mut ids = Vec::new();
     for number in 0..6 {
         ids.push(log.write(if number < 4 { "OrderPlaced" } else { "OrderShipped" }, "1", number).await?);
@@ -191,7 +191,7 @@ async fn an_event_counts_once_in_the_backlog_whatever_patterns_match_it<D: RowDa
 ) -> Result<()> {
     let store = log.open().await?;
     let notifications = store.notifications().unwrap();
-    let mut handler = Handler::new("mail");
+    let mut handler = RegisteredHandler::new("mail");
     handler.types = Some(["OrderPlaced", "Order*", "*"].map(str::to_owned).into());
     notifications.register(&handler, Start::Beginning).await?;
     let backlog = async || -> Result<_> {

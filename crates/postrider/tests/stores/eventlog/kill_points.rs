@@ -85,7 +85,7 @@ async fn a_registration_that_dies_at_any_point_happens_as_a_whole_or_not_at_all<
 ) -> Result<()> {
     let mut died = 0;
     for waits in 0.. {
-        let mut handler = postrider::layout::Handler::new(format!("handler-{waits}"));
+        let mut handler = postrider::layout::RegisteredHandler::new(format!("handler-{waits}"));
         handler.types = Some(vec!["A".to_owned(), "B".to_owned()]);
         let store = log.open().await?;
         let notifications = store.notifications().unwrap();

@@ -1,7 +1,7 @@
 //! Layout `eventlog`: events are fanned out to handlers, one notification each. Every case runs on every server that has
 //! the layout.
 
-mod beside;
+mod other_programs;
 mod calls;
 mod expiry;
 mod fan_out;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::Result;
-use postrider::layout::{FanOut, RowLayout};
+use postrider::layout::{FanOutPolicy, RowLayout};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::Store;
 
@@ -76,8 +76,8 @@ pub(crate) async fn on<D: RowDatabase, F: Future<Output = Result<()>>>(
 }
 
 /// Settings under which a test need not wait.
-pub(crate) fn fast_fan_out() -> FanOut {
-    FanOut::default().poll(Duration::from_millis(20)).search_missed_every(Duration::from_millis(100))
+pub(crate) fn fast_fan_out() -> FanOutPolicy {
+    FanOutPolicy::default().poll(Duration::from_millis(20)).search_missed_every(Duration::from_millis(100))
 }
 
 /// A database with the tables of layout `eventlog`.

@@ -46,7 +46,7 @@ impl End {
     }
 }
 
-/// The statement with the names of the tables in a schema. `{inbox}` is the inbox, and `effects` the table beside it.
+/// The statement with the names of the tables in a schema. `{inbox}` is the inbox, and `effects` the table next to it.
 pub(crate) fn in_schema(sql: &str) -> String {
     sql.replace("{inbox}", "{schema}.inbox").replace(" effects", " {schema}.effects")
 }

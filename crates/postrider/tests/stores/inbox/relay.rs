@@ -1,4 +1,4 @@
-//! A relay cleans the inbox beside its outbox, whatever the retention of events is.
+//! A relay cleans the inbox in the same database as its outbox, whatever the retention of events is.
 
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use crate::layout::like;
 use crate::store::result_row::ResultRow;
 use crate::store::row_state::handler_types::handler_types;
 use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType, WaitingEvent};
-use crate::store::{Missed, Skipped};
+use crate::store::{MissedNotification, Skipped};
 use crate::{Code, Error, Result, Timestamp};
 
 const LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE";
@@ -39,6 +39,13 @@ const REGISTER_TYPE: &str = "
 /// Index: the primary key (alias).
 const REGISTER_ALIAS: &str = "
     INSERT INTO {schema}.handler_aliases (alias, handler) VALUES (?, ?) ON DUPLICATE KEY UPDATE handler = VALUES(handler)";
+
+/// What was missed under an earlier name is still searched for. Index: the primary key (handler, event_type).
+const INHERIT: &str = "
+    UPDATE {schema}.handler_types AS t
+    JOIN {schema}.handler_types AS earlier ON earlier.event_type = t.event_type
+    SET t.registered_at = LEAST(t.registered_at, earlier.registered_at), t.searched_at = earlier.searched_at
+    WHERE t.handler = ? AND earlier.handler = ?";
 
 /// Deletes the types that are registered under a name. Index: the primary key (handler, event_type).
 const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler = ?";
@@ -212,11 +219,20 @@ pub(super) async fn register_type(
 
 pub(super) async fn register_alias(tx: &mut Tx<'_>, handler: &str, alias: &str) -> Result<()> {
     tx.execute(REGISTER_ALIAS, params![alias, handler]).await?;
+    tx.execute(INHERIT, params![handler, alias]).await?;
     tx.execute(UNREGISTER_NAME, params![alias]).await.map(drop)
 }
 
-pub(super) async fn types(tx: &mut Tx<'_>, delivered: bool) -> Result<Vec<String>> {
-    let statement = TYPES.replace("{delivered}", if delivered { "TRUE" } else { "FALSE" });
+pub(super) async fn waiting_types(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    types(tx, "FALSE").await
+}
+
+pub(super) async fn fanned_out_types(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    types(tx, "TRUE").await
+}
+
+async fn types(tx: &mut Tx<'_>, delivered: &str) -> Result<Vec<String>> {
+    let statement = TYPES.replace("{delivered}", delivered);
     tx.query(&statement, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
 }
 
@@ -403,7 +419,7 @@ async fn insert(tx: &mut Tx<'_>, new_notifications: &[(&str, &str)]) -> Result<u
 }
 
 /// The condition that an event of one date and id is later than this one; its date is not earlier.
-fn behind(after: &Missed) -> String {
+fn behind(after: &MissedNotification) -> String {
     let date = format!("TIMESTAMPADD(MICROSECOND, {}, '1970-01-01')", after.event_date.as_micros());
     format!(" AND (e.event_date > {date} OR e.id > {})", literal(&after.event))
 }
@@ -411,9 +427,9 @@ fn behind(after: &Missed) -> String {
 pub(super) async fn find_missed(
     tx: &mut Tx<'_>,
     types: &[HandlerType],
-    mut after: Option<&Missed>,
+    mut after: Option<&MissedNotification>,
     rows_max: usize,
-) -> Result<Vec<Missed>> {
+) -> Result<Vec<MissedNotification>> {
     let mut found = Vec::new();
     for entry in types {
         if found.len() >= rows_max {
@@ -428,7 +444,7 @@ pub(super) async fn find_missed(
             .replace("{after}", &after.map_or_else(String::new, behind))
             .replace("{rows_max}", &(rows_max - found.len()).to_string());
         for row in tx.query(&statement, Params::new()).await? {
-            found.push(Missed {
+            found.push(MissedNotification {
                 event: get(&row, 0)?,
                 event_type: entry.event_type.clone(),
                 event_date: row.time(1)?.unwrap_or_default(),
@@ -439,7 +455,7 @@ pub(super) async fn find_missed(
     Ok(found)
 }
 
-pub(super) async fn insert_missed(tx: &mut Tx<'_>, missed: &[Missed]) -> Result<u64> {
+pub(super) async fn insert_missed(tx: &mut Tx<'_>, missed: &[MissedNotification]) -> Result<u64> {
     let new_notifications: Vec<(&str, &str)> =
         missed.iter().map(|missed| (missed.event.as_str(), missed.handler.as_str())).collect();
     insert(tx, &new_notifications).await

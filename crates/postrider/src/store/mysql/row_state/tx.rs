@@ -16,13 +16,14 @@ use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubs
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
-    Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
+    Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, SubscriptionTx, WaitingEvent,
 };
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
 use crate::store::{
-    Acquired, Epoch, LeaseOverview, LeaseRequest, Missed, Purge, RelayOverview, Settlement, Skipped,
+    Acquired, Epoch, LeaseOverview, LeaseRequest, MissedNotification, Purge, RelayOverview, Settlement,
+    Skipped,
 };
 use crate::{Result, Timestamp};
 
@@ -204,7 +205,7 @@ impl RowTx for MySqlRowTx<'_> {
     }
 }
 
-impl NotificationTx for MySqlRowTx<'_> {
+impl SubscriptionTx for MySqlRowTx<'_> {
     async fn create_subscription(&mut self, name: &str) -> Result<bool> {
         // Serialises concurrent calls. Index: the primary key, its single row.
         self.tx.query("SELECT layout FROM {schema}.row_table FOR UPDATE", Params::new()).await?;
@@ -224,7 +225,9 @@ impl NotificationTx for MySqlRowTx<'_> {
     async fn now(&mut self) -> Result<Timestamp> {
         clock(&mut self.tx).await
     }
+}
 
+impl NotificationTx for MySqlRowTx<'_> {
     async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
         notifications::lock(&mut self.tx, wait).await
     }
@@ -246,11 +249,11 @@ impl NotificationTx for MySqlRowTx<'_> {
     }
 
     async fn waiting_types(&mut self) -> Result<Vec<String>> {
-        notifications::types(&mut self.tx, false).await
+        notifications::waiting_types(&mut self.tx).await
     }
 
     async fn fanned_out_types(&mut self) -> Result<Vec<String>> {
-        notifications::types(&mut self.tx, true).await
+        notifications::fanned_out_types(&mut self.tx).await
     }
 
     async fn list_waiting(
@@ -296,13 +299,13 @@ impl NotificationTx for MySqlRowTx<'_> {
     async fn find_missed(
         &mut self,
         types: &[HandlerType],
-        after: Option<&Missed>,
+        after: Option<&MissedNotification>,
         rows_max: usize,
-    ) -> Result<Vec<Missed>> {
+    ) -> Result<Vec<MissedNotification>> {
         notifications::find_missed(&mut self.tx, types, after, rows_max).await
     }
 
-    async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {
+    async fn insert_missed(&mut self, missed: &[MissedNotification]) -> Result<u64> {
         notifications::insert_missed(&mut self.tx, missed).await
     }
 }

@@ -59,7 +59,7 @@ CREATE TABLE {schema}.subscriptions (
     created_at       timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     updated_at       timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     CHECK ((highest_position IS NULL) = (highest_id IS NULL))
-) WITH (fillfactor = 50);                             -- room for the next version of the row beside it
+) WITH (fillfactor = 50);                             -- room for the next version of the row next to it
 
 -- Events that left the straight way, per subscription.
 CREATE TABLE {schema}.parked (

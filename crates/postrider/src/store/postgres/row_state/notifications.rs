@@ -1,5 +1,5 @@
-//! Layout `eventlog`: the registry of handlers, and the fan-out. All of it runs in a transaction that holds the lock of
-//! the fan-out.
+//! Layout `eventlog`: the registry of handlers, the fan-out, and the search for missed events. The fan-out runs in a
+//! transaction that holds its lock; the search and the lists of types do not.
 
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -9,11 +9,11 @@ use super::super::session::Tx;
 use super::super::time::Time;
 use crate::layout::like;
 use crate::store::result_row::ResultRow;
-use crate::store::row_state::lease_lost;
+use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
     Existing, FanOutScope, HandlerType, RegisteredType, WaitingEvent,
 };
-use crate::store::{Missed, Skipped};
+use crate::store::{MissedNotification, Skipped, row_limit};
 use crate::{Result, Timestamp};
 
 const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
@@ -36,6 +36,13 @@ const REGISTER_TYPE: &str = "
 const REGISTER_ALIAS: &str = "
     INSERT INTO {schema}.handler_aliases AS a (alias, handler) VALUES ($2, $1)
     ON CONFLICT (alias) DO UPDATE SET handler = excluded.handler";
+
+/// What was missed under an earlier name is still searched for. Index: the primary key (handler, event_type).
+const INHERIT: &str = "
+    UPDATE {schema}.handler_types AS t
+    SET registered_at = least(t.registered_at, earlier.registered_at), searched_at = earlier.searched_at
+    FROM {schema}.handler_types AS earlier
+    WHERE t.handler = $1 AND earlier.handler = $2 AND earlier.event_type = t.event_type";
 
 /// Deletes the types that are registered under a name. Index: the primary key (handler, event_type).
 const UNREGISTER_NAME: &str = "DELETE FROM {schema}.handler_types WHERE handler = $1";
@@ -256,11 +263,19 @@ pub(super) async fn register_type(
 
 pub(super) async fn register_alias(tx: &Tx<'_>, handler: &str, alias: &str) -> Result<()> {
     tx.execute(REGISTER_ALIAS, &[&handler, &alias]).await?;
+    tx.execute(INHERIT, &[&handler, &alias]).await?;
     tx.execute(UNREGISTER_NAME, &[&alias]).await.map(drop)
 }
 
-pub(super) async fn types(tx: &Tx<'_>, fanned_out: bool) -> Result<Vec<String>> {
-    let statement = if fanned_out { FANNED_OUT_TYPES } else { WAITING_TYPES };
+pub(super) async fn waiting_types(tx: &Tx<'_>) -> Result<Vec<String>> {
+    types(tx, WAITING_TYPES).await
+}
+
+pub(super) async fn fanned_out_types(tx: &Tx<'_>) -> Result<Vec<String>> {
+    types(tx, FANNED_OUT_TYPES).await
+}
+
+async fn types(tx: &Tx<'_>, statement: &'static str) -> Result<Vec<String>> {
     tx.query(statement, &[]).await?.iter().map(|row| get(row, 0)).collect()
 }
 
@@ -281,10 +296,6 @@ impl<'a> Columns<'a> {
     }
 }
 
-fn limit(events_max: usize) -> i64 {
-    i64::try_from(events_max).unwrap_or(i64::MAX)
-}
-
 pub(super) async fn list_waiting(
     tx: &Tx<'_>,
     handler_types: &[HandlerType],
@@ -292,7 +303,7 @@ pub(super) async fn list_waiting(
     excluded: &[String],
 ) -> Result<Vec<WaitingEvent>> {
     let Columns { handlers, types, since } = Columns::of(handler_types);
-    let rows = tx.query(LIST_OLDEST, &[&handlers, &types, &since, &limit(events_max), &excluded]).await?;
+    let rows = tx.query(LIST_OLDEST, &[&handlers, &types, &since, &row_limit(events_max), &excluded]).await?;
     let read = |row: &Row| {
         Ok(WaitingEvent {
             id: get(row, 0)?,
@@ -315,7 +326,7 @@ pub(super) async fn fan_out(
                 Existing::Fail => FAN_OUT_OLDEST_NEW,
                 Existing::Keep => FAN_OUT_OLDEST,
             };
-            let events_max = limit(events_max);
+            let events_max = row_limit(events_max);
             tx.query_opt(statement, &[&handlers, &types, &since, &events_max, &excluded, &id_prefix()])
                 .await?
         }
@@ -328,7 +339,7 @@ pub(super) async fn fan_out(
 
 /// How many events and notifications a fan-out returned.
 fn counts(row: Option<Row>) -> Result<(u64, u64)> {
-    let row = row.ok_or_else(lease_lost)?;
+    let row = row.ok_or_else(no_row)?;
     let count = |column| get::<i64>(&row, column).map(i64::unsigned_abs);
     Ok((count(0)?, count(1)?))
 }
@@ -349,7 +360,7 @@ pub(super) async fn fan_out_matching(
     let since: Vec<Option<Time>> = registered.iter().map(|entry| entry.since.map(Time)).collect();
     let (types, dates): (Vec<&str>, Vec<Time>) =
         skipped.older_than.iter().map(|(name, date)| (name.as_str(), Time(*date))).unzip();
-    let (events_max, ids) = (limit(events_max), &skipped.ids);
+    let (events_max, ids) = (row_limit(events_max), &skipped.ids);
     let row = tx
         .query_opt(statement, &[&handlers, &patterns, &since, &events_max, ids, &id_prefix(), &types, &dates])
         .await?;
@@ -371,14 +382,14 @@ pub(super) async fn renamed_to(tx: &Tx<'_>, name: &str) -> Result<Option<String>
 pub(super) async fn find_missed(
     tx: &Tx<'_>,
     types: &[HandlerType],
-    after: Option<&Missed>,
+    after: Option<&MissedNotification>,
     rows_max: usize,
-) -> Result<Vec<Missed>> {
+) -> Result<Vec<MissedNotification>> {
     let Columns { handlers, types, since } = Columns::of(types);
     let (date, id) = (after.map(|after| Time(after.event_date)), after.map(|after| after.event.as_str()));
-    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &limit(rows_max), &date, &id]).await?;
+    let rows = tx.query(FIND_MISSED, &[&handlers, &types, &since, &row_limit(rows_max), &date, &id]).await?;
     let read = |row: &Row| {
-        Ok(Missed {
+        Ok(MissedNotification {
             event: get(row, 0)?,
             handler: get(row, 1)?,
             event_type: get(row, 2)?,
@@ -388,10 +399,9 @@ pub(super) async fn find_missed(
     rows.iter().map(read).collect()
 }
 
-pub(super) async fn insert_missed(tx: &Tx<'_>, missed: &[Missed]) -> Result<u64> {
+pub(super) async fn insert_missed(tx: &Tx<'_>, missed: &[MissedNotification]) -> Result<u64> {
     let events: Vec<&str> = missed.iter().map(|missed| missed.event.as_str()).collect();
     let handlers: Vec<&str> = missed.iter().map(|missed| missed.handler.as_str()).collect();
-    let row =
-        tx.query_opt(INSERT_MISSED, &[&events, &handlers, &id_prefix()]).await?.ok_or_else(lease_lost)?;
+    let row = tx.query_opt(INSERT_MISSED, &[&events, &handlers, &id_prefix()]).await?.ok_or_else(no_row)?;
     get::<i64>(&row, 1).map(i64::unsigned_abs)
 }

@@ -17,13 +17,14 @@ use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubs
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
-    Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, WaitingEvent,
+    Existing, FanOutScope, HandlerType, NotificationTx, RegisteredType, SubscriptionTx, WaitingEvent,
 };
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::RowClaim;
 use crate::store::{
-    Acquired, Epoch, LeaseOverview, LeaseRequest, Missed, Purge, RelayOverview, Settlement, Skipped,
+    Acquired, Epoch, LeaseOverview, LeaseRequest, MissedNotification, Purge, RelayOverview, Settlement,
+    Skipped,
 };
 use crate::{Result, Timestamp};
 
@@ -175,7 +176,7 @@ impl RowTx for PostgresRowTx<'_> {
     }
 }
 
-impl NotificationTx for PostgresRowTx<'_> {
+impl SubscriptionTx for PostgresRowTx<'_> {
     async fn create_subscription(&mut self, name: &str) -> Result<bool> {
         // Index: the primary key (name), and the unique key of the single row.
         let sql = "INSERT INTO {schema}.subscriptions (name, history) VALUES ($1, $2) ON CONFLICT DO NOTHING";
@@ -186,7 +187,9 @@ impl NotificationTx for PostgresRowTx<'_> {
         let row = self.tx.query_opt("SELECT clock_timestamp()", &[]).await?;
         row.map_or(Ok(Timestamp::default()), |row| get::<Time>(&row, 0).map(|time| time.0))
     }
+}
 
+impl NotificationTx for PostgresRowTx<'_> {
     async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
         notifications::lock(&self.tx, wait).await
     }
@@ -212,11 +215,11 @@ impl NotificationTx for PostgresRowTx<'_> {
     }
 
     async fn waiting_types(&mut self) -> Result<Vec<String>> {
-        notifications::types(&self.tx, false).await
+        notifications::waiting_types(&self.tx).await
     }
 
     async fn fanned_out_types(&mut self) -> Result<Vec<String>> {
-        notifications::types(&self.tx, true).await
+        notifications::fanned_out_types(&self.tx).await
     }
 
     async fn list_waiting(
@@ -253,13 +256,13 @@ impl NotificationTx for PostgresRowTx<'_> {
     async fn find_missed(
         &mut self,
         types: &[HandlerType],
-        after: Option<&Missed>,
+        after: Option<&MissedNotification>,
         rows_max: usize,
-    ) -> Result<Vec<Missed>> {
+    ) -> Result<Vec<MissedNotification>> {
         notifications::find_missed(&self.tx, types, after, rows_max).await
     }
 
-    async fn insert_missed(&mut self, missed: &[Missed]) -> Result<u64> {
+    async fn insert_missed(&mut self, missed: &[MissedNotification]) -> Result<u64> {
         notifications::insert_missed(&self.tx, missed).await
     }
 }

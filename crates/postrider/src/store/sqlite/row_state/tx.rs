@@ -16,7 +16,7 @@ use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::no_row;
-use crate::store::row_state::notifications::NotificationTx;
+use crate::store::row_state::notifications::{NotificationTx, SubscriptionTx};
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::refused::Refused;
 use crate::store::row_state::term_rows::{RowClaim, RowId};
@@ -236,7 +236,7 @@ impl RowTx for SqliteRowTx<'_> {
     }
 }
 
-impl NotificationTx for SqliteRowTx<'_> {
+impl SubscriptionTx for SqliteRowTx<'_> {
     async fn create_subscription(&mut self, name: &str) -> Result<bool> {
         self.step(|tx, _| {
             let create = "INSERT INTO postrider_row_subscriptions (name, created_at, updated_at)
@@ -249,3 +249,6 @@ impl NotificationTx for SqliteRowTx<'_> {
         self.step(|tx, _| now(tx).map(Timestamp::from_micros))
     }
 }
+
+/// SQLite does not have layout `eventlog`.
+impl NotificationTx for SqliteRowTx<'_> {}

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromValue, Queryable};
-use postrider::layout::{Ability, Dialect, FanOut, RowLayout, RowTable};
+use postrider::layout::{Ability, Dialect, FanOutPolicy, RowLayout, RowTable};
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::{RowExtras, Store};
 use postrider::{Ident, Result};
@@ -115,7 +115,7 @@ impl<W: ServerKind> RowDatabase for RowCase<W> {
         Self { table: self.table.shared(is_shared), is_shared, ..self }
     }
 
-    fn with_fan_out(self, fan_out: FanOut) -> Self {
+    fn with_fan_out(self, fan_out: FanOutPolicy) -> Self {
         Self { table: self.table.fan_out(fan_out), ..self }
     }
 

@@ -1,4 +1,4 @@
-//! Compares the tables with the documents that define them, if these are beside the checkout.
+//! Compares the tables with the documents that define them, if these are next to the checkout.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ async fn as_in_the_document<W: ServerKind>(test: &str) -> Result<()> {
         .ok()
         .and_then(|entries| entries.flatten().find(|e| e.file_name().to_string_lossy().starts_with("004")));
     let Some(text) = found.and_then(|entry| std::fs::read_to_string(entry.path()).ok()) else {
-        println!("SKIPPED: {test}: the documents are not beside the checkout");
+        println!("SKIPPED: {test}: the documents are not next to the checkout");
         return Ok(());
     };
     if !RowCase::<W>::is_available() {

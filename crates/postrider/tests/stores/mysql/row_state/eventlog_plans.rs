@@ -1,7 +1,7 @@
 //! The fan-out of layout `eventlog` to a handler of all types reads few rows of a large table.
 
 use postrider::Result;
-use postrider::layout::Handler;
+use postrider::layout::RegisteredHandler;
 use postrider::store::{Skipped, Start};
 
 use crate::eventlog::{EventlogDatabase, on, utc};
@@ -31,7 +31,7 @@ async fn a_fan_out_to_all_types_reads_only_the_events_that_it_takes<D: RowDataba
     log.run("ANALYZE TABLE events").await?;
     let store = log.open().await?;
     let notifications = store.notifications().expect("the layout has notifications");
-    notifications.register(&Handler::new("audit"), Start::Beginning).await?;
+    notifications.register(&RegisteredHandler::new("audit"), Start::Beginning).await?;
     let before = rows_read(&log).await?;
     let fanned_out = notifications.fan_out(200, &Skipped::default()).await?;
     assert_eq!((fanned_out.events, fanned_out.notifications), (200, 200));

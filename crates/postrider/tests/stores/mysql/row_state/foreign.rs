@@ -37,7 +37,7 @@ impl Publisher for Conn {
     }
 }
 
-async fn beside<W: ServerKind>() -> Result<()> {
+async fn two_publishers<W: ServerKind>() -> Result<()> {
     if !RowCase::<W>::is_available() {
         return Ok(());
     }
@@ -52,13 +52,13 @@ async fn beside<W: ServerKind>() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_queries_of_outbox_events_run_beside_a_relay_on_mysql() -> Result<()> {
-    beside::<MySql>().await
+async fn the_queries_of_outbox_events_run_next_to_a_relay_on_mysql() -> Result<()> {
+    two_publishers::<MySql>().await
 }
 
 #[tokio::test]
-async fn the_queries_of_outbox_events_run_beside_a_relay_on_mariadb() -> Result<()> {
-    beside::<MariaDb>().await
+async fn the_queries_of_outbox_events_run_next_to_a_relay_on_mariadb() -> Result<()> {
+    two_publishers::<MariaDb>().await
 }
 
 async fn at_work<W: ServerKind>() -> Result<()> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub(crate) use crate::failed;
-use postrider::layout::{Ability, FanOut, RowLayout, RowTable};
+use postrider::layout::{Ability, FanOutPolicy, RowLayout, RowTable};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
 use postrider::store::{RowExtras, Store};
 use postrider::{Code, Error, Ident, Result};
@@ -125,7 +125,7 @@ impl RowDatabase for Case {
         self.shared(is_shared)
     }
 
-    fn with_fan_out(self, fan_out: FanOut) -> Self {
+    fn with_fan_out(self, fan_out: FanOutPolicy) -> Self {
         Self { table: self.table.fan_out(fan_out), ..self }
     }
 

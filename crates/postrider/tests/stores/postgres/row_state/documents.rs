@@ -1,4 +1,4 @@
-//! Compares the tables with the documents that define them, if these are beside the checkout.
+//! Compares the tables with the documents that define them, if these are next to the checkout.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ fn document(test: &str, number: &str) -> Option<String> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
     let text = text_in(&folder, number);
     if text.is_none() {
-        println!("SKIPPED: {test}: the documents are not beside the checkout");
+        println!("SKIPPED: {test}: the documents are not next to the checkout");
     }
     text
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::handler::Context;
-use postrider::layout::{Handler, RowLayout};
+use postrider::layout::{RegisteredHandler, RowLayout};
 use postrider::relay::Policy;
 use postrider::store::postgres::PostgresRowStore;
 use postrider::store::{EventFilter, Skipped, Start};
@@ -62,7 +62,7 @@ async fn a_fan_out_reads_only_the_events_that_it_takes() -> Result<()> {
     let case = with_waiting_events(EVENTS).await?;
     let store = case.store().await?;
     let notifications = store.notifications().expect("the layout has notifications");
-    let mut handler = Handler::new("mail");
+    let mut handler = RegisteredHandler::new("mail");
     handler.types = Some(["Type1", "Type2"].map(str::to_owned).into());
     notifications.register(&handler, Start::Beginning).await?;
     let fanned_out = notifications.fan_out(200, &Skipped::default()).await?;
@@ -83,7 +83,7 @@ async fn a_fan_out_to_all_types_reads_only_the_events_that_it_takes() -> Result<
     let case = with_waiting_events(EVENTS).await?;
     let store = case.store().await?;
     let notifications = store.notifications().expect("the layout has notifications");
-    notifications.register(&Handler::new("audit"), Start::Beginning).await?;
+    notifications.register(&RegisteredHandler::new("audit"), Start::Beginning).await?;
     let fanned_out = notifications.fan_out(200, &Skipped::default()).await?;
     assert_eq!((fanned_out.events, fanned_out.notifications), (200, 200));
     let (entries, rows) = read_from(&case, "events", "events_undelivered").await?;
@@ -116,7 +116,7 @@ async fn a_list_of_due_notifications_reads_one_range_of_their_index() -> Result<
     let store = case.store().await?;
     let notifications = store.notifications().expect("the layout has notifications");
     // A relay counts the backlog of a subscription that it creates.
-    notifications.register(&Handler::new("mail"), Start::Beginning).await?;
+    notifications.register(&RegisteredHandler::new("mail"), Start::Beginning).await?;
     let relay = Relay::builder().outbox(store, [handler]).spawn().await?;
     let (entries, rows) = read_from(&case, "event_notifications", "event_notifications_due").await?;
     assert!(entries <= LISTED_MAX, "{entries} entries of event_notifications_due were read");
@@ -144,7 +144,7 @@ async fn the_backlog_of_a_handler_reads_a_limited_part_of_the_indexes() -> Resul
     case.run("VACUUM ANALYZE event_notifications").await?;
     let store = case.store().await?;
     let notifications = store.notifications().expect("the layout has notifications");
-    let mut handler = Handler::new("mail");
+    let mut handler = RegisteredHandler::new("mail");
     // Two patterns for one type: its events count once.
     handler.types = Some(["Type1", "Type*"].map(str::to_owned).into());
     notifications.register(&handler, Start::Beginning).await?;

@@ -60,7 +60,7 @@ impl Publisher for Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_six_queries_of_outbox_events_run_beside_a_relay_and_neither_publishes_rows_of_the_other()
+async fn the_six_queries_of_outbox_events_run_next_to_a_relay_and_neither_publishes_rows_of_the_other()
 -> Result<()> {
     if !Case::is_available() {
         return Ok(());

@@ -48,7 +48,7 @@ async fn publish(mut client: Client, layout: RowLayout, poller: &Poller) -> Resu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_skip_locked_poller_runs_beside_a_relay_and_neither_publishes_rows_of_the_other() -> Result<()> {
+async fn a_skip_locked_poller_runs_next_to_a_relay_and_neither_publishes_rows_of_the_other() -> Result<()> {
     for (layout, poller) in polled() {
         if !Case::is_available() {
             return Ok(());

@@ -7,7 +7,7 @@ use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tempfile::TempDir;
 
-/// An outbox beside a table of the application.
+/// An outbox next to a table of the application.
 struct Shop {
     folder: TempDir,
 }

@@ -33,7 +33,7 @@ impl Publisher for Connection {
 
 /// The queries block their thread, so the relay needs another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_queries_of_outbox_events_run_beside_a_relay_and_neither_publishes_rows_of_the_other()
+async fn the_queries_of_outbox_events_run_next_to_a_relay_and_neither_publishes_rows_of_the_other()
 -> Result<()> {
     let case = Case::create(RowLayout::OutboxEvents).await?.with_sharing(true);
     neither_publishes_rows_of_the_other(&case, case.connect()?).await?;

@@ -127,7 +127,7 @@ fn the_table_of_outbox_events_equals_its_document() -> Result<()> {
         .and_then(|entries| entries.flatten().find(|e| e.file_name().to_string_lossy().starts_with("004")));
     let Some(text) = found.and_then(|entry| std::fs::read_to_string(entry.path()).ok()) else {
         println!(
-            "SKIPPED: the_table_of_outbox_events_equals_its_document: the documents are not beside the checkout"
+            "SKIPPED: the_table_of_outbox_events_equals_its_document: the documents are not next to the checkout"
         );
         return Ok(());
     };

@@ -1,10 +1,10 @@
-//! Beside another program that fans out and handles on the same tables, as the documents describe it.
+//! Next to another program that fans out and handles on the same tables, as the documents describe it.
 
 use std::time::Duration;
 
 use postrider::Result;
-use postrider::layout::Handler;
-use postrider::store::{Missed, MissedSearch, Notifications, Start};
+use postrider::layout::RegisteredHandler;
+use postrider::store::{MissedNotification, MissedSearch, Notifications, Start};
 
 use super::calls::Calls;
 use super::{EventlogDatabase, cases, utc};
@@ -16,6 +16,7 @@ cases! {
     notifications_of_other_programs_are_not_touched,
     a_search_begins_only_if_the_last_one_is_old_by_the_clock_of_the_database,
     a_search_continues_behind_its_last_page,
+    events_that_were_missed_under_an_earlier_name_are_found,
 }
 
 /// The other program's fan-out: one transaction that inserts notifications for its own handler, and marks the events.
@@ -126,7 +127,9 @@ async fn notifications_of_other_programs_are_not_touched<D: RowDatabase>(
         "1",
     )
     .await?;
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    // A search for missed events that began after that has ended.
+    log.run("UPDATE {ledger}.handler_types SET searched_at = NULL").await?;
+    log.wait_for("SELECT count(*) FROM {ledger}.handler_types WHERE searched_at IS NULL", "0").await?;
     relay.shutdown().await?;
     let after = log.rows("SELECT id, state, attempts, next_retry_at, updated_date FROM event_notifications WHERE handler_name = 'theirs' ORDER BY id").await?;
     assert_eq!(before, after);
@@ -138,7 +141,10 @@ async fn notifications_of_other_programs_are_not_touched<D: RowDatabase>(
 const EVERY: Duration = Duration::from_secs(600);
 
 /// The events that a search finds; `None` if no search is due.
-async fn search(notifications: &dyn Notifications, after: Option<&Missed>) -> Result<Option<Vec<Missed>>> {
+async fn search(
+    notifications: &dyn Notifications,
+    after: Option<&MissedNotification>,
+) -> Result<Option<Vec<MissedNotification>>> {
     Ok(match notifications.search_missed(EVERY, after).await? {
         MissedSearch::Page(page) => Some(page.missed),
         MissedSearch::NotDue(wait) => {
@@ -154,7 +160,7 @@ async fn a_search_begins_only_if_the_last_one_is_old_by_the_clock_of_the_databas
 ) -> Result<()> {
     let store = log.open().await?;
     let notifications = store.notifications().unwrap();
-    notifications.register(&Handler::new("mail"), Start::Beginning).await?;
+    notifications.register(&RegisteredHandler::new("mail"), Start::Beginning).await?;
     log.write("OrderPlaced", "1", 1).await?;
     foreign_fan_out(&log, "theirs").await?;
     assert_eq!(search(&*notifications, None).await?, None, "the handler was registered just now");
@@ -186,7 +192,7 @@ async fn a_search_continues_behind_its_last_page<D: RowDatabase>(log: EventlogDa
     let store = log.open().await?;
     let notifications = store.notifications().unwrap();
     for name in ["mail", "stock"] {
-        notifications.register(&Handler::new(name), Start::Beginning).await?;
+        notifications.register(&RegisteredHandler::new(name), Start::Beginning).await?;
     }
     let ledger_now = D::NOW;
     log.run(&format!("UPDATE {{ledger}}.handler_types SET registered_at = {ledger_now} - interval '1' hour"))
@@ -207,6 +213,27 @@ async fn a_search_continues_behind_its_last_page<D: RowDatabase>(log: EventlogDa
         let rest = search(&*notifications, Some(last)).await?.unwrap();
         assert_eq!(rest, all[at + 1..], "after {at}");
     }
+    store.close().await;
+    Ok(())
+}
+
+async fn events_that_were_missed_under_an_earlier_name_are_found<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    notifications.register(&Handler::new("mail-v1"), Start::Beginning).await?;
+    log.write("OrderPlaced", "1", 1).await?;
+    foreign_fan_out(&log, "theirs").await?;
+    // The handler is renamed before a search.
+    let mut renamed = Handler::new("mail");
+    renamed.aliases = vec!["mail-v1".to_owned()];
+    notifications.register(&renamed, Start::Beginning).await?;
+    let MissedSearch::Page(page) = notifications.search_missed(Duration::ZERO, None).await? else {
+        panic!("a search is due")
+    };
+    let found: Vec<&str> = page.missed.iter().map(|missed| missed.handler.as_str()).collect();
+    assert_eq!(found, ["mail"]);
     store.close().await;
     Ok(())
 }
