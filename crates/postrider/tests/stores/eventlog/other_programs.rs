@@ -222,11 +222,11 @@ async fn events_that_were_missed_under_an_earlier_name_are_found<D: RowDatabase>
 ) -> Result<()> {
     let store = log.open().await?;
     let notifications = store.notifications().unwrap();
-    notifications.register(&Handler::new("mail-v1"), Start::Beginning).await?;
+    notifications.register(&RegisteredHandler::new("mail-v1"), Start::Beginning).await?;
     log.write("OrderPlaced", "1", 1).await?;
     foreign_fan_out(&log, "theirs").await?;
     // The handler is renamed before a search.
-    let mut renamed = Handler::new("mail");
+    let mut renamed = RegisteredHandler::new("mail");
     renamed.aliases = vec!["mail-v1".to_owned()];
     notifications.register(&renamed, Start::Beginning).await?;
     let MissedSearch::Page(page) = notifications.search_missed(Duration::ZERO, None).await? else {
