@@ -141,17 +141,20 @@ impl LayoutBench for Bench {
         let (due, claim, mark) = protocol(self.table.layout())?;
         let due = self.client.prepare(due).await?;
         let mark = self.client.prepare(mark).await?;
-        let claim = match claim {
-            Some(claim) => Some(self.client.prepare(claim).await?),
-            None => None,
-        };
+        let mut claims = Vec::new();
+        for claim in claim {
+            claims.push((*claim, self.client.prepare(claim).await?));
+        }
         let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
         let mut published = 0;
         while published < rows {
             for row in self.client.query(&due, &[&i64::from(PAGE_ROWS)]).await? {
                 let id: &str = row.try_get(0)?;
-                if let Some(claim) = &claim {
-                    self.client.execute(claim, &[&id]).await?;
+                for (claim, prepared) in &claims {
+                    match claim.contains("$1") {
+                        true => self.client.execute(prepared, &[&id]).await?,
+                        false => self.client.execute(prepared, &[]).await?,
+                    };
                 }
                 self.client.execute(&mark, &[&id]).await?;
                 published += 1;
@@ -180,36 +183,37 @@ impl LayoutBench for Bench {
 }
 
 /// The statements of a row-by-row publisher: select, claim before publishing, and mark after it.
-fn protocol(layout: RowLayout) -> Result<(&'static str, Option<&'static str>, &'static str), Error> {
+fn protocol(layout: RowLayout) -> Result<(&'static str, &'static [&'static str], &'static str), Error> {
     Ok(match layout {
         RowLayout::EventOutbox => (
             "SELECT id::text, payload FROM event_outbox
              WHERE status IN ('pending', 'failed') AND (next_attempt_at IS NULL OR next_attempt_at <= now())
              ORDER BY created_at LIMIT $1",
-            None,
+            &[],
             "UPDATE event_outbox SET status = 'sent', processed_at = now() WHERE id = $1::text::bigint",
         ),
         RowLayout::Outbox => (
             "SELECT id::text, payload FROM outbox WHERE status = 'pending' ORDER BY created_at LIMIT $1",
-            None,
+            &[],
             "UPDATE outbox SET status = 'published', published_at = now() WHERE id = $1::text::uuid",
         ),
-        // The claim is the fan-out of one event to one handler.
+        // The claim is the fan-out of one event to one handler: a transaction of two statements.
         RowLayout::Eventlog => (
             "SELECT id::text, payload FROM events
              WHERE delivered = FALSE AND event_type = 'order.placed' ORDER BY event_date LIMIT $1",
-            Some(
-                "WITH notified AS (
-                     INSERT INTO event_notifications (
-                         id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date,
-                         completion_date, model_id, model_type, event_type, payload, event_date, state, attempts,
-                         next_retry_at, created_date, updated_date)
-                     SELECT gen_random_uuid(), id, 'bench', namespace, action_id, action_name, action_params,
-                            started_date, completion_date, model_id, model_type, event_type, payload, event_date,
-                            'PENDING', 0, now() AT TIME ZONE 'UTC', now() AT TIME ZONE 'UTC', now() AT TIME ZONE 'UTC'
-                     FROM events WHERE id = $1::text::uuid)
-                 UPDATE events SET delivered = TRUE WHERE id = $1::text::uuid",
-            ),
+            &[
+                "BEGIN",
+                "INSERT INTO event_notifications (
+                     id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date,
+                     completion_date, model_id, model_type, event_type, payload, event_date, state, attempts,
+                     next_retry_at, created_date, updated_date)
+                 SELECT gen_random_uuid(), id, 'bench', namespace, action_id, action_name, action_params,
+                        started_date, completion_date, model_id, model_type, event_type, payload, event_date,
+                        'PENDING', 0, now() AT TIME ZONE 'UTC', now() AT TIME ZONE 'UTC', now() AT TIME ZONE 'UTC'
+                 FROM events WHERE id = $1::text::uuid",
+                "UPDATE events SET delivered = TRUE WHERE id = $1::text::uuid",
+                "COMMIT",
+            ],
             "UPDATE event_notifications SET state = 'SUCCEEDED', updated_date = now() AT TIME ZONE 'UTC'
              WHERE event_id = $1::text::uuid AND handler_name = 'bench'",
         ),
@@ -217,11 +221,9 @@ fn protocol(layout: RowLayout) -> Result<(&'static str, Option<&'static str>, &'
             "SELECT id::text, payload FROM outbox_events
              WHERE status = 'PENDING' OR (status = 'FAILED' AND attempt_count < 10)
              ORDER BY created_at LIMIT $1",
-            Some(
-                "UPDATE outbox_events
-                 SET status = 'PUBLISHING', attempt_count = attempt_count + 1, last_attempt_at = now()
-                 WHERE id = $1::text::bigint AND status IN ('PENDING', 'FAILED')",
-            ),
+            &["UPDATE outbox_events
+               SET status = 'PUBLISHING', attempt_count = attempt_count + 1, last_attempt_at = now()
+               WHERE id = $1::text::bigint AND status IN ('PENDING', 'FAILED')"],
             "UPDATE outbox_events SET status = 'PUBLISHED' WHERE id = $1::text::bigint",
         ),
         other => return Err(unmeasured(other)),

@@ -13,7 +13,9 @@ pub(crate) fn expand(input: &DeriveInput) -> Result<TokenStream> {
     check_aggregate(&on_type, &shapes)?;
 
     let event_type = &on_type.event_type;
-    let aggregate = on_type.aggregate.iter();
+    let aggregate = on_type.aggregate.iter().map(ToTokens::to_token_stream);
+    let of_model = on_type.model.iter().map(|model| quote!(<#model as ::postrider::action::Named>::NAME));
+    let aggregate = aggregate.chain(of_model);
     let aggregate_id = getter("aggregate_id", &shapes, |shape| shape.aggregate_id.as_ref());
     let key = getter("key", &shapes, |shape| shape.key.as_ref());
     let generics = bounded(&input.generics, &input.ident, &shapes);
@@ -91,7 +93,7 @@ fn check_aggregate(on_type: &OnType, shapes: &[Shape]) -> Result<()> {
                 let what = "`aggregate` needs a field with its id: mark it `#[event(aggregate_id)]`";
                 return Err(Error::new(shape.span, what));
             }
-            (None, Some(field)) => {
+            (None, Some(field)) if on_type.model.is_none() => {
                 let what =
                     "`aggregate_id` needs an aggregate type: add `aggregate = \"...\"` on the struct or enum";
                 return Err(Error::new(field.member.span(), what));

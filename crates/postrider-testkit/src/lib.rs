@@ -8,6 +8,7 @@
 //! | to | use | feature |
 //! |---|---|---|
 //! | assert that code emitted these events | [`Emitted`], [`Expected`] | |
+//! | execute actions without a database | `MemoryDatabase`, `MemoryRepository` | `actions` |
 //! | call handlers without a database | [`HandlerTest`] | |
 //! | run a relay until it is idle | `TestOutbox`, `TestRelay` | `sqlite` |
 //! | let minutes pass in no time | [`ManualClock`] | |
@@ -52,6 +53,8 @@ pub mod sink;
 #[cfg(feature = "sqlite")]
 pub use app::{Crash, CrashTest, Remaining, TestOutbox, TestRelay};
 pub use app::{CrashPoints, Emitted, Expected, Handled, HandlerTest};
+#[cfg(feature = "actions")]
+pub use app::{MemoryDatabase, MemoryError, MemoryRepository, MemoryTransaction};
 pub use clock::ManualClock;
 pub use wait::{Condition, eventually, eventually_blocking, within};
 

@@ -99,9 +99,9 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Now;
 
     /// Waits until [`Now::elapsed`] has reached this value. The relay waits with it for polls, retries, renewals and
-    /// cleanups, so a clock that a test moves also moves these. Timeouts of calls to databases and sinks, and of handlers,
+    /// cleanups, and an executor for its retries, so a clock that a test moves also moves these. Timeouts of calls to databases and sinks, and of handlers,
     /// are real time.
-    #[cfg(feature = "relay")]
+    #[cfg(any(feature = "relay", feature = "actions"))]
     fn sleep_until(&self, elapsed: Duration) -> crate::BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(elapsed.saturating_sub(self.now().elapsed)))
     }

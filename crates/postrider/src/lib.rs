@@ -62,6 +62,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `derive` | `#[derive(Event)]` for the application's own types |
+//! | `actions` | business code that cannot forget its events; together with a writer |
 //! | `rusqlite`, `sqlx-sqlite` | writing in a SQLite transaction of that driver |
 //! | `tokio-postgres`, `sqlx-postgres`, `diesel-postgres` | writing in a PostgreSQL transaction of that driver |
 //! | `mysql_async`, `sqlx-mysql`, `diesel-mysql` | writing in a MySQL or MariaDB transaction of that driver |
@@ -90,6 +91,8 @@
 pub mod event;
 pub mod limits;
 pub mod write;
+#[cfg(feature = "actions")]
+pub mod action;
 
 pub mod layout;
 #[cfg(feature = "relay")]
@@ -149,10 +152,15 @@ pub use write::Written;
 #[cfg(feature = "derive")]
 pub use postrider_derive::Event;
 
-/// Used by the code that `#[derive(Event)]` generates. Not part of the API.
+/// Used by the code that the derives generate. Not part of the API.
 #[doc(hidden)]
 pub mod __private {
     pub use serde::Serialize;
+    #[cfg(all(
+        feature = "actions",
+        any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite")
+    ))]
+    pub use sqlx;
 }
 
 /// A future behind a pointer, for traits that are used as objects.

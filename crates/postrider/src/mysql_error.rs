@@ -43,6 +43,14 @@ pub(crate) fn is_duplicate(number: u16, message: &str) -> bool {
     number == DUPLICATE && message.trim_end().ends_with("PRIMARY'")
 }
 
+/// Whether this answer to a COMMIT means that the transaction was rolled back: deadlock, lock wait timeout, or a conflict
+/// that a cluster found. After any other one, the commit may have happened.
+#[cfg(feature = "actions")]
+#[allow(dead_code, reason = "which drivers use it depends on the features")]
+pub(crate) fn is_rolled_back(number: u16) -> bool {
+    [DEADLOCK, 1205, 3101].contains(&number)
+}
+
 /// The error of a failed INSERT, with the server's number if it answered.
 pub(crate) fn insert_failed(
     number: Option<u16>,

@@ -32,6 +32,14 @@ pub(crate) fn is_about_a_row(sqlstate: &str) -> bool {
     !other_classes.contains(&class) && !matches!(sqlstate, "55P03" | "55006")
 }
 
+/// Whether this answer to a COMMIT means that the transaction was rolled back. Constraint, serialization failure and failed
+/// transaction are conclusive; after a shutdown or an internal error, the commit may have happened.
+#[cfg(feature = "actions")]
+#[allow(dead_code, reason = "which drivers use it depends on the features")]
+pub(crate) fn is_rolled_back(sqlstate: &str) -> bool {
+    ["23", "25", "40"].contains(&sqlstate.get(..2).unwrap_or_default())
+}
+
 /// After a failed statement the server accepts no other in that transaction.
 const ROLLED_BACK: &str = "nothing was written; the transaction can only be rolled back";
 

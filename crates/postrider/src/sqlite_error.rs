@@ -20,6 +20,14 @@ pub(crate) fn is_schema_missing(message: &str) -> bool {
         .any(|missing| message.contains(missing))
 }
 
+/// Whether this answer to a COMMIT means that nothing was committed: the file is locked or the disk is full, or a deferred
+/// constraint failed. After an I/O error, the commit may have happened.
+#[cfg(feature = "actions")]
+#[allow(dead_code, reason = "which drivers use it depends on the features")]
+pub(crate) fn is_rolled_back(result: i32) -> bool {
+    matches!(result & 0xff, 5 | 6 | 13 | 19) // BUSY, LOCKED, FULL, CONSTRAINT
+}
+
 /// The error of a failed INSERT, with its result code if the driver provides one.
 pub(crate) fn insert_failed(
     result: Option<i32>,

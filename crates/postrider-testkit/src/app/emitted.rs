@@ -98,6 +98,20 @@ impl Emitted {
         Self { events: events.unwrap_or_else(|error| panic!("the outbox cannot be read: {error}")) }
     }
 
+    /// The events on the plan of an action, in the order of staging, before anything is written.
+    #[cfg(feature = "actions")]
+    pub fn planned(plan: &postrider::action::Plan) -> Self {
+        Self::numbered(plan.events().cloned())
+    }
+
+    /// Events with positions from 1.
+    #[cfg(feature = "actions")]
+    pub(super) fn numbered(events: impl IntoIterator<Item = Event>) -> Self {
+        let stored =
+            |(position, event)| StoredEvent { position: Position::new(position), event: Arc::new(event) };
+        Self { events: (1..).zip(events).map(stored).collect() }
+    }
+
     /// Only the events that an earlier reading does not have.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Self {

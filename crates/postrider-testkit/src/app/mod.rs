@@ -1,5 +1,7 @@
 //! For the tests of applications.
 
+#[cfg(feature = "actions")]
+mod actions;
 #[cfg(feature = "sqlite")]
 mod crash;
 mod crash_points;
@@ -11,6 +13,8 @@ mod outbox;
 #[cfg(feature = "sqlite")]
 mod relay;
 
+#[cfg(feature = "actions")]
+pub use actions::{MemoryDatabase, MemoryError, MemoryRepository, MemoryTransaction};
 #[cfg(feature = "sqlite")]
 pub use crash::{Crash, CrashTest};
 pub use crash_points::CrashPoints;

@@ -1,6 +1,7 @@
 //! What the testkit offers to the tests of applications, used as they use it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+mod actions;
 mod crash;
 mod emitted;
 mod handler_test;

@@ -179,6 +179,27 @@ codes! {
     /// A received message has no event id, or its id is not a UUID.
     EventIdMissing = 371, Operator, "nothing was written; the message was not processed", "check that the message is from a relay; otherwise choose a UUID for it and pass that to the inbox";
 
+    /// Another transaction changed or deleted a row between the read of an action and its write, in every try.
+    ActionStale = 380, Operator, "nothing was written; the transaction was rolled back", "execute the action again; if many actions change one row, raise the number of retries for `RetryOn::Stale`";
+    /// An action was executed inside another action.
+    ActionNested = 381, Operator, "nothing was written by the inner action", "stage everything on one plan, or execute the second action after the first has returned";
+    /// The connection was lost while an action committed: its transaction is either complete or does not exist.
+    ActionOutcomeUnknown = 382, Operator, "either everything was written, or nothing; the action was not retried", "look for the action's id, which the message names, in the event rows or the table `actions`; execute the action again only if it is not there";
+    /// The plan of an action is not valid: an id is staged twice, an event does not belong to its model, or a limit is exceeded.
+    PlanInvalid = 383, Operator, "nothing was written", "change what the message names";
+    /// Two Rust types have the same name as an action, a model or an event.
+    NameTwice = 384, Operator, "nothing was written", "rename one of the types, or give it another name with its attribute, for example `#[model(name = \"...\")]`";
+    /// An action is not registered at the executor, or there is no repository for a type that it staged.
+    ActionUnregistered = 385, Operator, "nothing was written", "register it with the builder of the executor";
+    /// There is no row with this id.
+    EntityMissing = 386, Operator, "nothing was written", "check the id; use `get` instead of `find` if the row may be missing";
+    /// A setting of an executor is missing or not valid.
+    ExecutorInvalid = 387, Operator, "nothing was started", "change the setting that the message names";
+    /// An action staged rows of several shards.
+    ShardsMixed = 388, Operator, "nothing was written", "split the action, or allow it for this call: each shard then commits on its own";
+    /// An action over several shards was committed on some of them only.
+    ShardsDiverged = 389, Operator, "the shards that the message lists as committed have the change and the action's events; the others have not", "undo the change on the committed shards with another action, or repeat it on the others";
+
     /// A relay setting is out of range or contradicts another setting.
     PolicyInvalid = 401, Operator, "nothing was started", "change the setting that the message names";
     /// Two subscriptions on one outbox have the same name.

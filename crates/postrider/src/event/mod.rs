@@ -15,7 +15,7 @@ pub use trace::{TRACEPARENT, TRACESTATE, TraceContext, TraceSource};
 pub use typed::{IntoEvent, TypedEvent};
 #[cfg(feature = "relay")]
 pub(crate) use validate::{RESERVED_PREFIX, check_header_name};
-pub(crate) use validate::{validate, validate_one};
+pub(crate) use validate::{validate, validate_action, validate_one};
 
 use std::borrow::Cow;
 use std::sync::Arc;

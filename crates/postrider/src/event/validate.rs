@@ -41,6 +41,22 @@ pub(crate) fn validate_one(event: &Event, limits: &Limits, label: &dyn Display) 
     Check { label, limits }.event(event)
 }
 
+/// Checks the record of an action.
+///
+/// # Errors
+/// The first rule that it breaks, with its code.
+pub(crate) fn validate_action(
+    action: &Action,
+    namespace: &str,
+    principal: Option<&str>,
+    limits: &Limits,
+) -> Result<()> {
+    let check = Check { label: &"the record of the action", limits };
+    check.text("namespace", Some(namespace))?;
+    check.text("principal", principal)?;
+    check.action(action)
+}
+
 /// The checks of one event.
 struct Check<'a> {
     label: &'a dyn Display,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::{InboxStep, InboxTable, Once, Received};
-use crate::write::{AsyncTransaction, BlockingTransaction, Transaction};
+use crate::write::{AsyncTransaction, BlockingTransaction, Step, Transaction};
 use crate::{Error, Ident, Result};
 
 /// Rows are kept for this long unless the consumer sets another time: longer than the seven days of an outbox and of a
@@ -108,7 +108,7 @@ impl Inbox {
         X: AsyncTransaction,
         E: From<Error>,
     {
-        match received(tx.inbox_step_on(self.received(group, event_id)).await?) {
+        match received(tx.step_on(self.received(group, event_id)).await?) {
             Received::First => effect(tx).await.map(Once::Applied),
             Received::Duplicate => Ok(Once::Duplicate),
         }
@@ -129,7 +129,7 @@ impl Inbox {
         X: BlockingTransaction,
         E: From<Error>,
     {
-        match received(tx.inbox_step_on(self.received(group, event_id))?) {
+        match received(tx.step_on(self.received(group, event_id))?) {
             Received::First => effect(tx).map(Once::Applied),
             Received::Duplicate => Ok(Once::Duplicate),
         }
@@ -146,7 +146,7 @@ impl Inbox {
     /// # Cancel safety
     /// After the future is dropped, the row may be in the transaction or not: roll back.
     pub fn receive<X: Transaction>(&self, tx: X, group: &str, event_id: Uuid) -> X::Out<Received> {
-        tx.inbox_step(self.received(group, event_id), |rows| Ok(received(rows)))
+        tx.step(self.received(group, event_id), |rows| Ok(received(rows)))
     }
 
     /// Deletes up to `rows_max` rows that have expired, of all groups, and returns their number. A relay on the same
@@ -158,11 +158,11 @@ impl Inbox {
     /// # Cancel safety
     /// After the future is dropped, the rows may be deleted in the transaction or not.
     pub fn delete_expired<X: Transaction>(&self, tx: X, rows_max: usize) -> X::Out<u64> {
-        tx.inbox_step(Ok(InboxStep::delete_expired(&self.table, rows_max)), Ok)
+        tx.step(Ok(Step::Inbox(InboxStep::delete_expired(&self.table, rows_max))), Ok)
     }
 
-    fn received(&self, group: &str, event_id: Uuid) -> Result<InboxStep> {
-        InboxStep::receive(&self.table, group, event_id, self.retention)
+    fn received(&self, group: &str, event_id: Uuid) -> Result<Step> {
+        InboxStep::receive(&self.table, group, event_id, self.retention).map(Step::Inbox)
     }
 }
 

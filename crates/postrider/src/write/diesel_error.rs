@@ -13,3 +13,18 @@ pub(super) fn is_schema_missing(error: &Error) -> bool {
 pub(super) fn is_read_only(error: &Error) -> bool {
     matches!(error, Error::DatabaseError(DatabaseErrorKind::ReadOnlyTransaction, _))
 }
+
+/// Whether the server ended the statement because of a deadlock, or because a lock was not released in time. Only English
+/// messages are recognised.
+pub(super) fn is_deadlock(error: &Error) -> bool {
+    let Error::DatabaseError(_, answer) = error else { return false };
+    let words = ["deadlock detected", "Deadlock found", "Lock wait timeout"];
+    words.iter().any(|words| answer.message().contains(words))
+}
+
+/// Whether the server answered a COMMIT with a conflict or a violated constraint: the transaction was rolled back.
+#[cfg(feature = "actions")]
+pub(crate) fn is_rolled_back(error: &Error) -> bool {
+    let Error::DatabaseError(kind, _) = error else { return false };
+    !matches!(kind, DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::Unknown) || is_deadlock(error)
+}

@@ -8,14 +8,14 @@ use diesel::sql_types::{BigInt, Binary, Nullable, Text, Unsigned};
 use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use super::columns::{Columns, Value};
-use super::diesel_error::{is_read_only, is_schema_missing};
+use super::diesel_error::{is_deadlock, is_read_only, is_schema_missing};
 use super::mysql_driver::{Driver, insert};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Step, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::mysql_error::{DUPLICATE, insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert, inbox_step: &'c mut AsyncMysqlConnection);
+impl_async_transaction!('c, insert, run_step: &'c mut AsyncMysqlConnection);
 
 #[derive(QueryableByName)]
 struct First {
@@ -38,8 +38,8 @@ impl Driver for AsyncMysqlConnection {
     }
 }
 
-async fn inbox_step(connection: &mut AsyncMysqlConnection, step: &InboxStep) -> Result<u64> {
-    executor::run(connection, step).await
+async fn run_step(connection: &mut AsyncMysqlConnection, step: &Step) -> Result<u64> {
+    step::run(connection, step).await
 }
 
 impl Executor for AsyncMysqlConnection {
@@ -72,10 +72,11 @@ fn query<'q>(statement: String, values: impl Iterator<Item = Value<'q>>) -> Quer
 }
 
 /// diesel does not return the server's error number; this derives it from the message or the kind.
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     let number = match &error {
         _ if is_schema_missing(&error) => Some(1146),
         _ if is_read_only(&error) => Some(1792),
+        _ if is_deadlock(&error) => Some(1213),
         _ => None,
     };
     insert_failed(number, error)

@@ -9,15 +9,14 @@ use diesel_async::{AsyncPgConnection, RunQueryDsl};
 use uuid::Uuid;
 
 use super::columns::{Columns, Value};
-use super::diesel_error::{is_read_only, is_schema_missing};
+use super::diesel_error::{is_deadlock, is_read_only, is_schema_missing};
 use super::postgres::{Array, INSERT, arrays, written_rows};
-use super::{Batch, Written};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Batch, Step, Written, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert, inbox_step: &'c mut AsyncPgConnection);
+impl_async_transaction!('c, insert, run_step: &'c mut AsyncPgConnection);
 
 #[derive(QueryableByName)]
 struct Inserted {
@@ -42,8 +41,8 @@ async fn insert(connection: &mut AsyncPgConnection, batch: &Batch) -> Result<Vec
     written_rows(&rows, inserted.into_iter().map(|row| (row.id, row.position)).collect())
 }
 
-async fn inbox_step(connection: &mut AsyncPgConnection, step: &InboxStep) -> Result<u64> {
-    executor::run(connection, step).await
+async fn run_step(connection: &mut AsyncPgConnection, step: &Step) -> Result<u64> {
+    step::run(connection, step).await
 }
 
 #[derive(QueryableByName)]
@@ -81,11 +80,12 @@ fn query<'q>(statement: String, values: &[Value<'q>]) -> Query<'q> {
 }
 
 /// diesel does not return the SQLSTATE; this derives it from the message or the kind.
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     let state = match &error {
         SqlError::DatabaseError(DatabaseErrorKind::SerializationFailure, _) => Some("40001"),
         _ if is_schema_missing(&error) => Some("42P01"),
         _ if is_read_only(&error) => Some("25006"),
+        _ if is_deadlock(&error) => Some("40P01"),
         _ => None,
     };
     insert_failed(state, error)

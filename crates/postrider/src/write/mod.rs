@@ -26,6 +26,8 @@
 #[allow(unused_macros, reason = "which of them is used depends on the features")]
 mod transaction_impls;
 
+#[allow(dead_code, reason = "what is used depends on the driver")]
+mod action_record;
 #[cfg(feature = "_writer")]
 #[allow(dead_code, reason = "what is used depends on the driver")]
 mod columns;
@@ -64,18 +66,50 @@ mod sqlx_mysql;
 mod sqlx_postgres;
 #[cfg(feature = "sqlx-sqlite")]
 mod sqlx_sqlite;
+mod step;
 #[cfg(feature = "tokio-postgres")]
 mod tokio_postgres;
 mod transaction;
 
+pub use action_record::ActionRecord;
+#[doc(hidden)]
+pub use action_record::ActionStep;
 #[cfg(feature = "_writer")]
 pub(crate) use columns::Value;
 #[cfg(feature = "_server")]
 pub(crate) use columns::names as event_column_names;
 pub use outbox::Outbox;
 #[doc(hidden)]
+pub use step::Step;
+#[doc(hidden)]
 pub use transaction::Batch;
 pub use transaction::{AsyncTransaction, BlockingTransaction, Transaction};
+
+/// Which code an error of each driver has; the executor of actions needs it, too.
+#[cfg(feature = "actions")]
+#[allow(dead_code, unused_imports, reason = "what is used depends on the driver")]
+pub(crate) mod driver_error {
+    #[cfg(any(feature = "diesel-mysql", feature = "diesel-postgres"))]
+    pub(crate) use super::diesel_error::is_rolled_back as is_rolled_back_by_diesel;
+    #[cfg(feature = "diesel-mysql")]
+    pub(crate) use super::diesel_mysql::error as diesel_mysql;
+    #[cfg(feature = "diesel-postgres")]
+    pub(crate) use super::diesel_postgres::error as diesel_postgres;
+    #[cfg(feature = "mysql_async")]
+    pub(crate) use super::mysql_async::error as mysql_async;
+    #[cfg(feature = "rusqlite")]
+    pub(crate) use super::rusqlite::error as rusqlite;
+    #[cfg(feature = "sea-orm")]
+    pub(crate) use super::sea_orm::error as sea_orm;
+    #[cfg(feature = "sqlx-mysql")]
+    pub(crate) use super::sqlx_mysql::error as sqlx_mysql;
+    #[cfg(feature = "sqlx-postgres")]
+    pub(crate) use super::sqlx_postgres::error as sqlx_postgres;
+    #[cfg(feature = "sqlx-sqlite")]
+    pub(crate) use super::sqlx_sqlite::error as sqlx_sqlite;
+    #[cfg(feature = "tokio-postgres")]
+    pub(crate) use super::tokio_postgres::error as tokio_postgres;
+}
 
 use uuid::Uuid;
 

@@ -6,13 +6,12 @@ use ::mysql_async::{Conn, Error as SqlError, Params, Value};
 
 use super::columns::{self, Columns};
 use super::mysql_driver::{self, Driver};
-use super::{Batch, Written};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Batch, Step, Written, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert, inbox_step: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
+impl_async_transaction!('c, insert, run_step: &'c mut Conn, &'c mut ::mysql_async::Transaction<'_>);
 
 async fn insert<Q: Queryable + Send>(connection: &mut Q, batch: &Batch) -> Result<Vec<Written>> {
     mysql_driver::insert(&mut Connection(connection), batch).await
@@ -46,8 +45,8 @@ impl<Q: Queryable + Send> Driver for Connection<'_, Q> {
     }
 }
 
-async fn inbox_step<Q: Queryable + Send>(connection: &mut Q, step: &InboxStep) -> Result<u64> {
-    executor::run(&mut Connection(connection), step).await
+async fn run_step<Q: Queryable + Send>(connection: &mut Q, step: &Step) -> Result<u64> {
+    step::run(&mut Connection(connection), step).await
 }
 
 impl<Q: Queryable + Send> Executor for Connection<'_, Q> {
@@ -77,7 +76,7 @@ fn value(value: columns::Value<'_>) -> Value {
     }
 }
 
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     let number = if let SqlError::Server(answer) = &error { Some(answer.code) } else { None };
     insert_failed(number, error)
 }

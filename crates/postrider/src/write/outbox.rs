@@ -3,10 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Batch, Transaction, Written, host, rows};
+use super::action_record::recorded;
+use super::{ActionRecord, ActionStep, Batch, Step, Transaction, Written, host, rows};
 use crate::event::{IntoEvent, TraceSource, validate, validate_one};
+#[cfg(feature = "actions")]
+use crate::layout::EventField;
 use crate::layout::RowTable;
-use crate::{Code, Error, Event, Ident, Limits, Result};
+use crate::{Code, Error, Event, Ident, Limits, Result, Timestamp};
 
 /// Writes events in the caller's transactions. Holds no connection and is cheap to clone; one per program is enough.
 ///
@@ -137,6 +140,41 @@ impl Outbox {
     {
         let events = events.into_iter().map(IntoEvent::into_event).collect::<Result<Vec<_>>>();
         tx.insert(events.and_then(|events| self.prepare(events)), Ok)
+    }
+
+    /// Records in the caller's transaction that an action was performed. In layout `eventlog` this is a row without an
+    /// event, the sentinel; in all others a row in the table `actions` of the migrations. The
+    /// executor of actions calls it where no event row carries the action.
+    ///
+    /// # Errors
+    /// As [`Outbox::write`]; [`Code::ParamsInvalid`] if the parameters are not JSON, [`Code::DuplicateId`] if `actions` has
+    /// a row with this id, on MySQL and MariaDB.
+    ///
+    /// # Cancel safety
+    /// After the future is dropped, the record may be in the transaction or not.
+    pub fn record_action<X: Transaction>(&self, tx: X, record: ActionRecord) -> X::Out<()> {
+        let step = ActionStep::record(&self.schema, self.table.as_ref(), &self.limits, record);
+        tx.step(step.map(Step::Action), recorded)
+    }
+
+    /// Deletes up to `rows_max` rows of the table `actions` whose action completed before this time, and returns their
+    /// number. Nothing else deletes them. Call it again while it returns `rows_max`. Sentinels of layout `eventlog` are
+    /// deleted by its retention instead.
+    ///
+    /// # Errors
+    /// What the database says. Nothing was deleted.
+    ///
+    /// # Cancel safety
+    /// After the future is dropped, the rows may be deleted in the transaction or not.
+    pub fn delete_actions<X: Transaction>(&self, tx: X, before: Timestamp, rows_max: usize) -> X::Out<u64> {
+        let rows_max = i64::try_from(rows_max).unwrap_or(i64::MAX);
+        tx.step(Ok(Step::Action(ActionStep::Delete { schema: self.schema.clone(), before, rows_max })), Ok)
+    }
+
+    /// Whether the event rows of this outbox have a column for this.
+    #[cfg(feature = "actions")]
+    pub(crate) fn has_column(&self, field: EventField) -> bool {
+        self.table.as_ref().is_none_or(|table| table.layout().spec().has_column(field))
     }
 
     /// Checks whether [`Outbox::write`] would refuse the event, without a database. Error messages name the event by

@@ -36,7 +36,7 @@ pub(super) fn text_of(event: &Event) -> Result<&str> {
 }
 
 /// A time for a column without a zone, in UTC.
-#[cfg(any(feature = "_mysql_driver", feature = "tokio-postgres", feature = "sqlx-postgres"))]
+#[cfg(feature = "_writer")]
 pub(super) fn utc(time: crate::Timestamp) -> String {
     time.to_string().replace('T', " ").trim_end_matches('Z').to_owned()
 }

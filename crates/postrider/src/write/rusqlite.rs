@@ -5,13 +5,12 @@ use ::rusqlite::{Connection, Error as SqlError, Savepoint, params_from_iter};
 
 use super::columns::{Columns, Value};
 use super::sqlite::INSERT;
-use super::{Batch, Written, rows, rows_sqlite};
+use super::{ActionStep, Batch, Step, Written, rows, rows_sqlite, step};
 use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database};
 use crate::sqlite_error::insert_failed;
 use crate::{Code, Error, Position, Result};
 
-impl_blocking_transaction!(insert, inbox_step: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'_>);
+impl_blocking_transaction!(insert, run_step: &Connection, &::rusqlite::Transaction<'_>, &Savepoint<'_>);
 
 fn insert(connection: &Connection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.row_table() {
@@ -64,18 +63,18 @@ fn insert_each(connection: &Connection, rows: &[Columns<'_>]) -> Result<Vec<Writ
     rows.iter().map(insert).collect()
 }
 
-fn inbox_step(connection: &Connection, step: &InboxStep) -> Result<u64> {
-    if connection.is_autocommit() && matches!(step, InboxStep::Receive { .. }) {
+fn run_step(connection: &Connection, step: &Step) -> Result<u64> {
+    let may_commit_alone = matches!(
+        step,
+        Step::Inbox(InboxStep::DeleteExpired { .. }) | Step::Action(ActionStep::Delete { .. })
+    );
+    if connection.is_autocommit() && !may_commit_alone {
         return Err(Error::new(Code::TransactionMissing, "the connection has no open transaction"));
     }
-    let id = executor::id_of(step);
-    let (statement, values) =
-        executor::statement(Database::Sqlite, step, &id).ok_or_else(executor::only_on_postgres)?;
-    let rows = connection
-        .prepare_cached(&statement)
-        .and_then(|mut statement| statement.execute(params_from_iter(values)))
-        .map_err(|failure| executor::about(step, error(failure)))?;
-    Ok(rows as u64)
+    step::run_blocking(step, |statement, values| {
+        let mut statement = connection.prepare_cached(statement).map_err(error)?;
+        Ok(statement.execute(params_from_iter(values)).map_err(error)? as u64)
+    })
 }
 
 impl ToSql for Value<'_> {
@@ -89,6 +88,6 @@ impl ToSql for Value<'_> {
     }
 }
 
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     insert_failed(error.sqlite_error().map(|failure| failure.extended_code), error)
 }

@@ -7,12 +7,11 @@ use ::sea_orm::{
 use uuid::Uuid;
 
 use super::columns::{self, Columns, consecutive, pieces};
-use super::{Batch, Written, mysql, postgres, sqlite};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Batch, Step, Written, mysql, postgres, sqlite, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::{Code, Error, Ident, Result, mysql_error, postgres_error, sqlite_error};
 
-impl_async_transaction!('c, insert, inbox_step: &'c DatabaseTransaction);
+impl_async_transaction!('c, insert, run_step: &'c DatabaseTransaction);
 
 /// SeaORM's nested transaction is a savepoint that is rolled back when the future is dropped.
 async fn insert(tx: &DatabaseTransaction, batch: &Batch) -> Result<Vec<Written>> {
@@ -65,8 +64,8 @@ fn no_tables(backend: DbBackend) -> Error {
     Error::new(Code::StoreFailed, format!("this library has no tables for {backend:?}"))
 }
 
-async fn inbox_step(mut tx: &DatabaseTransaction, step: &InboxStep) -> Result<u64> {
-    executor::run(&mut tx, step).await
+async fn run_step(mut tx: &DatabaseTransaction, step: &Step) -> Result<u64> {
+    step::run(&mut tx, step).await
 }
 
 impl Executor for &DatabaseTransaction {
@@ -119,7 +118,7 @@ fn value(backend: DbBackend, value: columns::Value<'_>) -> Value {
     }
 }
 
-fn error(backend: DbBackend, error: DbErr) -> Error {
+pub(crate) fn error(backend: DbBackend, error: DbErr) -> Error {
     let code = answer_of(&error).and_then(|answer| answer.code()).map(|code| code.into_owned());
     match backend {
         DbBackend::Postgres => postgres_error::insert_failed(code.as_deref(), error),

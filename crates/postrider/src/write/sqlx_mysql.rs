@@ -5,13 +5,12 @@ use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
 
 use super::columns::{Columns, Value};
 use super::mysql_driver::{self, Driver};
-use super::{Batch, Written};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Batch, Step, Written, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert, inbox_step: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
+impl_async_transaction!('c, insert, run_step: &'c mut MySqlConnection, &'c mut sqlx::Transaction<'_, MySql>);
 
 async fn insert(connection: &mut MySqlConnection, batch: &Batch) -> Result<Vec<Written>> {
     mysql_driver::insert(connection, batch).await
@@ -42,8 +41,8 @@ impl Driver for MySqlConnection {
     }
 }
 
-async fn inbox_step(connection: &mut MySqlConnection, step: &InboxStep) -> Result<u64> {
-    executor::run(connection, step).await
+async fn run_step(connection: &mut MySqlConnection, step: &Step) -> Result<u64> {
+    step::run(connection, step).await
 }
 
 impl Executor for MySqlConnection {
@@ -77,6 +76,6 @@ fn answer_of(error: &sqlx::Error) -> Option<&MySqlDatabaseError> {
     error.as_database_error().and_then(|failure| failure.try_downcast_ref())
 }
 
-fn error(error: sqlx::Error) -> Error {
+pub(crate) fn error(error: sqlx::Error) -> Error {
     insert_failed(answer_of(&error).map(MySqlDatabaseError::number), error)
 }

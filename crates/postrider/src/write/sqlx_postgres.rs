@@ -7,14 +7,13 @@ use uuid::Uuid;
 use super::columns::{Columns, Value};
 use super::postgres::{Array, INSERT, arrays, written_rows};
 use super::rows_postgres::RowColumns;
-use super::{Batch, Written};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Batch, Step, Written, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert, inbox_step: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
+impl_async_transaction!('c, insert, run_step: &'c mut PgConnection, &'c mut sqlx::Transaction<'_, Postgres>);
 
 async fn insert(connection: &mut PgConnection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.row_table() {
@@ -62,8 +61,8 @@ async fn insert_rows(
     query.fetch_all(connection).await
 }
 
-async fn inbox_step(connection: &mut PgConnection, step: &InboxStep) -> Result<u64> {
-    executor::run(connection, step).await
+async fn run_step(connection: &mut PgConnection, step: &Step) -> Result<u64> {
+    step::run(connection, step).await
 }
 
 impl Executor for PgConnection {
@@ -97,7 +96,7 @@ fn reported(row: &PgRow) -> Result<(Uuid, i64), sqlx::Error> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
-fn error(error: sqlx::Error) -> Error {
+pub(crate) fn error(error: sqlx::Error) -> Error {
     let state = error.as_database_error().and_then(|failure| failure.code()).map(|code| code.into_owned());
     insert_failed(state.as_deref(), error)
 }

@@ -4,13 +4,12 @@ use sqlx::{Connection, Sqlite, SqliteConnection};
 
 use super::columns::{Columns, Value};
 use super::sqlite::INSERT;
-use super::{Batch, Written, rows, rows_sqlite};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Batch, Step, Written, rows, rows_sqlite, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::sqlite_error::insert_failed;
 use crate::{Error, Position, Result};
 
-impl_async_transaction!('c, insert, inbox_step: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
+impl_async_transaction!('c, insert, run_step: &'c mut SqliteConnection, &'c mut sqlx::Transaction<'_, Sqlite>);
 
 async fn insert(connection: &mut SqliteConnection, batch: &Batch) -> Result<Vec<Written>> {
     if let Some(table) = batch.row_table() {
@@ -75,8 +74,8 @@ async fn insert_each(
     Ok(written)
 }
 
-async fn inbox_step(connection: &mut SqliteConnection, step: &InboxStep) -> Result<u64> {
-    executor::run(connection, step).await
+async fn run_step(connection: &mut SqliteConnection, step: &Step) -> Result<u64> {
+    step::run(connection, step).await
 }
 
 impl Executor for SqliteConnection {
@@ -104,7 +103,7 @@ fn bind<'q>(query: Query<'q>, value: Value<'q>) -> Query<'q> {
     }
 }
 
-fn error(error: sqlx::Error) -> Error {
+pub(crate) fn error(error: sqlx::Error) -> Error {
     let code = error.as_database_error().and_then(|failure| failure.code());
     insert_failed(code.and_then(|code| code.parse().ok()), error)
 }

@@ -7,15 +7,14 @@ use uuid::Uuid;
 use super::columns::{Columns, Value};
 use super::postgres::{Array, INSERT, INSERT_ONE, arrays, written_rows};
 use super::rows_postgres::RowColumns;
-use super::{Batch, Written};
-use crate::inbox::InboxStep;
-use crate::inbox::executor::{self, Database, Executor};
+use super::{Batch, Step, Written, step};
+use crate::inbox::executor::{Database, Executor};
 use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
-impl_async_transaction!('c, insert, inbox_step: &'c Client);
-impl_async_transaction!('c, insert_in, inbox_step_in: &'c ::tokio_postgres::Transaction<'_>);
+impl_async_transaction!('c, insert, run_step: &'c Client);
+impl_async_transaction!('c, insert_in, run_step_in: &'c ::tokio_postgres::Transaction<'_>);
 
 async fn insert_in(tx: &::tokio_postgres::Transaction<'_>, batch: &Batch) -> Result<Vec<Written>> {
     insert(tx.client(), batch).await
@@ -60,12 +59,12 @@ async fn insert_one(client: &Client, statement: &str, row: &Columns<'_>) -> Resu
     client.query_typed(statement, &params).await
 }
 
-async fn inbox_step_in(tx: &::tokio_postgres::Transaction<'_>, step: &InboxStep) -> Result<u64> {
-    inbox_step(tx.client(), step).await
+async fn run_step_in(tx: &::tokio_postgres::Transaction<'_>, step: &Step) -> Result<u64> {
+    run_step(tx.client(), step).await
 }
 
-async fn inbox_step(mut client: &Client, step: &InboxStep) -> Result<u64> {
-    executor::run(&mut client, step).await
+async fn run_step(mut client: &Client, step: &Step) -> Result<u64> {
+    step::run(&mut client, step).await
 }
 
 impl Executor for &Client {
@@ -109,7 +108,7 @@ fn reported(row: &Row) -> Result<(Uuid, i64), SqlError> {
     Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
-fn error(error: SqlError) -> Error {
+pub(crate) fn error(error: SqlError) -> Error {
     let state = error.code().map(|state| state.code().to_owned());
     insert_failed(state.as_deref(), error)
 }

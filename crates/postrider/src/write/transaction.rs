@@ -1,7 +1,6 @@
 //! The caller's transaction, of any driver.
 
-use super::Written;
-use crate::inbox::InboxStep;
+use super::{Step, Written};
 use crate::layout::RowTable;
 use crate::{BoxFuture, Event, Ident, Result};
 
@@ -26,32 +25,28 @@ pub trait Transaction: Sized {
         answer: fn(Vec<Written>) -> Result<T>,
     ) -> Self::Out<T>;
 
-    /// Runs a step of the inbox, and returns `answer` applied to the number of rows that it inserted or deleted. The
+    /// Runs a step, and returns `answer` applied to the number of rows that it inserted or deleted. The
     /// contract is that of [`insert`](Self::insert).
     #[doc(hidden)]
-    fn inbox_step<T: Send + 'static>(
-        self,
-        step: Result<InboxStep>,
-        answer: fn(u64) -> Result<T>,
-    ) -> Self::Out<T>;
+    fn step<T: Send + 'static>(self, step: Result<Step>, answer: fn(u64) -> Result<T>) -> Self::Out<T>;
 }
 
-/// A transaction of an async driver, which can be used again after a step of the inbox.
+/// A transaction of an async driver, which can be used again after a step.
 ///
 /// THIS SEAM IS UNSTABLE: call [`Inbox::once`](crate::Inbox::once), do not implement it.
 pub trait AsyncTransaction: Transaction {
-    /// As [`Transaction::inbox_step`], and leaves the transaction to the caller.
+    /// As [`Transaction::step`], and leaves the transaction to the caller.
     #[doc(hidden)]
-    fn inbox_step_on(&mut self, step: Result<InboxStep>) -> BoxFuture<'_, Result<u64>>;
+    fn step_on(&mut self, step: Result<Step>) -> BoxFuture<'_, Result<u64>>;
 }
 
-/// A transaction of a blocking driver, which can be used again after a step of the inbox.
+/// A transaction of a blocking driver, which can be used again after a step.
 ///
 /// THIS SEAM IS UNSTABLE: call [`Inbox::once_blocking`](crate::Inbox::once_blocking), do not implement it.
 pub trait BlockingTransaction: Transaction + Copy {
-    /// As [`Transaction::inbox_step`], and leaves the transaction to the caller.
+    /// As [`Transaction::step`], and leaves the transaction to the caller.
     #[doc(hidden)]
-    fn inbox_step_on(self, step: Result<InboxStep>) -> Result<u64>;
+    fn step_on(self, step: Result<Step>) -> Result<u64>;
 }
 
 /// A borrow that can be lent for a shorter time: what every driver's transaction is passed as.

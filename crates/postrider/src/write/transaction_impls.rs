@@ -3,9 +3,9 @@
 
 /// Implements [`Transaction`](super::Transaction) for borrows of an async driver's connection or transaction. The first
 /// function takes the borrow and a batch that is not empty, and returns what was written; the second takes the borrow and a
-/// step of the inbox, and returns its number of rows.
+/// step, and returns its number of rows.
 macro_rules! impl_async_transaction {
-    ($lifetime:lifetime, $insert:path, $inbox:path: $($borrow:ty),+ $(,)?) => { $(
+    ($lifetime:lifetime, $insert:path, $step:path: $($borrow:ty),+ $(,)?) => { $(
         impl<$lifetime> $crate::write::Transaction for $borrow {
             type Out<T: Send + 'static> = $crate::BoxFuture<$lifetime, $crate::Result<T>>;
 
@@ -23,22 +23,22 @@ macro_rules! impl_async_transaction {
                 })
             }
 
-            fn inbox_step<T: Send + 'static>(
+            fn step<T: Send + 'static>(
                 self,
-                step: $crate::Result<$crate::inbox::InboxStep>,
+                step: $crate::Result<$crate::write::Step>,
                 answer: fn(u64) -> $crate::Result<T>,
             ) -> Self::Out<T> {
-                Box::pin(async move { answer($inbox(self, &step?).await?) })
+                Box::pin(async move { answer($step(self, &step?).await?) })
             }
         }
 
         impl<$lifetime> $crate::write::AsyncTransaction for $borrow {
-            fn inbox_step_on(
+            fn step_on(
                 &mut self,
-                step: $crate::Result<$crate::inbox::InboxStep>,
+                step: $crate::Result<$crate::write::Step>,
             ) -> $crate::BoxFuture<'_, $crate::Result<u64>> {
                 let shorter = $crate::write::transaction::Reborrow::reborrow(self);
-                Box::pin(async move { $inbox(shorter, &step?).await })
+                Box::pin(async move { $step(shorter, &step?).await })
             }
         }
     )+ };
@@ -46,7 +46,7 @@ macro_rules! impl_async_transaction {
 
 /// The same for a blocking driver, whose result is not a future.
 macro_rules! impl_blocking_transaction {
-    ($insert:path, $inbox:path: $($borrow:ty),+ $(,)?) => { $(
+    ($insert:path, $step:path: $($borrow:ty),+ $(,)?) => { $(
         impl $crate::write::Transaction for $borrow {
             type Out<T: Send + 'static> = $crate::Result<T>;
 
@@ -62,18 +62,18 @@ macro_rules! impl_blocking_transaction {
                 answer($insert(self, &batch)?)
             }
 
-            fn inbox_step<T: Send + 'static>(
+            fn step<T: Send + 'static>(
                 self,
-                step: $crate::Result<$crate::inbox::InboxStep>,
+                step: $crate::Result<$crate::write::Step>,
                 answer: fn(u64) -> $crate::Result<T>,
             ) -> $crate::Result<T> {
-                answer($inbox(self, &step?)?)
+                answer($step(self, &step?)?)
             }
         }
 
         impl $crate::write::BlockingTransaction for $borrow {
-            fn inbox_step_on(self, step: $crate::Result<$crate::inbox::InboxStep>) -> $crate::Result<u64> {
-                $inbox(self, &step?)
+            fn step_on(self, step: $crate::Result<$crate::write::Step>) -> $crate::Result<u64> {
+                $step(self, &step?)
             }
         }
     )+ };

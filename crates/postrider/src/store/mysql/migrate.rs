@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
     include_str!("migrations/0002_empty_positions.sql"),
     include_str!("migrations/0003_inbox.sql"),
+    include_str!("migrations/0004_actions.sql"),
 ];
 
 /// The database, and the table of applied migrations, created before the first one. The row of the first migration is

@@ -13,6 +13,7 @@ CREATE ROLE IF NOT EXISTS '{migrator}';
 -- right to read: the server returns the position with the INSERT.
 GRANT INSERT ({columns})
     ON {schema}.events TO '{writer}';
+GRANT INSERT ON {schema}.actions TO '{writer}';
 
 -- Relay: reads events, deletes delivered events after the retention, never inserts or updates one; records the progress.
 -- UPDATE on migrations is for the lock of retention, which is its first row; not for the version.
@@ -24,6 +25,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.leases TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.relays TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.empty_positions TO '{relay}';
 GRANT SELECT, DELETE ON {schema}.inbox TO '{relay}';
+GRANT SELECT, DELETE ON {schema}.actions TO '{relay}';
 -- To see which transactions have the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';
 -- Only MariaDB executes the part after M!: it needs PROCESS to report that a transaction of another user is idle. PROCESS

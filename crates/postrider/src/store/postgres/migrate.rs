@@ -15,6 +15,7 @@ use crate::{Ident, Result};
 const MIGRATIONS: &[&str] = &[
     concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
     include_str!("migrations/0002_inbox.sql"),
+    include_str!("migrations/0003_actions.sql"),
 ];
 
 /// The table of applied migrations, created before the first one.

@@ -27,6 +27,7 @@ GRANT USAGE ON SCHEMA {schema} TO {writer}, {relay}, {inbox}, {viewer};
 GRANT INSERT ({columns})
     ON {schema}.events TO {writer};
 GRANT SELECT (id, position) ON {schema}.events TO {writer};
+GRANT INSERT ON {schema}.actions TO {writer};
 
 -- Relay: reads events, deletes delivered events after the retention, never inserts or updates one; records the progress.
 -- It reads the open transactions in pg_locks, which every user may. To let it see which of them are idle, so that a
@@ -35,7 +36,7 @@ GRANT SELECT, DELETE ON {schema}.events TO {relay};
 GRANT SELECT ON {schema}.events_position_seq, {schema}.migrations TO {relay};
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.parked, {schema}.leases,
                                         {schema}.relays TO {relay};
-GRANT SELECT, DELETE ON {schema}.inbox TO {relay};
+GRANT SELECT, DELETE ON {schema}.inbox, {schema}.actions TO {relay};
 
 -- Inbox: the consumer. It inserts the rows of its events, finds the key of a duplicate, and deletes what has expired. It
 -- cannot change a row. If it also writes events, GRANT {writer} as well.
@@ -55,6 +56,7 @@ ALTER TABLE {schema}.parked OWNER TO {migrator};
 ALTER TABLE {schema}.leases OWNER TO {migrator};
 ALTER TABLE {schema}.relays OWNER TO {migrator};
 ALTER TABLE {schema}.inbox OWNER TO {migrator};
+ALTER TABLE {schema}.actions OWNER TO {migrator};
 ALTER VIEW {schema}.events_json OWNER TO {migrator};
 ALTER FUNCTION {schema}.payload_text(bytea) OWNER TO {migrator};
 

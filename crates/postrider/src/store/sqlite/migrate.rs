@@ -9,8 +9,11 @@ use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error};
 
 /// Every migration, oldest first, numbered from 1. A released one never changes.
-const MIGRATIONS: &[&str] =
-    &[include_str!("migrations/0001_outbox.sql"), include_str!("migrations/0002_inbox.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_outbox.sql"),
+    include_str!("migrations/0002_inbox.sql"),
+    include_str!("migrations/0003_actions.sql"),
+];
 
 /// The table of applied migrations, created before the first one.
 const MIGRATIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS postrider_migrations (
@@ -72,7 +75,7 @@ pub(super) fn check(connection: &Connection) -> Attempt<()> {
     schema::check(PLACE, found(connection)?, LATEST)?;
     let sql = "SELECT name FROM sqlite_schema
                WHERE name IN ('postrider_events', 'postrider_subscriptions', 'postrider_parked', 'postrider_leases',
-                              'postrider_relays', 'postrider_inbox', 'postrider_migrations')
+                              'postrider_relays', 'postrider_inbox', 'postrider_actions', 'postrider_migrations')
                  AND (type = 'view' OR type = 'table' AND sql LIKE 'CREATE VIRTUAL%')";
     match connection.query_row(sql, [], |row| row.get::<_, String>(0)).optional()? {
         None => refuse_missing(connection),

@@ -1,11 +1,10 @@
 //! How long a notification may be handled.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use postrider::Result;
 use postrider::relay::Subscription;
 use postrider::sink::{Failure, Message, Outcome, Sink};
-use postrider::{BoxFuture, route::Router};
+use postrider::{BoxFuture, Clock, Result, SystemClock, Timestamp, route::Router};
 use tokio::sync::watch;
 
 use super::calls::{Calls, fails};
@@ -86,12 +85,16 @@ async fn a_retry_past_the_time_expires_at_once<D: RowDatabase>(log: EventlogData
     Ok(())
 }
 
+fn now() -> Timestamp {
+    SystemClock::new().now().wall
+}
+
 /// A destination that cannot be reached. Reports when it was tried last.
-struct Down(watch::Sender<Option<Instant>>);
+struct Down(watch::Sender<Option<Timestamp>>);
 
 impl Sink for Down {
     fn publish<'a>(&'a self, messages: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
-        self.0.send_replace(Some(Instant::now()));
+        self.0.send_replace(Some(now()));
         let outcomes = messages.iter().map(|_| Outcome::Down(Failure::new("no answer"))).collect();
         Box::pin(std::future::ready(outcomes))
     }
@@ -112,7 +115,7 @@ async fn nothing_expires_while_a_destination_is_down<D: RowDatabase>(log: Eventl
     let relay = log.relay([down]).await?;
     log.wait_for("SELECT count(*) FROM event_notifications", "4").await?;
     // All of them are past their time when the destination is tried after this.
-    let expired = Instant::now() + HANDLE_WITHIN;
+    let expired = now().after(HANDLE_WITHIN);
     tried.subscribe().wait_for(|at| at.is_some_and(|at| at > expired)).await.unwrap();
     relay.shutdown().await?;
     assert_eq!(log.rows("SELECT DISTINCT state, attempts FROM event_notifications").await?, ["PENDING 0"]);

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     concat!(include_str!("ledger.sql"), "\n", include_str!("../migrations/0001_leases.sql")),
     include_str!("refused.sql"),
     include_str!("../migrations/0003_inbox.sql"),
+    include_str!("../migrations/0004_actions.sql"),
 ];
 
 /// The database, and the table that records these migrations. Not that of the default layout: the two never share a

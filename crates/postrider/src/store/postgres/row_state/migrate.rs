@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     concat!(include_str!("ledger.sql"), "\n", include_str!("../migrations/0001_leases.sql")),
     include_str!("refused.sql"),
     include_str!("../migrations/0002_inbox.sql"),
+    include_str!("../migrations/0003_actions.sql"),
 ];
 
 /// What the first migration adds for a layout with notifications.

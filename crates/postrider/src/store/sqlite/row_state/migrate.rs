@@ -18,8 +18,12 @@ use crate::store::schema::{self, Migrated, Migration, Schema};
 use crate::{Code, Error, Result};
 
 /// Every migration of Postrider's own tables, oldest first. A released one never changes.
-const MIGRATIONS: &[&str] =
-    &[include_str!("ledger.sql"), include_str!("refused.sql"), include_str!("../migrations/0002_inbox.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("ledger.sql"),
+    include_str!("refused.sql"),
+    include_str!("../migrations/0002_inbox.sql"),
+    include_str!("../migrations/0003_actions.sql"),
+];
 
 /// The table that records these migrations. Not that of the default layout: the two may share a file.
 const MIGRATIONS_TABLE: &str = "CREATE TABLE postrider_row_migrations (

@@ -47,13 +47,13 @@ on_both!(tables_of_an_earlier_version_are_refused_until_they_are_migrated);
 async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated<W: ServerKind>() -> Result<()> {
     let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
     case.run(
-        "DROP TABLE {ledger}.row_refused; DROP TABLE {ledger}.inbox CASCADE;
+        "DROP TABLE {ledger}.row_refused; DROP TABLE {ledger}.inbox CASCADE; DROP TABLE {ledger}.actions;
          DELETE FROM {ledger}.row_migrations WHERE version >= 2",
     )
     .await?;
     assert_eq!(case.store().await.map(|_| ()).unwrap_err().code(), Code::SchemaMissing);
     let migrated = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 3));
+    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 4));
     case.store().await.map(|_| ())
 }
 

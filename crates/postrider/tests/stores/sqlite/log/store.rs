@@ -33,8 +33,8 @@ async fn claim(claimer: &mut Box<dyn Claimer>) -> Result<Page> {
 #[test]
 fn migrating_twice_does_the_work_once() {
     let (_folder, path) = file();
-    assert_eq!(SqliteStore::migrate(&path).unwrap(), Migrated { from: 0, to: 2 });
-    assert_eq!(SqliteStore::migrate(&path).unwrap(), Migrated { from: 2, to: 2 });
+    assert_eq!(SqliteStore::migrate(&path).unwrap(), Migrated { from: 0, to: 3 });
+    assert_eq!(SqliteStore::migrate(&path).unwrap(), Migrated { from: 3, to: 3 });
 }
 
 #[test]

@@ -25,13 +25,13 @@ fn migrating_twice_changes_nothing_and_reports_what_was_created() -> Result<()> 
 fn tables_of_an_earlier_version_are_refused_until_they_are_migrated() -> Result<()> {
     let case = Case::new()?;
     case.run(
-        "DROP TABLE postrider_row_refused; DROP TABLE postrider_inbox;
+        "DROP TABLE postrider_row_refused; DROP TABLE postrider_inbox; DROP TABLE postrider_actions;
               DELETE FROM postrider_row_migrations WHERE version >= 2",
     )?;
     let refused = SqliteRowStore::open(&case.path, &case.table).map(|_| ()).unwrap_err();
     assert_eq!(refused.code(), Code::SchemaMissing);
     let migrated = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?;
-    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 3));
+    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 4));
     SqliteRowStore::open(&case.path, &case.table).map(|_| ())
 }
 

@@ -1,0 +1,305 @@
+//! What an action wants to change.
+
+use std::any::{Any, TypeId};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::names::{NameKind, Names};
+use super::{Entity, Model, Named, Shard};
+use crate::event::{IntoEvent, TypedEvent};
+use crate::{Clock, Code, Error, Event, Result, SystemClock, Timestamp};
+
+/// Rows of one plan: a larger action is a job that should commit in parts.
+const ROWS_MAX: usize = 100_000;
+
+/// How a row is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It is inserted.
+    Add,
+    /// It is updated.
+    Update,
+}
+
+/// One staged row, as a test reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StagedRow {
+    /// How it is changed.
+    pub kind: ChangeKind,
+    /// The name of its type.
+    pub entity: &'static str,
+    /// Its id.
+    pub id: String,
+    /// The version that was read, or its first version.
+    pub version: i64,
+    /// The shard that it is stored on.
+    pub shard: Shard,
+}
+
+/// The changes and events of one execution of an action. An action stages on it; the executor writes it in one transaction.
+/// It has no connection, and nothing is written if the action fails.
+pub struct Plan {
+    context: PlanContext,
+    changes: Vec<Change>,
+    staged: HashSet<(TypeId, String)>,
+    events: Vec<StagedEvent>,
+}
+
+/// The execution that a plan belongs to.
+#[derive(Clone)]
+pub(super) struct PlanContext {
+    pub(super) action_id: Uuid,
+    pub(super) principal: Option<String>,
+    pub(super) started: Timestamp,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) names: Arc<Names>,
+}
+
+/// An event and the shard of its model.
+pub(super) struct StagedEvent {
+    pub(super) shard: Shard,
+    pub(super) event: Event,
+}
+
+/// Rows of one type that are written together.
+pub(super) struct Change {
+    kind: ChangeKind,
+    shard: Shard,
+    entity: TypeId,
+    name: &'static str,
+    rows: Box<dyn Rows>,
+}
+
+/// A `Vec` of any entity type.
+trait Rows: Any + Send + Sync {
+    fn len(&self) -> usize;
+    fn staged(&self) -> Vec<(String, i64)>;
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+}
+
+impl<M: Entity> Rows for Vec<M> {
+    fn len(&self) -> usize {
+        Vec::len(self)
+    }
+
+    fn staged(&self) -> Vec<(String, i64)> {
+        self.iter().map(|row| (row.id().to_string(), row.version())).collect()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Change {
+    pub(super) fn kind(&self) -> ChangeKind {
+        self.kind
+    }
+
+    pub(super) fn shard(&self) -> Shard {
+        self.shard
+    }
+
+    pub(super) fn entity(&self) -> TypeId {
+        self.entity
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(super) fn rows<M: Entity>(&self) -> Option<&[M]> {
+        self.rows.as_any().downcast_ref::<Vec<M>>().map(Vec::as_slice)
+    }
+}
+
+impl Plan {
+    /// A plan without an executor, for a test that calls [`Action::perform`](super::Action::perform) itself.
+    pub fn for_test() -> Self {
+        let clock = Arc::new(SystemClock::new());
+        Self::new(PlanContext {
+            action_id: Uuid::now_v7(),
+            principal: None,
+            started: clock.now().wall,
+            clock,
+            names: Arc::default(),
+        })
+    }
+
+    pub(super) fn new(context: PlanContext) -> Self {
+        Self { context, changes: Vec::new(), staged: HashSet::new(), events: Vec::new() }
+    }
+
+    /// The id of this execution, the same on all of its rows and over its retries.
+    pub fn action_id(&self) -> Uuid {
+        self.context.action_id
+    }
+
+    /// On whose behalf the action runs, if the caller or the executor's builder set it.
+    pub fn principal(&self) -> Option<&str> {
+        self.context.principal.as_deref()
+    }
+
+    /// When the execution started.
+    pub fn started(&self) -> Timestamp {
+        self.context.started
+    }
+
+    /// The time of the executor's clock.
+    pub fn now(&self) -> Timestamp {
+        self.context.clock.now().wall
+    }
+
+    /// Stages a new row.
+    ///
+    /// # Errors
+    /// [`Code::PlanInvalid`] if the id is staged already, [`Code::NameTwice`] if another type has the same name.
+    pub fn add<M: Entity>(&mut self, row: M) -> Result<Staged<'_, M>> {
+        self.stage(ChangeKind::Add, row)
+    }
+
+    /// Stages the new state of a row that was read.
+    ///
+    /// # Errors
+    /// As [`Plan::add`].
+    pub fn update<M: Entity>(&mut self, row: M) -> Result<Staged<'_, M>> {
+        self.stage(ChangeKind::Update, row)
+    }
+
+    /// Stages several new rows. They are inserted together.
+    ///
+    /// # Errors
+    /// As [`Plan::add`].
+    pub fn add_all<M: Entity>(&mut self, rows: impl IntoIterator<Item = M>) -> Result<()> {
+        rows.into_iter().try_for_each(|row| self.add(row).map(drop))
+    }
+
+    /// Stages the new states of several rows.
+    ///
+    /// # Errors
+    /// As [`Plan::add`].
+    pub fn update_all<M: Entity>(&mut self, rows: impl IntoIterator<Item = M>) -> Result<()> {
+        rows.into_iter().try_for_each(|row| self.update(row).map(drop))
+    }
+
+    fn stage<M: Entity>(&mut self, kind: ChangeKind, row: M) -> Result<Staged<'_, M>> {
+        self.context.names.reserve::<M>(NameKind::Model, M::NAME)?;
+        let (id, shard) = (row.id().to_string(), row.shard());
+        if self.staged.len() >= ROWS_MAX {
+            let what = format!("the plan has more than {ROWS_MAX} rows");
+            return Err(Error::new(Code::PlanInvalid, what));
+        }
+        if !self.staged.insert((TypeId::of::<M>(), id.clone())) {
+            let what = format!("{} {id} is staged twice in one plan", M::NAME);
+            return Err(Error::new(Code::PlanInvalid, what));
+        }
+        self.push(kind, shard, row);
+        Ok(Staged { plan: self, id, shard, entity: std::marker::PhantomData })
+    }
+
+    /// Rows that were staged one after another are one change, if they are of one type and shard: one statement can write
+    /// them.
+    fn push<M: Entity>(&mut self, kind: ChangeKind, shard: Shard, row: M) {
+        let last = self.changes.last_mut().filter(|change| (change.kind, change.shard) == (kind, shard));
+        if let Some(rows) = last.and_then(|change| change.rows.as_any_mut().downcast_mut::<Vec<M>>()) {
+            rows.push(row);
+            return;
+        }
+        let rows = Box::new(vec![row]);
+        self.changes.push(Change { kind, shard, entity: TypeId::of::<M>(), name: M::NAME, rows });
+    }
+
+    /// Every staged row, in the order of staging.
+    pub fn rows(&self) -> Vec<StagedRow> {
+        let of = |change: &Change| {
+            let (kind, entity, shard) = (change.kind, change.name, change.shard);
+            let row = move |(id, version)| StagedRow { kind, entity, id, version, shard };
+            change.rows.staged().into_iter().map(row).collect::<Vec<_>>()
+        };
+        self.changes.iter().flat_map(of).collect()
+    }
+
+    /// The staged rows of one type that are changed in this way, in the order of staging.
+    pub fn rows_of<M: Entity>(&self, kind: ChangeKind) -> Vec<&M> {
+        let changes = self.changes.iter().filter(|change| change.kind == kind);
+        changes.filter_map(Change::rows).flatten().collect()
+    }
+
+    /// The staged events, in the order of staging.
+    pub fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().map(|staged| &staged.event)
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<Change>, Vec<StagedEvent>) {
+        (self.changes, self.events)
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let types: Vec<&str> = self.events().map(|event| event.event_type.as_str()).collect();
+        f.debug_struct("Plan").field("rows", &self.rows()).field("events", &types).finish_non_exhaustive()
+    }
+}
+
+/// A row that was just staged. A [`Model`] emits its events here.
+pub struct Staged<'p, M> {
+    plan: &'p mut Plan,
+    id: String,
+    shard: Shard,
+    entity: std::marker::PhantomData<fn(M)>,
+}
+
+impl<M: Model> Staged<'_, M> {
+    /// Stages an event of this model. Name and id of the model are its aggregate. Events are written in the order of staging.
+    ///
+    /// # Errors
+    /// [`Code::PlanInvalid`] if the event names another aggregate, [`Code::NameTwice`] if another type has the same event
+    /// type, [`Code::PayloadSerialise`] if it cannot be serialised as JSON.
+    pub fn event<E: TypedEvent + 'static>(self, event: &E) -> Result<Self> {
+        self.event_with(event, |event| event)
+    }
+
+    /// As [`event`](Self::event), with fields that a type cannot define: a topic, headers, an expiry. The aggregate stays that
+    /// of the model.
+    ///
+    /// # Errors
+    /// As [`event`](Self::event).
+    pub fn event_with<E: TypedEvent + 'static>(
+        self,
+        event: &E,
+        complete: impl FnOnce(Event) -> Event,
+    ) -> Result<Self> {
+        self.plan.context.names.reserve::<E>(NameKind::Event, E::TYPE)?;
+        let declared = (E::AGGREGATE, event.aggregate_id());
+        let is_other = declared.0.is_some_and(|kind| kind != M::NAME)
+            || declared.1.is_some_and(|id| declared.0.is_some() && id != self.id);
+        if is_other {
+            let what = format!("the event {} is not about {} {}", E::TYPE, <M as Named>::NAME, self.id);
+            return Err(Error::new(Code::PlanInvalid, what));
+        }
+        let now = self.plan.now();
+        let event = complete(event.into_event()?.with_time(now)).with_aggregate(M::NAME, self.id.clone());
+        self.plan.events.push(StagedEvent { shard: self.shard, event });
+        Ok(self)
+    }
+}
+
+impl<M> fmt::Debug for Staged<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Staged").field("id", &self.id).finish_non_exhaustive()
+    }
+}
