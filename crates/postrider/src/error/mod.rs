@@ -62,7 +62,7 @@ impl Error {
 
     /// Replaces the message by one that names another object; code, effect, hint and causes stay.
     #[must_use]
-    #[cfg(feature = "_writer")]
+    #[cfg(any(feature = "_writer", feature = "actions"))]
     pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self

@@ -13,7 +13,9 @@ use super::sql::literal;
 use crate::layout::like;
 use crate::store::result_row::ResultRow;
 use crate::store::row_state::handler_types::handler_types;
-use crate::store::row_state::notifications::{FanOutScope, HandlerType, RegisteredType, WaitingEvent};
+use crate::store::row_state::notifications::{
+    Existing, FanOutScope, HandlerType, RegisteredType, WaitingEvent,
+};
 use crate::store::{MissedNotification, Skipped};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -127,24 +129,39 @@ const MISSED: &str = concat!(
 );
 
 /// Inserts notifications: their ids, events and handlers are the parameter. A notification is due at once; its
-/// next_retry_at is the date of the event, so that the index over it has the order of events. A notification that another
-/// program has inserted stays as it is. Indexes: the primary key (id), and the key (event_id, handler_name).
-const INSERT: &str = "
-    INSERT INTO {notifications} (
-        id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date, completion_date,
-        model_id, model_type, event_type, payload, event_date, state, attempts, next_retry_at, created_date, updated_date)
-    SELECT d.n, e.id, d.h, e.namespace, e.action_id, e.action_name, e.action_params, e.started_date,
-           e.completion_date, e.model_id, e.model_type, e.event_type, e.payload, e.event_date, 'PENDING', 0,
-           LEAST(e.event_date, UTC_TIMESTAMP(6)), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)
-    FROM JSON_TABLE(?, '$[*]' COLUMNS (n CHAR(36) CHARACTER SET ascii PATH '$.n',
-                                       e CHAR(36) CHARACTER SET ascii PATH '$.e',
-                                       h VARCHAR(255) CHARACTER SET utf8mb4 PATH '$.h')) AS d
-    STRAIGHT_JOIN {table} AS e ON e.id = /*!80000 d.e */ /*M! CAST(d.e AS UUID) */
-    WHERE NOT EXISTS (SELECT 1 FROM {notifications} AS known
-                      WHERE known.event_id = e.id
-                        AND CONVERT(known.handler_name USING utf8mb4) COLLATE utf8mb4_bin
-                            = d.h COLLATE utf8mb4_bin)
-    ON DUPLICATE KEY UPDATE handler_name = {notifications}.handler_name";
+/// next_retry_at is the date of the event, so that the index over it has the order of events.
+macro_rules! insert {
+    ($existing:literal) => {
+        concat!(
+            "INSERT INTO {notifications} (
+                 id, event_id, handler_name, namespace, action_id, action_name, action_params, started_date,
+                 completion_date, model_id, model_type, event_type, payload, event_date, state, attempts, next_retry_at,
+                 created_date, updated_date)
+             SELECT d.n, e.id, d.h, e.namespace, e.action_id, e.action_name, e.action_params, e.started_date,
+                    e.completion_date, e.model_id, e.model_type, e.event_type, e.payload, e.event_date, 'PENDING', 0,
+                    LEAST(e.event_date, UTC_TIMESTAMP(6)), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6)
+             FROM JSON_TABLE(?, '$[*]' COLUMNS (n CHAR(36) CHARACTER SET ascii PATH '$.n',
+                                                e CHAR(36) CHARACTER SET ascii PATH '$.e',
+                                                h VARCHAR(255) CHARACTER SET utf8mb4 PATH '$.h')) AS d
+             STRAIGHT_JOIN {table} AS e ON e.id = /*!80000 d.e */ /*M! CAST(d.e AS UUID) */
+             ",
+            $existing
+        )
+    };
+}
+
+/// Fails if a notification exists. Index: the primary key (id).
+const INSERT_NEW: &str = insert!("");
+
+/// A notification that another program has inserted stays as it is. Indexes: the primary key (id), and the key (event_id,
+/// handler_name).
+const INSERT: &str = insert!(
+    "WHERE NOT EXISTS (SELECT 1 FROM {notifications} AS known
+                       WHERE known.event_id = e.id
+                         AND CONVERT(known.handler_name USING utf8mb4) COLLATE utf8mb4_bin
+                             = d.h COLLATE utf8mb4_bin)
+     ON DUPLICATE KEY UPDATE handler_name = {notifications}.handler_name"
+);
 
 /// Index: the primary key (id).
 const SET_DELIVERED: &str = "UPDATE {table} SET delivered = TRUE WHERE id IN ({ids}) AND delivered = FALSE";
@@ -357,11 +374,12 @@ pub(super) async fn fan_out_matching(
     registered: &[RegisteredType],
     events_max: usize,
     skipped: &Skipped,
+    existing: Existing,
 ) -> Result<(u64, u64)> {
     let picked = list_matching(tx, registered, events_max, skipped).await?;
     let types: BTreeSet<String> = picked.iter().map(|event| event.event_type.clone()).collect();
     let types: Vec<String> = types.into_iter().collect();
-    fan_out_events(tx, &handler_types(registered.to_vec(), &types), &picked).await
+    fan_out_events(tx, &handler_types(registered.to_vec(), &types), &picked, existing).await
 }
 
 pub(super) async fn fan_out(
@@ -369,16 +387,17 @@ pub(super) async fn fan_out(
     handler_types: &[HandlerType],
     scope: FanOutScope<'_>,
 ) -> Result<(u64, u64)> {
-    let picked = match scope {
-        FanOutScope::Oldest { events_max, excluded, .. } => {
-            list_waiting(tx, handler_types, events_max, excluded).await?
+    let (picked, existing) = match scope {
+        FanOutScope::Oldest { events_max, excluded, existing } => {
+            (list_waiting(tx, handler_types, events_max, excluded).await?, existing)
         }
         FanOutScope::One(id) => {
             let statement = ONE.replace("{id}", &literal(id));
-            tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect::<Result<_>>()?
+            let rows = tx.query(&statement, Params::new()).await?;
+            (rows.iter().map(waiting_event).collect::<Result<Vec<_>>>()?, Existing::Keep)
         }
     };
-    fan_out_events(tx, handler_types, &picked).await
+    fan_out_events(tx, handler_types, &picked, existing).await
 }
 
 /// Inserts the notifications of these events, and sets `delivered`.
@@ -386,6 +405,7 @@ async fn fan_out_events(
     tx: &mut Tx<'_>,
     handler_types: &[HandlerType],
     picked: &[WaitingEvent],
+    existing: Existing,
 ) -> Result<(u64, u64)> {
     let mut new_notifications = Vec::new();
     for event in picked {
@@ -393,7 +413,7 @@ async fn fan_out_events(
         let wanted = of_type.filter(|entry| entry.since.is_none_or(|since| event.date >= since));
         new_notifications.extend(wanted.map(|entry| (event.id.as_str(), entry.handler.as_str())));
     }
-    let inserted = insert(tx, &new_notifications).await?;
+    let inserted = insert(tx, &new_notifications, existing).await?;
     if !picked.is_empty() {
         let ids: Vec<String> = picked.iter().map(|event| event.id.clone()).collect();
         tx.execute(&SET_DELIVERED.replace("{ids}", &listed(&ids)), Params::new()).await?;
@@ -402,7 +422,7 @@ async fn fan_out_events(
 }
 
 /// Inserts the notifications of these events and handlers. Returns how many.
-async fn insert(tx: &mut Tx<'_>, new_notifications: &[(&str, &str)]) -> Result<u64> {
+async fn insert(tx: &mut Tx<'_>, new_notifications: &[(&str, &str)], existing: Existing) -> Result<u64> {
     if new_notifications.is_empty() {
         return Ok(0);
     }
@@ -415,7 +435,11 @@ async fn insert(tx: &mut Tx<'_>, new_notifications: &[(&str, &str)]) -> Result<u
     let rows = serde_json::to_string(&rows).map_err(|cause| {
         Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause)
     })?;
-    tx.execute(INSERT, params![rows]).await
+    let statement = match existing {
+        Existing::Fail => INSERT_NEW,
+        Existing::Keep => INSERT,
+    };
+    tx.execute(statement, params![rows]).await
 }
 
 /// The condition that an event of one date and id is later than this one; its date is not earlier.
@@ -458,7 +482,7 @@ pub(super) async fn find_missed(
 pub(super) async fn insert_missed(tx: &mut Tx<'_>, missed: &[MissedNotification]) -> Result<u64> {
     let new_notifications: Vec<(&str, &str)> =
         missed.iter().map(|missed| (missed.event.as_str(), missed.handler.as_str())).collect();
-    insert(tx, &new_notifications).await
+    insert(tx, &new_notifications, Existing::Keep).await
 }
 
 pub(super) async fn aliases_of(tx: &mut Tx<'_>, handler: &str) -> Result<Vec<String>> {

@@ -279,9 +279,9 @@ impl NotificationTx for MySqlRowTx<'_> {
         registered: &[RegisteredType],
         events_max: usize,
         skipped: &Skipped,
-        _existing: Existing,
+        existing: Existing,
     ) -> Result<(u64, u64)> {
-        notifications::fan_out_matching(&mut self.tx, registered, events_max, skipped).await
+        notifications::fan_out_matching(&mut self.tx, registered, events_max, skipped, existing).await
     }
 
     async fn fan_out(&mut self, types: &[HandlerType], scope: FanOutScope<'_>) -> Result<(u64, u64)> {
