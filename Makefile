@@ -31,7 +31,7 @@ bench: ## Measure how fast a backlog drains (ARGS="--db postgres --keys 20")
 lint: ## Check format, lints, docs, tidiness and dependencies
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy -q --workspace --all-targets --all-features -- -D warnings
-	for one in "" sqlite postgres mysql sea-orm; do $(CARGO) clippy -q -p postrider --no-default-features --features "$$one" -- -D warnings || exit 1; done
+	for one in "" sqlite postgres mysql sea-orm actions; do $(CARGO) clippy -q -p postrider --no-default-features --features "$$one" -- -D warnings || exit 1; done
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc -q --workspace --all-features --no-deps
 	$(CARGO) run -q -p xtask -- tidy
 	@$(CARGO) deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install cargo-deny --locked --version 0.20.2"; exit 1; }

@@ -9,6 +9,7 @@ mod custom;
 mod handler_check;
 mod list;
 mod migrate;
+mod matching;
 mod notifications;
 mod read;
 mod retention;

@@ -1,8 +1,6 @@
 //! Layout `eventlog`: the registry of handlers, the fan-out, and deleting finished events. The fan-out runs in a
 //! transaction that holds its lock.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use mysql_async::Row;
 use serde::Serialize;
 use uuid::Uuid;
@@ -10,13 +8,11 @@ use uuid::Uuid;
 use super::super::row::{get, micros};
 use super::super::session::{Params, Tx, params};
 use super::sql::literal;
-use crate::layout::like;
+use crate::store::MissedNotification;
 use crate::store::result_row::ResultRow;
-use crate::store::row_state::handler_types::handler_types;
 use crate::store::row_state::notifications::{
     Existing, FanOutScope, HandlerType, RegisteredType, WaitingEvent,
 };
-use crate::store::{MissedNotification, Skipped};
 use crate::{Code, Error, Result, Timestamp};
 
 const LOCK: &str = "SELECT only_one FROM {schema}.fan_out FOR UPDATE";
@@ -78,26 +74,6 @@ const OLDEST: &str = concat!(
       FROM {table} AS e
       WHERE e.delivered = FALSE AND e.event_type = {type}
         AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{excluded}
-      ORDER BY e.event_date, e.id
-      LIMIT {events_max})"
-);
-
-/// The types of events that are not fanned out; one for those that the column's collation does not distinguish. Index:
-/// events_undelivered (delivered, event_type, event_date), one step per type, for which GROUP BY must name the beginning
-/// of the index.
-const WAITING_GROUPS: &str = "
-    SELECT event_type FROM {table}
-    WHERE delivered = FALSE AND event_type IS NOT NULL
-    GROUP BY delivered, event_type";
-
-/// The oldest events of such a group that are not fanned out and match a condition. Index: events_undelivered (delivered,
-/// event_type, event_date), one range, in its order.
-const OLDEST_MATCHING: &str = concat!(
-    "(SELECT e.id, e.event_type, ",
-    micros!("e.event_date"),
-    " AS at, e.event_date
-      FROM {table} AS e
-      WHERE e.delivered = FALSE AND e.event_type = {type} AND ({matches}){excluded}
       ORDER BY e.event_date, e.id
       LIMIT {events_max})"
 );
@@ -191,9 +167,6 @@ const FINISHED: &str = "
     LIMIT {rows_max}
     FOR UPDATE SKIP LOCKED";
 
-/// Types in one statement. With more, events are fanned out in groups of types, each in the order of its events.
-const GROUPS_MAX: usize = 500;
-
 /// One notification to insert.
 #[derive(Serialize)]
 struct NewNotification<'a> {
@@ -258,11 +231,11 @@ pub(super) async fn record_search(tx: &mut Tx<'_>, begun: Timestamp) -> Result<(
 }
 
 /// The condition that an event is not older than this.
-fn since(time: Option<Timestamp>) -> String {
+pub(super) fn since(time: Option<Timestamp>) -> String {
     time.map_or_else(String::new, |time| format!(" AND e.event_date >= {}", timestamp(time)))
 }
 
-fn timestamp(time: Timestamp) -> String {
+pub(super) fn timestamp(time: Timestamp) -> String {
     format!("TIMESTAMPADD(MICROSECOND, {}, '1970-01-01')", time.as_micros())
 }
 
@@ -271,7 +244,7 @@ fn listed(ids: &[String]) -> String {
 }
 
 /// The condition that an event is none of these.
-fn except(ids: &[String]) -> String {
+pub(super) fn except(ids: &[String]) -> String {
     match ids {
         [] => String::new(),
         ids => format!(" AND e.id NOT IN ({})", listed(ids)),
@@ -279,11 +252,11 @@ fn except(ids: &[String]) -> String {
 }
 
 /// Several SELECTs as one.
-fn union(selects: Vec<String>, end: &str) -> String {
+pub(super) fn union(selects: Vec<String>, end: &str) -> String {
     format!("{}{end}", selects.join("\nUNION ALL\n"))
 }
 
-fn waiting_event(row: &Row) -> Result<WaitingEvent> {
+pub(super) fn waiting_event(row: &Row) -> Result<WaitingEvent> {
     Ok(WaitingEvent {
         id: get(row, 0)?,
         event_type: get(row, 1)?,
@@ -318,70 +291,6 @@ pub(super) async fn list_waiting(
     tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect()
 }
 
-/// The condition that an event goes to a registered handler.
-fn matches(registered: &[RegisteredType], older_than: &BTreeMap<String, Timestamp>) -> String {
-    const TYPE: &str = "CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin";
-    let registrations = registered.iter().map(|entry| match entry.pattern.as_str() {
-        "*" => format!("(TRUE{})", since(entry.since)),
-        pattern => format!("({TYPE} LIKE {}{})", literal(&like(pattern)), since(entry.since)),
-    });
-    let any: Vec<String> = registrations.collect();
-    let left_out = older_than.iter().map(|(name, date)| {
-        format!(" AND ({TYPE} <> {} OR e.event_date >= {})", literal(name), timestamp(*date))
-    });
-    format!("({}){}", any.join(" OR "), left_out.collect::<String>())
-}
-
-/// The oldest events that are not fanned out and match a registered pattern.
-pub(super) async fn list_matching(
-    tx: &mut Tx<'_>,
-    registered: &[RegisteredType],
-    events_max: usize,
-    skipped: &Skipped,
-) -> Result<Vec<WaitingEvent>> {
-    let (matches, excluded) = (matches(registered, &skipped.older_than), except(&skipped.ids));
-    let mut groups = waiting_groups(tx).await?;
-    loop {
-        let mut oldest = Vec::new();
-        for groups in groups.chunks(GROUPS_MAX) {
-            let selects = groups.iter().map(|name| {
-                OLDEST_MATCHING
-                    .replace("{type}", &literal(name))
-                    .replace("{matches}", &matches)
-                    .replace("{excluded}", &excluded)
-                    .replace("{events_max}", &events_max.to_string())
-            });
-            let order = format!("\nORDER BY event_date, id LIMIT {events_max}");
-            let rows = tx.query(&union(selects.collect(), &order), Params::new()).await?;
-            oldest.extend(rows.iter().map(waiting_event).collect::<Result<Vec<_>>>()?);
-        }
-        // Each statement has its own snapshot. If an event of a new type was written before one of these, its type is
-        // visible now.
-        let now = waiting_groups(tx).await?;
-        if now.iter().all(|name| groups.contains(name)) {
-            return Ok(oldest);
-        }
-        groups = now;
-    }
-}
-
-async fn waiting_groups(tx: &mut Tx<'_>) -> Result<Vec<String>> {
-    tx.query(WAITING_GROUPS, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
-}
-
-pub(super) async fn fan_out_matching(
-    tx: &mut Tx<'_>,
-    registered: &[RegisteredType],
-    events_max: usize,
-    skipped: &Skipped,
-    existing: Existing,
-) -> Result<(u64, u64)> {
-    let picked = list_matching(tx, registered, events_max, skipped).await?;
-    let types: BTreeSet<String> = picked.iter().map(|event| event.event_type.clone()).collect();
-    let types: Vec<String> = types.into_iter().collect();
-    fan_out_events(tx, &handler_types(registered.to_vec(), &types), &picked, existing).await
-}
-
 pub(super) async fn fan_out(
     tx: &mut Tx<'_>,
     handler_types: &[HandlerType],
@@ -401,7 +310,7 @@ pub(super) async fn fan_out(
 }
 
 /// Inserts the notifications of these events, and sets `delivered`.
-async fn fan_out_events(
+pub(super) async fn fan_out_events(
     tx: &mut Tx<'_>,
     handler_types: &[HandlerType],
     picked: &[WaitingEvent],

@@ -6,7 +6,7 @@ use super::super::session::{Params, Tx, params};
 use super::super::{adopt, lease, relays};
 use super::settle::outcome;
 use super::sql::{Sql, of_handler, of_subscription};
-use super::{notifications, retention};
+use super::{matching, notifications, retention};
 use crate::adopt::AdoptionBatch;
 use crate::layout::{Ability, RowTable};
 use crate::store::lease_tx::LeaseTx;
@@ -271,7 +271,7 @@ impl NotificationTx for MySqlRowTx<'_> {
         events_max: usize,
         skipped: &Skipped,
     ) -> Result<Vec<WaitingEvent>> {
-        notifications::list_matching(&mut self.tx, registered, events_max, skipped).await
+        matching::list_matching(&mut self.tx, registered, events_max, skipped).await
     }
 
     async fn fan_out_matching(
@@ -281,7 +281,7 @@ impl NotificationTx for MySqlRowTx<'_> {
         skipped: &Skipped,
         existing: Existing,
     ) -> Result<(u64, u64)> {
-        notifications::fan_out_matching(&mut self.tx, registered, events_max, skipped, existing).await
+        matching::fan_out_matching(&mut self.tx, registered, events_max, skipped, existing).await
     }
 
     async fn fan_out(&mut self, types: &[HandlerType], scope: FanOutScope<'_>) -> Result<(u64, u64)> {

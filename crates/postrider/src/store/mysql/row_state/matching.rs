@@ -1,0 +1,100 @@
+//! Layout `eventlog`: the fan-out to handlers that are registered with patterns, such as handlers of all types.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::row::{get, micros};
+use super::super::session::{Params, Tx};
+use super::notifications::{except, fan_out_events, since, timestamp, union, waiting_event};
+use super::sql::literal;
+use crate::layout::like;
+use crate::store::Skipped;
+use crate::store::row_state::handler_types::handler_types;
+use crate::store::row_state::notifications::{Existing, RegisteredType, WaitingEvent};
+use crate::{Result, Timestamp};
+
+/// Types in one statement. With more, events are fanned out in groups of types, each in the order of its events.
+const GROUPS_MAX: usize = 500;
+
+/// The types of events that are not fanned out; one for those that the column's collation does not distinguish. Index:
+/// events_undelivered (delivered, event_type, event_date), one step per type, for which GROUP BY must name the beginning
+/// of the index.
+const WAITING_GROUPS: &str = "
+    SELECT event_type FROM {table}
+    WHERE delivered = FALSE AND event_type IS NOT NULL
+    GROUP BY delivered, event_type";
+
+/// The oldest events of such a group that are not fanned out and match a condition. Index: events_undelivered (delivered,
+/// event_type, event_date), one range, in its order.
+const OLDEST_MATCHING: &str = concat!(
+    "(SELECT e.id, e.event_type, ",
+    micros!("e.event_date"),
+    " AS at, e.event_date
+      FROM {table} AS e
+      WHERE e.delivered = FALSE AND e.event_type = {type} AND ({matches}){excluded}
+      ORDER BY e.event_date, e.id
+      LIMIT {events_max})"
+);
+
+/// The condition that an event goes to a registered handler.
+fn matches(registered: &[RegisteredType], older_than: &BTreeMap<String, Timestamp>) -> String {
+    const TYPE: &str = "CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin";
+    let registrations = registered.iter().map(|entry| match entry.pattern.as_str() {
+        "*" => format!("(TRUE{})", since(entry.since)),
+        pattern => format!("({TYPE} LIKE {}{})", literal(&like(pattern)), since(entry.since)),
+    });
+    let any: Vec<String> = registrations.collect();
+    let left_out = older_than.iter().map(|(name, date)| {
+        format!(" AND ({TYPE} <> {} OR e.event_date >= {})", literal(name), timestamp(*date))
+    });
+    format!("({}){}", any.join(" OR "), left_out.collect::<String>())
+}
+
+/// The oldest events that are not fanned out and match a registered pattern.
+pub(super) async fn list_matching(
+    tx: &mut Tx<'_>,
+    registered: &[RegisteredType],
+    events_max: usize,
+    skipped: &Skipped,
+) -> Result<Vec<WaitingEvent>> {
+    let (matches, excluded) = (matches(registered, &skipped.older_than), except(&skipped.ids));
+    let mut groups = waiting_groups(tx).await?;
+    loop {
+        let mut oldest = Vec::new();
+        for groups in groups.chunks(GROUPS_MAX) {
+            let selects = groups.iter().map(|name| {
+                OLDEST_MATCHING
+                    .replace("{type}", &literal(name))
+                    .replace("{matches}", &matches)
+                    .replace("{excluded}", &excluded)
+                    .replace("{events_max}", &events_max.to_string())
+            });
+            let order = format!("\nORDER BY event_date, id LIMIT {events_max}");
+            let rows = tx.query(&union(selects.collect(), &order), Params::new()).await?;
+            oldest.extend(rows.iter().map(waiting_event).collect::<Result<Vec<_>>>()?);
+        }
+        // Each statement has its own snapshot. If an event of a new type was written before one of these, its type is
+        // visible now.
+        let now = waiting_groups(tx).await?;
+        if now.iter().all(|name| groups.contains(name)) {
+            return Ok(oldest);
+        }
+        groups = now;
+    }
+}
+
+async fn waiting_groups(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+    tx.query(WAITING_GROUPS, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
+}
+
+pub(super) async fn fan_out_matching(
+    tx: &mut Tx<'_>,
+    registered: &[RegisteredType],
+    events_max: usize,
+    skipped: &Skipped,
+    existing: Existing,
+) -> Result<(u64, u64)> {
+    let picked = list_matching(tx, registered, events_max, skipped).await?;
+    let types: BTreeSet<String> = picked.iter().map(|event| event.event_type.clone()).collect();
+    let types: Vec<String> = types.into_iter().collect();
+    fan_out_events(tx, &handler_types(registered.to_vec(), &types), &picked, existing).await
+}
