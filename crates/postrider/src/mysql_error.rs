@@ -26,8 +26,9 @@ pub(crate) fn code_of(number: u16) -> Code {
 pub(crate) fn is_about_a_row(number: u16, sqlstate: &str) -> bool {
     let class = sqlstate.get(..2).unwrap_or_default();
     let other_classes = ["00", "01", "08", "0A", "25", "28", "3D", "40", "42", "70", "HY", "S1", "XA"];
-    // Numbers of the general class that concern a row: an invalid or missing value, a CHECK, a generated column.
-    let general = matches!(number, 1364 | 1366 | 1369 | 1442 | 1906 | 3105 | 3819 | 4025);
+    // Numbers of the general class that concern a row: an invalid or missing value, a CHECK, a generated column, no
+    // partition for it.
+    let general = matches!(number, 1364 | 1366 | 1369 | 1442 | 1526 | 1906 | 3105 | 3819 | 4025);
     general || code_of(number) == Code::StoreFailed && !other_classes.contains(&class)
 }
 

@@ -37,7 +37,8 @@ pub(crate) fn is_about_a_row(sqlstate: &str) -> bool {
 #[cfg(feature = "actions")]
 #[allow(dead_code, reason = "which drivers use it depends on the features")]
 pub(crate) fn is_rolled_back(sqlstate: &str) -> bool {
-    ["23", "25", "40"].contains(&sqlstate.get(..2).unwrap_or_default())
+    // 40003: the server does not know.
+    ["23", "25", "40"].contains(&sqlstate.get(..2).unwrap_or_default()) && sqlstate != "40003"
 }
 
 /// After a failed statement the server accepts no other in that transaction.

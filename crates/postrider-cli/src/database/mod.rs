@@ -1,5 +1,5 @@
 //! The database of an outbox. The library's [`Admin`] operates it; this module finds the database for an address.
-//! Another database needs one more file with its [`Backend`], and a line in `DIALECTS`.
+//! Another database needs one more file with its `Backend`, and a line in `DIALECTS`.
 
 mod address;
 #[cfg(feature = "mysql")]

@@ -231,7 +231,7 @@ fn rows_written_by_another_program_are_delivered_and_listed() {
     for (layout, insert) in inserts {
         for shop in Shop::all() {
             let program = rows(&shop, layout);
-            migrate_twice(&program, "", "3");
+            migrate_twice(&program, "", "4");
             shop.sql(insert);
             drain_rows(&program, 2);
             let doctor = program.run(&["doctor"]);

@@ -123,7 +123,7 @@ const ALL: &[Wrong] = &[
     run(Configured, &["status"], 4, &["PR-0201", "no file shop.db"]),
     run(Configured, &["write", "--type", "a"], 4, &["PR-0201", "no file shop.db"]),
     run(Configured, &["write", "--lines"], 4, &["PR-0201", "no file shop.db"]),
-    run(Foreign, &["relay"], 4, &["PR-0201", "has schema 0, this program needs 2"]),
+    run(Foreign, &["relay"], 4, &["PR-0201", "has schema 0, this program needs 3"]),
     run(Foreign, &["status"], 4, &["PR-0201", "has schema 0"]),
     run(Foreign, &["write", "--type", "a"], 4, &["PR-0201", "has schema 0"]),
     run(Newer, &["relay"], 4, &["PR-0202", "has schema 99, this program knows 2", "upgrade this program"]),

@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -272,11 +273,19 @@ impl<D: Database> Executor<D> {
             }
             return Err(error);
         }
-        commit_all::<D>(written, execution).await?;
-        if let Some(wake) = &self.0.wake {
-            wake();
+        let committed = commit_all::<D>(written, execution).await;
+        if committed.as_ref().err().is_none_or(|error| error.code() == Code::ShardsDiverged) {
+            self.wake();
         }
-        Ok(())
+        committed
+    }
+
+    /// Wakes the relay. A panic of the caller's function does not hide that the action is committed.
+    fn wake(&self) {
+        let Some(wake) = &self.0.wake else { return };
+        if std::panic::catch_unwind(AssertUnwindSafe(&**wake)).is_err() {
+            tracing::error!("the function that wakes the relay panicked; the action is committed");
+        }
     }
 
     /// Writes the rows and events of one shard, and leaves the transaction open.
@@ -369,7 +378,11 @@ async fn commit_all<D: Database>(written: Vec<(Shard, D::Transaction)>, executio
             rolled_back.push(shard);
         }
         return Err(match failure {
-            failure if !committed.is_empty() => {
+            // The transaction of an unknown outcome may be committed, and the others are not.
+            failure
+                if !committed.is_empty()
+                    || matches!(failure, CommitError::Unknown(_)) && !rolled_back.is_empty() =>
+            {
                 diverged(execution.id, &committed, shard, failure, &rolled_back)
             }
             CommitError::RolledBack(error) => error.with_message("the database refused the commit"),

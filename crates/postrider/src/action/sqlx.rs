@@ -366,7 +366,12 @@ impl<M: SqlxRow<DB>, DB: SqlxDialect> Repository<M, Pool<DB>> for SqlxRepository
                 .iter()
                 .try_for_each(|column| row.bind(*column, &mut arguments))
                 .map_err(::sqlx::Error::Encode)?;
-            updated += DB::execute(tx, self.statements.update.clone(), arguments, true).await?;
+            match DB::execute(tx, self.statements.update.clone(), arguments, true).await? {
+                1 => updated += 1,
+                0 => return Ok(updated),
+                // More than staged, whatever the other rows are.
+                several => return Ok(rows.len() as u64 + several),
+            }
         }
         Ok(updated)
     }

@@ -184,7 +184,7 @@ codes! {
     /// An action was executed inside another action.
     ActionNested = 381, Operator, "nothing was written by the inner action", "stage everything on one plan, or execute the second action after the first has returned";
     /// The connection was lost while an action committed: its transaction is either complete or does not exist.
-    ActionOutcomeUnknown = 382, Operator, "either everything was written, or nothing; the action was not retried", "look for the action's id, which the message names, in the event rows or the table `actions`; execute the action again only if it is not there";
+    ActionOutcomeUnknown = 382, Operator, "either everything was written, or nothing; the action was not retried", "when the database has ended the lost session, look for the action's id, which the message names, in the event rows or the table `actions`; execute the action again only if it is not there";
     /// The plan of an action is not valid: an id is staged twice, an event does not belong to its model, or a limit is exceeded.
     PlanInvalid = 383, Operator, "nothing was written", "change what the message names";
     /// Two Rust types have the same name as an action, a model or an event.

@@ -108,6 +108,10 @@ impl RelayBuilder {
         for outbox in &mut self.outboxes {
             if outbox.store.notifications().is_some() {
                 outbox.subscriptions.iter_mut().for_each(Subscription::use_defaults_of_notifications);
+            } else if let Some(renamed) = outbox.subscriptions.iter().find(|of| !of.aliases.is_empty()) {
+                let what = format!("subscription {:?} has an alias, and this outbox has none", renamed.name);
+                return Err(Error::new(Code::HandlerInvalid, what)
+                    .with_hint("only layout eventlog has aliases; elsewhere keep the earlier name"));
             }
             check(&mut outbox.subscriptions)?;
             outbox.check()?;

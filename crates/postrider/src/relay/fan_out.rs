@@ -118,15 +118,15 @@ impl FanOutTask {
         let now = self.clock.now().elapsed;
         let batch = self.notifications.fan_out(self.settings.events_max, self.refused.skipped()).await?;
         self.note_busy(batch.busy, now);
-        if batch.busy {
-            return Ok(Some(BUSY_WAIT.min(self.settings.poll)));
-        }
-        let more = batch.more;
+        let (is_busy, more) = (batch.busy, batch.more);
         if self.refused.is_empty() {
             self.retry_refused_at = now + REFUSED_RETRY;
         }
         let refused = self.apply(batch);
         self.refused.add(refused);
+        if is_busy {
+            return Ok(Some(BUSY_WAIT.min(self.settings.poll)));
+        }
         let retries = self.retry_refused(now).await?;
         Ok((!more && !retries).then_some(self.settings.poll))
     }
@@ -180,7 +180,7 @@ impl FanOutTask {
     /// Wakes the handlers. Returns the refused events.
     fn apply(&mut self, batch: FannedOut) -> Vec<RefusedEvent> {
         self.unannounced += batch.notifications;
-        if !batch.more || self.unannounced >= WAKE_NOTIFICATIONS {
+        if !batch.more || batch.busy || self.unannounced >= WAKE_NOTIFICATIONS {
             self.wake_handlers();
         }
         batch.refused

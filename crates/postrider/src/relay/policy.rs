@@ -52,7 +52,8 @@ pub struct Policy {
     pub flush_events: usize,
 
     /// Attempts before an event is dead, unless the event has its own limit. A failure that may be caused by
-    /// the destination is retried once, after about `probe_min`, before it counts as an attempt.
+    /// the destination is retried once, after about `probe_min`, before it counts as an attempt. Ignored in a table with a
+    /// state per row: [`RowTable::max_attempts`](crate::layout::RowTable::max_attempts) applies there.
     pub max_attempts: u32,
     /// Delay before the first retry; doubles with each failure, with jitter.
     pub backoff_min: Duration,

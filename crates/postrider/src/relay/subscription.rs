@@ -19,6 +19,8 @@ pub struct Subscription {
     pub(super) policy: Policy,
     /// The policy was set.
     has_policy: bool,
+    /// No order, whatever the policy says.
+    is_unordered: bool,
     /// Earlier names.
     pub(super) aliases: Vec<String>,
     pub(super) router: Router,
@@ -37,6 +39,7 @@ impl Subscription {
             start: Start::default(),
             policy: Policy::default(),
             has_policy: false,
+            is_unordered: false,
             aliases: Vec::new(),
             router: Router::to(name.as_str()),
             encoder: Arc::new(Envelope),
@@ -77,9 +80,11 @@ impl Subscription {
         }
     }
 
-    /// Delivers events in no particular order, so that no event waits for another one of its key.
+    /// Delivers events in no particular order, so that no event waits for another one of its key. Takes precedence over
+    /// the order of the [`policy`](Self::policy).
     #[must_use]
     pub fn unordered(mut self) -> Self {
+        self.is_unordered = true;
         self.policy.order = Order::None;
         self
     }
@@ -94,13 +99,15 @@ impl Subscription {
     /// Its limits and times.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        let order = if self.is_unordered { Order::None } else { policy.order };
+        self.policy = Policy { order, ..policy };
         self.has_policy = true;
         self
     }
 
     /// An earlier name of a handler in an outbox of layout `eventlog`. Notifications under that name are handled too, and
-    /// no event is fanned out to it any more. Elsewhere a renamed subscription is a new one, and this has no effect.
+    /// no event is fanned out to it any more. Other outboxes have no aliases: the relay does not start, because a renamed
+    /// subscription would be a new one.
     #[must_use]
     pub fn alias(mut self, name: impl Into<String>) -> Self {
         self.aliases.push(name.into());
@@ -154,5 +161,26 @@ struct NoSink;
 impl Sink for NoSink {
     fn publish<'a>(&'a self, _: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
         Box::pin(std::future::ready(Vec::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unordered_takes_precedence_over_the_policy_in_any_order_of_the_calls() {
+        let subscription = || Subscription::new("mail", NoSink);
+        let policy = || Policy::default().max_attempts(3);
+        for unordered in
+            [subscription().unordered().policy(policy()), subscription().policy(policy()).unordered()]
+        {
+            assert_eq!(unordered.policy.order, Order::None);
+            assert_eq!(unordered.policy.max_attempts, 3);
+        }
+        assert_eq!(subscription().policy(policy()).policy.order, Order::Key);
+        let mut of_notifications = subscription().unordered();
+        of_notifications.use_defaults_of_notifications();
+        assert_eq!(of_notifications.policy.order, Order::None);
     }
 }

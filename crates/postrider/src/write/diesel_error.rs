@@ -26,5 +26,15 @@ pub(super) fn is_deadlock(error: &Error) -> bool {
 #[cfg(feature = "actions")]
 pub(crate) fn is_rolled_back(error: &Error) -> bool {
     let Error::DatabaseError(kind, _) = error else { return false };
-    !matches!(kind, DatabaseErrorKind::ClosedConnection | DatabaseErrorKind::Unknown) || is_deadlock(error)
+    // Other kinds also stand for a lost connection: diesel-async reports one as UnableToSendCommand.
+    matches!(
+        kind,
+        DatabaseErrorKind::UniqueViolation
+            | DatabaseErrorKind::ForeignKeyViolation
+            | DatabaseErrorKind::NotNullViolation
+            | DatabaseErrorKind::CheckViolation
+            | DatabaseErrorKind::RestrictViolation
+            | DatabaseErrorKind::ExclusionViolation
+            | DatabaseErrorKind::SerializationFailure
+    ) || is_deadlock(error)
 }

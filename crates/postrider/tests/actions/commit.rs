@@ -14,7 +14,7 @@ use crate::place::Place;
 use crate::wallet::{Amount, Deposit, Open};
 
 /// Commits, and reports that it lost the connection.
-struct Losing<D>(D);
+pub(crate) struct Losing<D>(pub(crate) D);
 
 impl<D: Database> Database for Losing<D> {
     type Transaction = D::Transaction;
@@ -51,7 +51,7 @@ impl<D: Database> Database for Losing<D> {
 }
 
 /// Lends the repository of a pool to [`Losing`].
-struct Lent<R>(R);
+pub(crate) struct Lent<R>(pub(crate) R);
 
 impl<M, D, R> postrider::action::Repository<M, Losing<D>> for Lent<R>
 where
@@ -66,6 +66,14 @@ where
     async fn update(&self, tx: &mut D::Transaction, rows: &[M]) -> Result<u64, D::Error> {
         self.0.update(tx, rows).await
     }
+}
+
+#[tokio::test]
+async fn a_function_that_panics_while_it_wakes_the_relay_does_not_hide_the_commit() {
+    let case = Case::<SqlxSqlite>::new(None).await.unwrap();
+    let executor = case.builder().wake(|| panic!("no relay")).action(Open).build().unwrap();
+    executor.execute::<Open>(Amount { wallet: Uuid::now_v7(), amount: 0 }).await.unwrap();
+    assert_eq!(case.place.one("SELECT COUNT(*) FROM wallets").await, "1");
 }
 
 #[tokio::test]

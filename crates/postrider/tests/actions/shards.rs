@@ -8,6 +8,7 @@ use serde::Serialize;
 use sqlx::Pool;
 use uuid::Uuid;
 
+use crate::commit::{Lent, Losing};
 use crate::drivers::{Case, Driver, SqlxPostgres, SqlxSqlite};
 use crate::place::Place;
 
@@ -141,4 +142,24 @@ async fn a_commit_that_fails_after_another_one_is_reported_shard_by_shard() {
     assert!(error.message().ends_with(report), "{error}");
     assert_eq!(counts(&cases, "SELECT COUNT(*) FROM wallets").await, ["1", "1", "0"]);
     assert_eq!(counts(&cases, "SELECT COUNT(*) FROM {events}").await, ["3", "0", "0"]);
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_of_the_first_of_several_shards_is_reported_shard_by_shard() {
+    let cases = [Case::<SqlxSqlite>::new(None).await.unwrap(), Case::<SqlxSqlite>::new(None).await.unwrap()];
+    let accounts = SqlxRepository::<Account, _>::new(cases[0].driver.database());
+    let executor = Executor::builder(Losing(cases[0].driver.database()))
+        .namespace("shop")
+        .outbox(cases[0].place.outbox())
+        .shard(shard(1, 0), Losing(cases[1].driver.database()))
+        .repository::<Account, _>(Lent(accounts))
+        .action(OpenAll)
+        .build()
+        .unwrap();
+    let both = vec![(Shard::DEFAULT.new_id(), 7), (shard(1, 0).new_id(), 7)];
+    let error =
+        executor.call::<OpenAll>(both).across_shards(AcrossShards::Copies).execute().await.unwrap_err();
+    assert_eq!(error.code(), Code::ShardsDiverged, "{error}");
+    assert!(error.message().ends_with("rolled back on shards 1.0"), "{error}");
+    assert_eq!(cases[1].place.one("SELECT COUNT(*) FROM wallets").await, "0");
 }

@@ -27,8 +27,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Move undelivered events from one outbox to another in the same database
 ///
-/// It moves events between a table with a state per row and the layout `postrider`, in either direction; of layout
-/// `eventlog` what one handler has not handled. Both
+/// It moves events between a table with a state per row and the layout `postrider`, in either direction. From
+/// layout `eventlog` it moves the events that one handler has not handled; `--subscription` names the handler. Both
 /// outboxes must be configured and migrated. It counts first; then it takes the lease of the subscription,
 /// checks that no other publisher works on the table and that every event fits, and moves the events in
 /// order, in batches. Each batch is one transaction that writes the events to the new outbox and settles them

@@ -113,7 +113,7 @@ const SUBSCRIPTION: &[KeySpec] = &[
     key(Subscription, "flush_interval", Duration, r#""20ms""#, "Maximum time between an acknowledgement and the commit of the progress.").default("50ms"),
     key(Subscription, "flush_events", COUNT, "1024", "Maximum number of acknowledgements between two commits of the progress.").default("4096"),
 
-    key(Subscription, "max_attempts", COUNT, "5", "Attempts before an event is dead, unless the event has its own limit. A failure that may be caused by the destination is retried once before it counts as an attempt.").default("10"),
+    key(Subscription, "max_attempts", COUNT, "5", "Attempts before an event is dead, unless the event has its own limit. A failure that may be caused by the destination is retried once before it counts as an attempt. In a table with a state per row, `max_attempts` of the outbox applies instead.").default("10"),
     key(Subscription, "backoff_min", Duration, r#""500ms""#, "Delay before the first retry; doubles with each failure.").default("1s").on_eventlog("30s"),
     key(Subscription, "backoff_max", Duration, r#""1m""#, "Maximum delay between two retries.").default("5m"),
     key(Subscription, "backoff_jitter", Bool, "false", "Shorten each retry delay by a random part, up to a half, so that retries do not happen at the same moment.").default("true").on_eventlog("false"),

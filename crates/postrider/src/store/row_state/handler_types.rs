@@ -65,18 +65,13 @@ pub(super) fn leave_out(types: &mut [HandlerType], older_than: &BTreeMap<String,
     }
 }
 
-/// Slices of about this many entries. All handlers of a type are in one slice: the first statement that fans an event out
+/// Slices of at most this many types. All handlers of a type are in one slice: the first statement that fans an event out
 /// must know all of its handlers.
 pub(super) fn whole_types(all: &[HandlerType], most: usize) -> impl Iterator<Item = &[HandlerType]> {
     let mut rest = all;
     std::iter::from_fn(move || {
-        let mut end = 0;
-        for group in rest.chunk_by(|one, other| one.event_type == other.event_type) {
-            if end > 0 && end + group.len() > most {
-                break;
-            }
-            end += group.len();
-        }
+        let types = rest.chunk_by(|one, other| one.event_type == other.event_type);
+        let end = types.take(most).map(<[HandlerType]>::len).sum();
         let (slice, after) = rest.split_at(end);
         rest = after;
         (!slice.is_empty()).then_some(slice)

@@ -245,7 +245,7 @@ pub(super) fn concerns_row(code: Code) -> bool {
 /// Fans events out one by one, after a statement for all of them failed.
 async fn fan_out_each(connection: &mut impl RowConnection, list: ListWaiting) -> Result<FannedOut> {
     let events_max = list.events_max;
-    let waiting = connection.write(list).await?;
+    let Some(waiting) = connection.write(list).await? else { return Ok(busy()) };
     let mut all = FannedOut { more: waiting.len() >= events_max, ..FannedOut::default() };
     for WaitingEvent { id, event_type, date } in waiting {
         match connection.write(FanOutOne { id: id.clone(), event_type: event_type.clone() }).await {
@@ -406,18 +406,19 @@ async fn list_by_type<T: NotificationTx + ?Sized>(
 }
 
 verb! {
-    /// The events that [`FanOutOldest`] would fan out.
-    ListWaiting { events_max: usize, skipped: Skipped, } -> Vec<WaitingEvent>
+    /// The events that [`FanOutOldest`] would fan out; `None` if another process holds the lock.
+    ListWaiting { events_max: usize, skipped: Skipped, } -> Option<Vec<WaitingEvent>>
 }
 
 impl ListWaiting {
-    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Vec<WaitingEvent>> {
+    async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<Option<Vec<WaitingEvent>>> {
         let Self { events_max, skipped } = self;
-        let Some(registered) = tx.try_lock_and_read().await? else { return Ok(Vec::new()) };
-        match needs_types(&registered) {
-            true => tx.list_matching(&registered, events_max, &skipped).await,
-            false => list_by_type(tx, handler_types(registered, &[]), events_max, &skipped).await,
-        }
+        let Some(registered) = tx.try_lock_and_read().await? else { return Ok(None) };
+        let waiting = match needs_types(&registered) {
+            true => tx.list_matching(&registered, events_max, &skipped).await?,
+            false => list_by_type(tx, handler_types(registered, &[]), events_max, &skipped).await?,
+        };
+        Ok(Some(waiting))
     }
 }
 
@@ -429,7 +430,8 @@ verb! {
 impl FanOutOne {
     async fn run_in<T: NotificationTx>(self, tx: &mut T) -> Result<FannedOut> {
         let Some(registered) = tx.try_lock_and_read().await? else { return Ok(busy()) };
-        let types = handler_types(registered, &[self.event_type]);
+        let mut types = handler_types(registered, std::slice::from_ref(&self.event_type));
+        types.retain(|entry| entry.event_type == self.event_type);
         if types.is_empty() {
             return Ok(FannedOut::default());
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::row::{get, micros};
 use super::super::session::{Params, Tx};
-use super::notifications::{except, fan_out_events, since, timestamp, union, waiting_event};
+use super::notifications::{fan_out_events, since, timestamp, union, waiting_event, without};
 use super::sql::literal;
 use crate::layout::like;
 use crate::store::Skipped;
@@ -30,23 +30,36 @@ const OLDEST_MATCHING: &str = concat!(
     micros!("e.event_date"),
     " AS at, e.event_date
       FROM {table} AS e
-      WHERE e.delivered = FALSE AND e.event_type = {type} AND ({matches}){excluded}
+      WHERE e.delivered = FALSE AND e.event_type = {type} AND ({matches})
       ORDER BY e.event_date, e.id
       LIMIT {events_max})"
 );
 
+/// How often the types are read again, because new ones were written meanwhile.
+const ROUNDS_MAX: usize = 3;
+
 /// The condition that an event goes to a registered handler.
 fn matches(registered: &[RegisteredType], older_than: &BTreeMap<String, Timestamp>) -> String {
     const TYPE: &str = "CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin";
-    let registrations = registered.iter().map(|entry| match entry.pattern.as_str() {
-        "*" => format!("(TRUE{})", since(entry.since)),
-        pattern => format!("({TYPE} LIKE {}{})", literal(&like(pattern)), since(entry.since)),
-    });
-    let any: Vec<String> = registrations.collect();
+    let mut starts: BTreeMap<&str, Option<Timestamp>> = BTreeMap::new();
+    for entry in registered {
+        let start = starts.entry(&entry.pattern).or_insert(entry.since);
+        // No start is the earliest.
+        *start = (*start).min(entry.since);
+    }
+    let any = match starts.get("*") {
+        Some(None) => "TRUE".to_owned(),
+        _ => {
+            let each = starts.iter().map(|(pattern, start)| {
+                format!("({TYPE} LIKE {}{})", literal(&like(pattern)), since(*start))
+            });
+            each.collect::<Vec<_>>().join(" OR ")
+        }
+    };
     let left_out = older_than.iter().map(|(name, date)| {
         format!(" AND ({TYPE} <> {} OR e.event_date >= {})", literal(name), timestamp(*date))
     });
-    format!("({}){}", any.join(" OR "), left_out.collect::<String>())
+    format!("({any}){}", left_out.collect::<String>())
 }
 
 /// The oldest events that are not fanned out and match a registered pattern.
@@ -56,33 +69,53 @@ pub(super) async fn list_matching(
     events_max: usize,
     skipped: &Skipped,
 ) -> Result<Vec<WaitingEvent>> {
-    let (matches, excluded) = (matches(registered, &skipped.older_than), except(&skipped.ids));
+    let matches = matches(registered, &skipped.older_than);
     let mut groups = waiting_groups(tx).await?;
-    loop {
-        let mut oldest = Vec::new();
-        for groups in groups.chunks(GROUPS_MAX) {
-            let selects = groups.iter().map(|name| {
-                OLDEST_MATCHING
-                    .replace("{type}", &literal(name))
-                    .replace("{matches}", &matches)
-                    .replace("{excluded}", &excluded)
-                    .replace("{events_max}", &events_max.to_string())
-            });
-            let order = format!("\nORDER BY event_date, id LIMIT {events_max}");
-            let rows = tx.query(&union(selects.collect(), &order), Params::new()).await?;
-            oldest.extend(rows.iter().map(waiting_event).collect::<Result<Vec<_>>>()?);
-        }
+    for round in 1.. {
+        let mut oldest = oldest_of(tx, &groups, &matches, events_max, &skipped.ids).await?;
         // Each statement has its own snapshot. If an event of a new type was written before one of these, its type is
         // visible now.
         let now = waiting_groups(tx).await?;
-        if now.iter().all(|name| groups.contains(name)) {
+        let new: BTreeSet<String> = now.difference(&groups).cloned().collect();
+        if new.is_empty() {
+            return Ok(oldest);
+        }
+        if round == ROUNDS_MAX {
+            let first = oldest_of(tx, &new, &matches, 1, &[]).await?.into_iter().next();
+            oldest.retain(|event| first.as_ref().is_none_or(|first| event.date < first.date));
             return Ok(oldest);
         }
         groups = now;
     }
+    Ok(Vec::new())
 }
 
-async fn waiting_groups(tx: &mut Tx<'_>) -> Result<Vec<String>> {
+/// The oldest events of these groups of types, except some.
+async fn oldest_of(
+    tx: &mut Tx<'_>,
+    groups: &BTreeSet<String>,
+    matches: &str,
+    events_max: usize,
+    excluded: &[String],
+) -> Result<Vec<WaitingEvent>> {
+    let groups: Vec<&String> = groups.iter().collect();
+    let mut oldest: Vec<WaitingEvent> = Vec::new();
+    for groups in groups.chunks(GROUPS_MAX) {
+        let read_max = (events_max + excluded.len()).to_string();
+        let selects = groups.iter().map(|name| {
+            OLDEST_MATCHING
+                .replace("{type}", &literal(name))
+                .replace("{matches}", matches)
+                .replace("{events_max}", &read_max)
+        });
+        let order = format!("\nORDER BY event_date, id LIMIT {read_max}");
+        let rows = tx.query(&union(selects.collect(), &order), Params::new()).await?;
+        oldest.extend(rows.iter().map(waiting_event).collect::<Result<Vec<_>>>()?);
+    }
+    Ok(without(oldest, excluded, events_max))
+}
+
+async fn waiting_groups(tx: &mut Tx<'_>) -> Result<BTreeSet<String>> {
     tx.query(WAITING_GROUPS, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
 }
 

@@ -1,6 +1,8 @@
 //! Layout `eventlog`: the registry of handlers, the fan-out, and deleting finished events. The fan-out runs in a
 //! transaction that holds its lock.
 
+use std::collections::HashSet;
+
 use mysql_async::Row;
 use serde::Serialize;
 use uuid::Uuid;
@@ -38,11 +40,12 @@ const REGISTER_TYPE: &str = "
 const REGISTER_ALIAS: &str = "
     INSERT INTO {schema}.handler_aliases (alias, handler) VALUES (?, ?) ON DUPLICATE KEY UPDATE handler = VALUES(handler)";
 
-/// What was missed under an earlier name is still searched for. Index: the primary key (handler, event_type).
+/// What was missed under an earlier name is still searched for, and what waits is not before the start. Index: the primary key (handler, event_type).
 const INHERIT: &str = "
     UPDATE {schema}.handler_types AS t
     JOIN {schema}.handler_types AS earlier ON earlier.event_type = t.event_type
-    SET t.registered_at = LEAST(t.registered_at, earlier.registered_at), t.searched_at = earlier.searched_at
+    SET t.registered_at = LEAST(t.registered_at, earlier.registered_at), t.searched_at = earlier.searched_at,
+        t.since = IF(t.since IS NULL, NULL, LEAST(t.since, earlier.since))
     WHERE t.handler = ? AND earlier.handler = ?";
 
 /// Deletes the types that are registered under a name. Index: the primary key (handler, event_type).
@@ -73,7 +76,7 @@ const OLDEST: &str = concat!(
     " AS at, e.event_date
       FROM {table} AS e
       WHERE e.delivered = FALSE AND e.event_type = {type}
-        AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}{excluded}
+        AND CONVERT(e.event_type USING utf8mb4) COLLATE utf8mb4_bin = {type}{since}
       ORDER BY e.event_date, e.id
       LIMIT {events_max})"
 );
@@ -243,14 +246,6 @@ fn listed(ids: &[String]) -> String {
     ids.iter().map(|id| literal(id)).collect::<Vec<_>>().join(",")
 }
 
-/// The condition that an event is none of these.
-pub(super) fn except(ids: &[String]) -> String {
-    match ids {
-        [] => String::new(),
-        ids => format!(" AND e.id NOT IN ({})", listed(ids)),
-    }
-}
-
 /// Several SELECTs as one.
 pub(super) fn union(selects: Vec<String>, end: &str) -> String {
     format!("{}{end}", selects.join("\nUNION ALL\n"))
@@ -260,8 +255,22 @@ pub(super) fn waiting_event(row: &Row) -> Result<WaitingEvent> {
     Ok(WaitingEvent {
         id: get(row, 0)?,
         event_type: get(row, 1)?,
-        date: Timestamp::from_micros(get::<i64>(row, 2)?),
+        // A zero date has no number.
+        date: row.time(2)?.unwrap_or_default(),
     })
+}
+
+/// The oldest of these events, except some. Several types are read one after the other.
+pub(super) fn without(
+    mut events: Vec<WaitingEvent>,
+    excluded: &[String],
+    events_max: usize,
+) -> Vec<WaitingEvent> {
+    let excluded: HashSet<&str> = excluded.iter().map(String::as_str).collect();
+    events.retain(|event| !excluded.contains(event.id.as_str()));
+    events.sort_by_key(|event| event.date);
+    events.truncate(events_max);
+    events
 }
 
 /// The oldest events that are not fanned out, of the types of these handlers.
@@ -279,16 +288,17 @@ pub(super) async fn list_waiting(
             None => types.push((&entry.event_type, entry.since)),
         }
     }
-    let excluded = except(excluded);
+    // The ids are not in the statement: it would contain them once per type.
+    let read_max = (events_max + excluded.len()).to_string();
     let selects = types.iter().map(|(name, from)| {
         OLDEST
             .replace("{type}", &literal(name))
             .replace("{since}", &since(*from))
-            .replace("{excluded}", &excluded)
-            .replace("{events_max}", &events_max.to_string())
+            .replace("{events_max}", &read_max)
     });
-    let statement = union(selects.collect(), &format!("\nORDER BY event_date, id LIMIT {events_max}"));
-    tx.query(&statement, Params::new()).await?.iter().map(waiting_event).collect()
+    let statement = union(selects.collect(), &format!("\nORDER BY event_date, id LIMIT {read_max}"));
+    let rows = tx.query(&statement, Params::new()).await?;
+    Ok(without(rows.iter().map(waiting_event).collect::<Result<_>>()?, excluded, events_max))
 }
 
 pub(super) async fn fan_out(

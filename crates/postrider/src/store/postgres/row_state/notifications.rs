@@ -37,10 +37,11 @@ const REGISTER_ALIAS: &str = "
     INSERT INTO {schema}.handler_aliases AS a (alias, handler) VALUES ($2, $1)
     ON CONFLICT (alias) DO UPDATE SET handler = excluded.handler";
 
-/// What was missed under an earlier name is still searched for. Index: the primary key (handler, event_type).
+/// What was missed under an earlier name is still searched for, and what waits is not before the start. Index: the primary key (handler, event_type).
 const INHERIT: &str = "
     UPDATE {schema}.handler_types AS t
-    SET registered_at = least(t.registered_at, earlier.registered_at), searched_at = earlier.searched_at
+    SET registered_at = least(t.registered_at, earlier.registered_at), searched_at = earlier.searched_at,
+        since = CASE WHEN t.since IS NOT NULL AND earlier.since IS NOT NULL THEN least(t.since, earlier.since) END
     FROM {schema}.handler_types AS earlier
     WHERE t.handler = $1 AND earlier.handler = $2 AND earlier.event_type = t.event_type";
 
@@ -88,10 +89,10 @@ macro_rules! wanted {
     };
 }
 
-/// The same for handlers (`$1`) with patterns (`$2`), from a start on (`$3`), and with types (`$7`) of which events before a
-/// date (`$8`) are left out. The types are those of the same snapshot as the events.
+/// The same for handlers (`$1`) with patterns (`$2`), from a start on (`$3`), and with types of which events before a
+/// date are left out. The types are those of the same snapshot as the events.
 macro_rules! matching {
-    () => {
+    ($types:literal, $dates:literal) => {
         concat!(
             waiting_types!(),
             ", wanted AS (
@@ -100,7 +101,11 @@ macro_rules! matching {
                             AT TIME ZONE 'UTC' AS since
                  FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS t (handler, pattern, since)
                  JOIN waiting AS w ON w.event_type LIKE t.pattern
-                 LEFT JOIN unnest($7::text[], $8::timestamptz[]) AS s (event_type, date) ON s.event_type = w.event_type
+                 LEFT JOIN unnest(",
+            $types,
+            "::text[], ",
+            $dates,
+            "::timestamptz[]) AS s (event_type, date) ON s.event_type = w.event_type
                  GROUP BY t.handler, w.event_type
              )"
         )
@@ -132,6 +137,13 @@ macro_rules! oldest {
 macro_rules! one {
     () => {
         ", picked AS (SELECT e.* FROM {table} AS e WHERE e.id = $4::text::uuid AND e.delivered = FALSE)"
+    };
+}
+
+/// The picked events.
+macro_rules! list {
+    () => {
+        " SELECT id::text, event_type::text, event_date AT TIME ZONE 'UTC' FROM picked"
     };
 }
 
@@ -191,8 +203,9 @@ macro_rules! insert {
 const FAN_OUT_OLDEST: &str = concat!(wanted!(), oldest!(), new_notifications!(), insert!("$6"));
 /// The same, and fails if a notification exists. ON CONFLICT makes each insert about a quarter more expensive.
 const FAN_OUT_OLDEST_NEW: &str = concat!(wanted!(), oldest!(), new_notifications!(), insert!("$6", ""));
-const FAN_OUT_MATCHING: &str = concat!(matching!(), oldest!(), new_notifications!(), insert!("$6"));
-const FAN_OUT_MATCHING_NEW: &str = concat!(matching!(), oldest!(), new_notifications!(), insert!("$6", ""));
+const FAN_OUT_MATCHING: &str = concat!(matching!("$7", "$8"), oldest!(), new_notifications!(), insert!("$6"));
+const FAN_OUT_MATCHING_NEW: &str =
+    concat!(matching!("$7", "$8"), oldest!(), new_notifications!(), insert!("$6", ""));
 const FAN_OUT_ONE: &str = concat!(wanted!(), one!(), new_notifications!(), insert!("$5"));
 const INSERT_MISSED: &str = concat!(pairs!(), insert!("$3"));
 
@@ -220,11 +233,8 @@ const FIND_MISSED: &str = "
                       WHERE n.event_id = e.id AND a.handler = wanted.handler)
     ORDER BY wanted.place, e.event_date, e.id
     LIMIT $4";
-const LIST_OLDEST: &str = concat!(
-    wanted!(),
-    oldest!(),
-    " SELECT id::text, event_type::text, event_date AT TIME ZONE 'UTC' FROM picked"
-);
+const LIST_OLDEST: &str = concat!(wanted!(), oldest!(), list!());
+const LIST_MATCHING: &str = concat!(matching!("$6", "$7"), oldest!(), list!());
 
 /// Locks the fan-out; `false` if another process has it and the caller does not wait.
 pub(super) async fn lock(tx: &Tx<'_>, wait: bool) -> Result<bool> {
@@ -304,14 +314,11 @@ pub(super) async fn list_waiting(
 ) -> Result<Vec<WaitingEvent>> {
     let Columns { handlers, types, since } = Columns::of(handler_types);
     let rows = tx.query(LIST_OLDEST, &[&handlers, &types, &since, &row_limit(events_max), &excluded]).await?;
-    let read = |row: &Row| {
-        Ok(WaitingEvent {
-            id: get(row, 0)?,
-            event_type: get(row, 1)?,
-            date: row.time(2)?.unwrap_or_default(),
-        })
-    };
-    rows.iter().map(read).collect()
+    rows.iter().map(waiting_event).collect()
+}
+
+fn waiting_event(row: &Row) -> Result<WaitingEvent> {
+    Ok(WaitingEvent { id: get(row, 0)?, event_type: get(row, 1)?, date: row.time(2)?.unwrap_or_default() })
 }
 
 pub(super) async fn fan_out(
@@ -344,6 +351,42 @@ fn counts(row: Option<Row>) -> Result<(u64, u64)> {
     Ok((count(0)?, count(1)?))
 }
 
+/// The registrations and the left-out events of a statement, as one array per column.
+struct Matching<'a> {
+    handlers: Vec<&'a str>,
+    patterns: Vec<String>,
+    since: Vec<Option<Time>>,
+    types: Vec<&'a str>,
+    dates: Vec<Time>,
+}
+
+impl<'a> Matching<'a> {
+    fn of(registered: &'a [RegisteredType], skipped: &'a Skipped) -> Self {
+        let (types, dates) =
+            skipped.older_than.iter().map(|(name, date)| (name.as_str(), Time(*date))).unzip();
+        Self {
+            handlers: registered.iter().map(|entry| entry.handler.as_str()).collect(),
+            patterns: registered.iter().map(|entry| like(&entry.pattern)).collect(),
+            since: registered.iter().map(|entry| entry.since.map(Time)).collect(),
+            types,
+            dates,
+        }
+    }
+}
+
+pub(super) async fn list_matching(
+    tx: &Tx<'_>,
+    registered: &[RegisteredType],
+    events_max: usize,
+    skipped: &Skipped,
+) -> Result<Vec<WaitingEvent>> {
+    let Matching { handlers, patterns, since, types, dates } = Matching::of(registered, skipped);
+    let (events_max, ids) = (row_limit(events_max), &skipped.ids);
+    let rows =
+        tx.query(LIST_MATCHING, &[&handlers, &patterns, &since, &events_max, ids, &types, &dates]).await?;
+    rows.iter().map(waiting_event).collect()
+}
+
 pub(super) async fn fan_out_matching(
     tx: &Tx<'_>,
     registered: &[RegisteredType],
@@ -355,11 +398,7 @@ pub(super) async fn fan_out_matching(
         Existing::Fail => FAN_OUT_MATCHING_NEW,
         Existing::Keep => FAN_OUT_MATCHING,
     };
-    let handlers: Vec<&str> = registered.iter().map(|entry| entry.handler.as_str()).collect();
-    let patterns: Vec<String> = registered.iter().map(|entry| like(&entry.pattern)).collect();
-    let since: Vec<Option<Time>> = registered.iter().map(|entry| entry.since.map(Time)).collect();
-    let (types, dates): (Vec<&str>, Vec<Time>) =
-        skipped.older_than.iter().map(|(name, date)| (name.as_str(), Time(*date))).unzip();
+    let Matching { handlers, patterns, since, types, dates } = Matching::of(registered, skipped);
     let (events_max, ids) = (row_limit(events_max), &skipped.ids);
     let row = tx
         .query_opt(statement, &[&handlers, &patterns, &since, &events_max, ids, &id_prefix(), &types, &dates])

@@ -231,6 +231,15 @@ impl NotificationTx for PostgresRowTx<'_> {
         notifications::list_waiting(&self.tx, types, events_max, excluded).await
     }
 
+    async fn list_matching(
+        &mut self,
+        registered: &[RegisteredType],
+        events_max: usize,
+        skipped: &Skipped,
+    ) -> Result<Vec<WaitingEvent>> {
+        notifications::list_matching(&self.tx, registered, events_max, skipped).await
+    }
+
     async fn fan_out_matching(
         &mut self,
         registered: &[RegisteredType],

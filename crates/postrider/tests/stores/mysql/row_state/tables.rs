@@ -34,11 +34,11 @@ async fn migrating_twice_changes_nothing_and_reports_what_was_created<W: ServerK
         let first = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
         assert_eq!(
             (first.created, first.ledger.from, first.ledger.to),
-            (vec![layout.name().to_owned()], 0, 3)
+            (vec![layout.name().to_owned()], 0, 4)
         );
         let again = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-        assert_eq!((again.created.len(), again.differences, again.ledger.from), (0, vec![], 3));
-        assert_eq!(MySqlRowStore::schema(&case.config).await?.found, 3);
+        assert_eq!((again.created.len(), again.differences, again.ledger.from), (0, vec![], 4));
+        assert_eq!(MySqlRowStore::schema(&case.config).await?.found, 4);
     }
     Ok(())
 }

@@ -281,7 +281,7 @@ fn reading_an_idle_file_leaves_it_unchanged() {
     let (_folder, path) = migrated();
     let before = (std::fs::read(&path).unwrap(), files_beside(&path));
     assert_eq!(SqliteStore::read_overview(&path, 10).unwrap().subscriptions, []);
-    assert_eq!(SqliteStore::schema(&path).unwrap().found, 2);
+    assert_eq!(SqliteStore::schema(&path).unwrap().found, 3);
     assert!(before == (std::fs::read(&path).unwrap(), files_beside(&path)));
 }
 
@@ -311,9 +311,9 @@ fn migrations_that_are_run_manually_create_the_same_schema() {
         statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
     };
     assert_eq!(tables(&by_hand), tables(&ours));
-    assert_eq!(SqliteStore::schema(&by_hand).unwrap().found, 2);
+    assert_eq!(SqliteStore::schema(&by_hand).unwrap().found, 3);
     let migrated = SqliteStore::migrate(&by_hand).unwrap();
-    assert_eq!((migrated.from, migrated.to), (2, 2));
+    assert_eq!((migrated.from, migrated.to), (3, 3));
 }
 
 #[tokio::test]

@@ -162,7 +162,7 @@ pub(super) const SQL: Sql = Sql {
         due_in_state!("'PENDING'"),
         " UNION ALL ",
         due_in_state!("'FAILED'"),
-        " ORDER BY next_retry_at LIMIT {rows_max}) AS page
+        " ORDER BY next_retry_at, event_date, event_id LIMIT {rows_max}) AS page
          ORDER BY page.event_date, page.event_id"
     ),
     // Index: the primary key (id).
