@@ -62,7 +62,7 @@ const RECORD_SEARCH: &str = "
     SET searched_at = TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')
     WHERE registered_at <= TIMESTAMPADD(MICROSECOND, ?, '1970-01-01')";
 
-/// Index: events_undelivered (delivered, event_type, event_date), one step per type.
+/// Index: events_undelivered (delivered, event_type, event_date), all entries of one state.
 const TYPES: &str = "
     SELECT DISTINCT CONVERT(event_type USING utf8mb4) COLLATE utf8mb4_bin
     FROM {table}
@@ -146,7 +146,7 @@ const INSERT: &str = insert!(
 const SET_DELIVERED: &str = "UPDATE {table} SET delivered = TRUE WHERE id IN ({ids}) AND delivered = FALSE";
 
 /// Old events whose notifications are all finished, and old rows without an event. An event that a registered handler has
-/// no notification for stays: the search for missed events will find it. No index: the layout has none for the date of
+/// no notification for stays: the search for missed events may find it. No index: the layout has none for the date of
 /// events.
 const FINISHED: &str = "
     SELECT e.id

@@ -19,7 +19,7 @@ use crate::{Result, Timestamp};
 const LOCK: &str = "SELECT FROM {schema}.fan_out FOR UPDATE";
 /// Does not wait for the disk at the commit. If the server then loses the fan-out in a crash, it has lost the
 /// notifications and `delivered` together, and the events are fanned out again. An outcome of a notification is committed
-/// after it and waits for the disk, so it is never lost without its outcome.
+/// after it and waits for the disk: if the outcome is on disk, so is its notification.
 const TRY_LOCK: &str = "
     SELECT pg_catalog.set_config('synchronous_commit', 'off', true) FROM {schema}.fan_out FOR UPDATE SKIP LOCKED";
 

@@ -44,7 +44,7 @@ macro_rules! unhandled {
 }
 
 /// Deletes old events whose notifications are all finished, with these notifications, and old rows without an event. An
-/// event that a registered handler has no notification for stays: the search for missed events will find it. No index:
+/// event that a registered handler has no notification for stays: the search for missed events may find it. No index:
 /// the layout has none for the date of events. `$1` microseconds, `$2` how many.
 macro_rules! delete_finished {
     () => {
