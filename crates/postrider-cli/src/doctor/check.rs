@@ -33,7 +33,7 @@ checks! {
     /// Every subscription in the configuration exists in the database; a relay creates it when it starts.
     SubscriptionCreated = 2, "start a relay with this configuration";
     /// Every subscription in the database is also in the configuration. A subscription without a relay falls behind.
-    SubscriptionConfigured = 3, "add it to the configuration of a relay, or remove it if it is not needed";
+    SubscriptionConfigured = 3, "if it is a handler of a program, nothing: start that program; otherwise add it to the configuration of a relay, or remove it if it is not needed";
 
     /// The database exists and is readable.
     Readable = 101, "check address, login and permissions; `postrider migrate up` creates missing tables";

@@ -126,7 +126,7 @@ const ALL: &[Wrong] = &[
     run(Foreign, &["relay"], 4, &["PR-0201", "has schema 0, this program needs 3"]),
     run(Foreign, &["status"], 4, &["PR-0201", "has schema 0"]),
     run(Foreign, &["write", "--type", "a"], 4, &["PR-0201", "has schema 0"]),
-    run(Newer, &["relay"], 4, &["PR-0202", "has schema 99, this program knows 2", "upgrade this program"]),
+    run(Newer, &["relay"], 4, &["PR-0202", "has schema 99, this program knows 3", "upgrade this program"]),
     run(Newer, &["relay", "--migrate"], 4, &["PR-0202", "has schema 99"]),
     run(Newer, &["migrate", "up"], 4, &["PR-0202", "has schema 99"]),
     run(Newer, &["status"], 4, &["PR-0202", "has schema 99"]),
