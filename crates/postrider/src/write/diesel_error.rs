@@ -38,3 +38,23 @@ pub(crate) fn is_rolled_back(error: &Error) -> bool {
             | DatabaseErrorKind::SerializationFailure
     ) || is_deadlock(error)
 }
+
+#[cfg(all(test, feature = "actions"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_connection_is_not_taken_for_a_refused_commit() {
+        let failed = |kind| Error::DatabaseError(kind, Box::new("message".to_owned()));
+        for kind in [
+            DatabaseErrorKind::UnableToSendCommand,
+            DatabaseErrorKind::ClosedConnection,
+            DatabaseErrorKind::Unknown,
+        ] {
+            assert!(!is_rolled_back(&failed(kind)));
+        }
+        for kind in [DatabaseErrorKind::UniqueViolation, DatabaseErrorKind::SerializationFailure] {
+            assert!(is_rolled_back(&failed(kind)));
+        }
+    }
+}

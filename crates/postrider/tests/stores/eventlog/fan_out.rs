@@ -19,6 +19,7 @@ cases! {
     an_event_counts_once_in_the_backlog_whatever_patterns_match_it,
     several_relays_fan_out_each_event_once,
     a_handler_for_all_types_gets_all,
+    a_renamed_handler_that_starts_now_gets_what_waits_for_its_earlier_name,
 }
 
 async fn every_handler_of_a_type_gets_each_event_once_in_the_order_of_its_model<D: RowDatabase>(
@@ -256,5 +257,24 @@ async fn a_handler_for_all_types_gets_all<D: RowDatabase>(log: EventlogDatabase<
     log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "4").await?;
     relay.shutdown().await?;
     assert_eq!(calls.of("audit"), ["A 1 1", "B_ 1 1", "C% 1 1", "d*e 1 1"]);
+    Ok(())
+}
+
+async fn a_renamed_handler_that_starts_now_gets_what_waits_for_its_earlier_name<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    let mut earlier = RegisteredHandler::new("mail-v1");
+    earlier.types = Some(vec!["OrderPlaced".to_owned()]);
+    notifications.register(&earlier, Start::Beginning).await?;
+    log.write("OrderPlaced", "1", 1).await?;
+    let mut renamed = RegisteredHandler::new("mail");
+    renamed.types.clone_from(&earlier.types);
+    renamed.aliases = vec!["mail-v1".to_owned()];
+    notifications.register(&renamed, Start::Now).await?;
+    assert_eq!(notifications.fan_out(10, &Skipped::default()).await?.notifications, 1);
+    assert_eq!(log.one("SELECT handler_name FROM event_notifications").await?, "mail");
+    store.close().await;
     Ok(())
 }

@@ -242,12 +242,6 @@ pub(super) async fn lock(tx: &Tx<'_>, wait: bool) -> Result<bool> {
     Ok(locked.is_some())
 }
 
-/// Locks the fan-out if no other process has it, and reads the registry: both statements are sent at once.
-pub(super) async fn try_lock_and_read(tx: &Tx<'_>) -> Result<Option<Vec<RegisteredType>>> {
-    let (locked, registered) = tokio::join!(biased; lock(tx, false), registered(tx));
-    Ok(if locked? { Some(registered?) } else { None })
-}
-
 pub(super) async fn registered(tx: &Tx<'_>) -> Result<Vec<RegisteredType>> {
     let rows = tx.query(REGISTERED, &[]).await?;
     let read = |row: &Row| {

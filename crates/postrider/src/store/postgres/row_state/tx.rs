@@ -194,10 +194,6 @@ impl NotificationTx for PostgresRowTx<'_> {
         notifications::lock(&self.tx, wait).await
     }
 
-    async fn try_lock_and_read(&mut self) -> Result<Option<Vec<RegisteredType>>> {
-        notifications::try_lock_and_read(&self.tx).await
-    }
-
     async fn registered(&mut self) -> Result<Vec<RegisteredType>> {
         notifications::registered(&self.tx).await
     }
