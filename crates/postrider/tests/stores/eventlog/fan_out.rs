@@ -19,6 +19,7 @@ cases! {
     an_event_counts_once_in_the_backlog_whatever_patterns_match_it,
     several_relays_fan_out_each_event_once,
     a_handler_for_all_types_gets_all,
+    an_event_of_a_new_type_is_not_overtaken_by_a_later_one_of_its_model,
     a_renamed_handler_that_starts_now_gets_what_waits_for_its_earlier_name,
 }
 
@@ -275,6 +276,37 @@ async fn a_renamed_handler_that_starts_now_gets_what_waits_for_its_earlier_name<
     notifications.register(&renamed, Start::Now).await?;
     assert_eq!(notifications.fan_out(10, &Skipped::default()).await?.notifications, 1);
     assert_eq!(log.one("SELECT handler_name FROM event_notifications").await?, "mail");
+    store.close().await;
+    Ok(())
+}
+
+/// Each model has an event of a type that never occurred before, and then one of a type that always waits.
+async fn an_event_of_a_new_type_is_not_overtaken_by_a_later_one_of_its_model<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    const MODELS: usize = 100;
+    const OVERTAKEN: &str = "SELECT count(*) FROM events AS later JOIN events AS earlier
+                                 ON earlier.model_id = later.model_id AND earlier.event_type <> 'Common'
+                             WHERE later.event_type = 'Common' AND later.delivered AND NOT earlier.delivered";
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    notifications.register(&RegisteredHandler::new("audit"), Start::Beginning).await?;
+    let write = async {
+        for model in 0..MODELS {
+            log.write(&format!("New{model}"), &model.to_string(), 1).await?;
+            log.write("Common", &model.to_string(), 2).await?;
+        }
+        postrider::Result::<()>::Ok(())
+    };
+    let fan_out = async {
+        let mut events = 0;
+        while events < 2 * MODELS as u64 {
+            events += notifications.fan_out(1_000, &Skipped::default()).await?.events;
+            assert_eq!(log.one(OVERTAKEN).await?, "0");
+        }
+        postrider::Result::<()>::Ok(())
+    };
+    tokio::try_join!(write, fan_out)?;
     store.close().await;
     Ok(())
 }
