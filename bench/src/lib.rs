@@ -1,6 +1,7 @@
 //! Benchmarks of Postrider. Absolute figures depend on the machine and its load, so every run measures its
 //! contenders in turns, on the same rows, in one process, and reports medians, spread and ratios.
 
+pub mod actions;
 pub mod drain;
 pub mod growth;
 pub mod latency;
@@ -19,6 +20,7 @@ mod plot;
 mod postgres;
 mod report;
 mod sqlite;
+mod wire;
 mod workload;
 
 pub use machine::Usage;

@@ -151,6 +151,16 @@ const SOAKS: &[Soak] = &[
         cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench layouts --db postgres",
         environment: &[],
     },
+    Soak {
+        name: "layouts-mysql",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench layouts --db mysql",
+        environment: &[],
+    },
+    Soak {
+        name: "layouts-mariadb",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench layouts --db mariadb",
+        environment: &[],
+    },
 ];
 
 /// Runs all programs, or the named ones. Returns whether all passed.

@@ -29,9 +29,9 @@ pub(crate) async fn relay(
     events: u64,
 ) -> Result<Usage, Error> {
     let store = fixture.store().await?;
-    let mut config = KafkaConfig::new(&topic.brokers).with_topic(&topic.name);
+    let mut config = KafkaConfig::new(&topic.brokers).topic(&topic.name);
     if mode == Mode::Transactional {
-        config = config.with_transactional_id(name);
+        config = config.transactional_id(name);
     }
     let sink = Arc::new(Counted::new(Arc::new(Kafka::open(&config)?)));
     let subscription = Subscription::new(name, sink.clone()).start(Start::Beginning);

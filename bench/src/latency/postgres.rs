@@ -70,7 +70,7 @@ pub async fn postgres_to_kafka(
         progress(&format!("run {run} of {}", latency.repetitions));
         for (news, waits) in [(News::Wake, &mut woken), (News::Looking, &mut polling)] {
             let topic = crate::kafka::Topic::create(brokers, &format!("latency-{news:?}-{run}")).await?;
-            let kafka = Kafka::open(&KafkaConfig::new(brokers).with_topic(&topic.name))?;
+            let kafka = Kafka::open(&KafkaConfig::new(brokers).topic(&topic.name))?;
             waits.push(run_once(url, &latency, news, Arc::new(kafka)).await?);
             topic.delete().await?;
         }

@@ -8,6 +8,8 @@ pub use mysql::mysql;
 pub use postgres::postgres;
 pub use sqlite::sqlite;
 
+use std::time::Duration;
+
 use postrider::layout::RowLayout;
 
 use crate::drain::rates;
@@ -72,8 +74,27 @@ trait RunCost: Sized {
     /// The figures of a contender.
     fn row(name: &str, rows: u64, runs: &[Self]) -> Row;
 
-    /// The relay compared with the row-by-row contender, each with its runs and rows.
-    fn ratios(layout: &str, relay: (&[Self], u64), by_row: (&[Self], u64)) -> Vec<Ratio>;
+    /// The cost of this process.
+    fn here(&self) -> Usage;
+
+    /// CPU time of the server; `None` if there is none or it is not visible.
+    fn server_cpu(&self) -> Option<Duration>;
+
+    /// The relay compared with the row-by-row contender, each with its runs and rows: the rates, and the CPU time per row in
+    /// this process and at the server, which does not depend on the load of the machine.
+    fn ratios(layout: &str, relay: (&[Self], u64), by_row: (&[Self], u64)) -> Vec<Ratio> {
+        let here = |runs: &[Self]| runs.iter().map(Self::here).collect::<Vec<_>>();
+        let name = format!("{layout} / row by row");
+        let mut ratios = vec![rates(&name, (&here(relay.0), relay.1), (&here(by_row.0), by_row.1))];
+        let cpu = |(runs, rows): (&[Self], u64)| -> Option<Vec<f64>> {
+            let of_run = |run: &Self| Some((run.here().cpu + run.server_cpu()?).as_secs_f64() / rows as f64);
+            runs.iter().map(of_run).collect()
+        };
+        if let (Some(by_row), Some(relay)) = (cpu(by_row), cpu(relay)) {
+            ratios.push(Ratio::of(&format!("{layout}: CPU of row by row"), by_row.into_iter().zip(relay)));
+        }
+        ratios
+    }
 }
 
 impl RunCost for Usage {
@@ -81,8 +102,12 @@ impl RunCost for Usage {
         Row::of_runs(name, rows, runs)
     }
 
-    fn ratios(layout: &str, relay: (&[Self], u64), by_row: (&[Self], u64)) -> Vec<Ratio> {
-        vec![rates(&format!("{layout} / row by row"), relay, by_row)]
+    fn here(&self) -> Usage {
+        *self
+    }
+
+    fn server_cpu(&self) -> Option<Duration> {
+        None
     }
 }
 

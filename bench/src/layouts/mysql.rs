@@ -1,6 +1,7 @@
 //! On a MySQL or MariaDB server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Opts, OptsBuilder};
@@ -10,10 +11,10 @@ use postrider::relay::Policy;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore};
 use postrider::store::{RowExtras, Start};
 
-use super::{LayoutBench, Layouts, PAGE_ROWS, unmeasured};
+use super::{LayoutBench, Layouts, PAGE_ROWS, RunCost, unmeasured};
 use crate::carry::{carry_from, handle};
-use crate::machine::Meter;
-use crate::{Error, Report, Usage};
+use crate::mysql::{Cost, Gauge, row};
+use crate::{Error, Report, Row, Usage};
 
 /// The layouts of these servers.
 const LAYOUTS: [RowLayout; 3] = [RowLayout::EventOutbox, RowLayout::OutboxEvents, RowLayout::Eventlog];
@@ -32,10 +33,25 @@ pub async fn mysql(
     layouts.measure(&database, &LAYOUTS, progress, async |layout| Bench::new(url, layout).await).await
 }
 
+impl RunCost for Cost {
+    fn row(name: &str, rows: u64, runs: &[Self]) -> Row {
+        row(name, rows, runs)
+    }
+
+    fn here(&self) -> Usage {
+        self.here
+    }
+
+    fn server_cpu(&self) -> Option<Duration> {
+        self.server_cpu
+    }
+}
+
 /// The durability of commits on this server: without it, a contender that commits often looks faster than it is.
 async fn durability(url: &str) -> Result<String, Error> {
     let mut client = connect(url).await?;
-    let sql = "SELECT CONCAT('innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit)";
+    let sql = "SELECT CONCAT('innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit,
+                             ', innodb_flush_method ', @@innodb_flush_method, ', sync_binlog ', @@sync_binlog)";
     let reported: Option<String> = client.query_first(sql).await?;
     client.disconnect().await?;
     Ok(reported.unwrap_or_default())
@@ -48,6 +64,7 @@ async fn connect(url: &str) -> Result<Conn, Error> {
 
 /// A table of one layout in a new database.
 struct Bench {
+    url: String,
     config: MySqlConfig,
     table: RowTable,
     schema: Ident,
@@ -71,12 +88,12 @@ impl Bench {
         let table = RowTable::new(layout).in_schema(schema.clone());
         let extras = RowExtras::default().handlers(layout.has(Ability::Notifications));
         MySqlRowStore::migrate(&config, &table, extras).await?;
-        Ok(Self { config, table, schema, ledger, client })
+        Ok(Self { url: url.to_owned(), config, table, schema, ledger, client })
     }
 }
 
 impl LayoutBench for Bench {
-    type Cost = Usage;
+    type Cost = Cost;
 
     async fn fill(&mut self, rows: u64, payload_bytes: usize) -> Result<(), Error> {
         let name = self.table.layout().table_name();
@@ -119,7 +136,7 @@ impl LayoutBench for Bench {
         Ok(self.client.query_drop(format!("ANALYZE TABLE {name}")).await?)
     }
 
-    async fn row_by_row(&mut self, rows: u64) -> Result<Usage, Error> {
+    async fn row_by_row(&mut self, rows: u64) -> Result<Cost, Error> {
         let (due, claim, mark) = protocol(self.table.layout())?;
         let due = self.client.prep(due.replace("{page}", &PAGE_ROWS.to_string())).await?;
         let mark = self.client.prep(mark).await?;
@@ -129,7 +146,7 @@ impl LayoutBench for Bench {
             let prepared = if claim.contains('?') { Some(self.client.prep(*claim).await?) } else { None };
             claims.push((*claim, prepared));
         }
-        let meter = Meter::start();
+        let gauge = Gauge::start(connect(&self.url).await?).await?;
         let mut published = 0;
         while published < rows {
             let page: Vec<(String, String)> = self.client.exec(&due, ()).await?;
@@ -144,17 +161,17 @@ impl LayoutBench for Bench {
                 published += 1;
             }
         }
-        Ok(meter.stop())
+        gauge.stop().await
     }
 
-    async fn relay(&mut self, rows: u64) -> Result<Usage, Error> {
+    async fn relay(&mut self, rows: u64) -> Result<Cost, Error> {
         let store = Arc::new(MySqlRowStore::connect(&self.config, &self.table).await?);
-        let meter = Meter::start();
+        let gauge = Gauge::start(connect(&self.url).await?).await?;
         match self.table.layout().has(Ability::Notifications) {
             true => handle(store, "bench", rows).await?,
             false => carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?,
         }
-        Ok(meter.stop())
+        gauge.stop().await
     }
 
     async fn close(mut self) -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! On a PostgreSQL server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use postrider::Ident;
 use postrider::layout::{Ability, RowLayout, RowTable};
@@ -11,9 +12,8 @@ use tokio_postgres::{Client, NoTls};
 
 use super::{LayoutBench, Layouts, PAGE_ROWS, RunCost, unmeasured};
 use crate::carry::{carry_from, handle};
-use crate::drain::rates;
 use crate::postgres::{Cost, Gauge, report, row};
-use crate::{Error, Ratio, Report, Row};
+use crate::{Error, Report, Row, Usage};
 
 /// The layouts that are measured.
 const LAYOUTS: [RowLayout; 4] =
@@ -33,10 +33,12 @@ impl RunCost for Cost {
         row(name, rows, runs)
     }
 
-    fn ratios(layout: &str, relay: (&[Self], u64), by_row: (&[Self], u64)) -> Vec<Ratio> {
-        let mut ratios = vec![compare(&format!("{layout} / row by row"), relay, by_row)];
-        ratios.extend(processors(layout, relay, by_row));
-        ratios
+    fn here(&self) -> Usage {
+        self.here
+    }
+
+    fn server_cpu(&self) -> Option<Duration> {
+        self.server_cpu
     }
 }
 
@@ -48,21 +50,6 @@ async fn durability(url: &str) -> Result<String, Error> {
                              current_setting('fsync'), current_setting('synchronous_commit'),
                              current_setting('shared_buffers'))";
     Ok(client.query_one(sql, &[]).await?.try_get(0)?)
-}
-
-fn compare(name: &str, one: (&[Cost], u64), other: (&[Cost], u64)) -> Ratio {
-    let here = |runs: &[Cost]| runs.iter().map(|run| run.here).collect::<Vec<_>>();
-    rates(name, (&here(one.0), one.1), (&here(other.0), other.1))
-}
-
-/// The CPU time per row of the row-by-row contender compared with the relay, in this process and at the server. Unlike
-/// rates, it does not depend on the load of the machine. `None` if the server's CPU time is not visible.
-fn processors(name: &str, relay: (&[Cost], u64), by_row: (&[Cost], u64)) -> Option<Ratio> {
-    let per_row = |(runs, rows): (&[Cost], u64)| -> Option<Vec<f64>> {
-        runs.iter().map(|run| Some((run.here.cpu + run.server_cpu?).as_secs_f64() / rows as f64)).collect()
-    };
-    let pairs = per_row(by_row)?.into_iter().zip(per_row(relay)?);
-    Some(Ratio::of(&format!("{name}: CPU of row by row"), pairs))
 }
 
 /// A table of one layout in a new schema.

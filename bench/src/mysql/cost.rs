@@ -5,7 +5,6 @@ use std::time::Duration;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
-use super::Fixture;
 use crate::machine::{Meter, process};
 use crate::{Error, Measure, Row, Spread, Usage};
 
@@ -33,8 +32,8 @@ pub(crate) struct Gauge {
 }
 
 impl Gauge {
-    pub(crate) async fn start(fixture: &Fixture) -> Result<Self, Error> {
-        let mut connection = fixture.connect().await?;
+    /// Over a connection that does no other work.
+    pub(crate) async fn start(mut connection: Conn) -> Result<Self, Error> {
         let server = server(&mut connection).await?;
         let (redo, rows) = (redo_bytes(&mut connection).await?, rows(&mut connection).await?);
         Ok(Self { connection, server, server_cpu: cpu(server), redo, rows, meter: Meter::start() })

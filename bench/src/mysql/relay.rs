@@ -13,7 +13,7 @@ impl Fixture {
     pub(crate) async fn relay(&self, name: &str, position: u64, events: u64) -> Result<(Cost, u64), Error> {
         let store = self.store().await?;
         let memory = Memory::watch();
-        let gauge = Gauge::start(self).await?;
+        let gauge = Gauge::start(self.connect().await?).await?;
         carry(store, name, position, events, Policy::default()).await?;
         Ok((gauge.stop().await?, memory.most().await))
     }

@@ -25,7 +25,7 @@ impl Fixture {
         let mark = self.sql("UPDATE {schema}.outbox_events SET status = 'PUBLISHED' WHERE id = ?");
         let (due, claim, mark) =
             (connection.prep(due).await?, connection.prep(claim).await?, connection.prep(mark).await?);
-        let gauge = Gauge::start(self).await?;
+        let gauge = Gauge::start(self.connect().await?).await?;
         let mut published = 0;
         while published < events {
             let rows: Vec<(i64, String)> = connection.exec(&due, (page_events,)).await?;

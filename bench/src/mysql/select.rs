@@ -29,7 +29,7 @@ impl Fixture {
              LIMIT ?",
         );
         let statement = connection.prep(statement).await?;
-        let gauge = Gauge::start(self).await?;
+        let gauge = Gauge::start(self.connect().await?).await?;
         let mut after = 0;
         loop {
             let rows: Vec<Row> = connection.exec(&statement, (after, page_events)).await?;

@@ -107,7 +107,7 @@ impl Writer {
     }
 
     async fn run(mut self, fixture: &Fixture, work: Work, transactions: u64) -> Result<Cost, Error> {
-        let gauge = Gauge::start(fixture).await?;
+        let gauge = Gauge::start(fixture.connect().await?).await?;
         for number in 0..transactions {
             let mut tx = self.connection.start_transaction(TxOpts::default()).await?;
             tx.exec_drop(&self.order, (number, 100)).await?;

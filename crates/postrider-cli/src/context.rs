@@ -48,6 +48,13 @@ impl Context {
         Settings::new(&self.effective_or_problems()?, &self.environment)
     }
 
+    /// As `settings_or_problems`, with every value as it was given.
+    pub(crate) fn configuration(&self) -> Result<(Effective, Settings), Vec<Problem>> {
+        let effective = self.effective_or_problems()?;
+        let settings = Settings::new(&effective, &self.environment)?;
+        Ok((effective, settings))
+    }
+
     /// Every value and its origin, without resolving secrets.
     ///
     /// # Errors

@@ -81,6 +81,7 @@ impl From<Code> for Exit {
             | Code::HistoryChanged => Self::Database,
             Code::NameInvalid
             | Code::SubscriptionUnknown
+            | Code::EventUnknown
             | Code::PolicyInvalid
             | Code::HandlerInvalid
             | Code::SubscriptionTwice

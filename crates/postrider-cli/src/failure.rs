@@ -18,8 +18,8 @@ pub enum Failure {
     ClosedPipe,
     /// The user pressed Ctrl-C.
     Interrupted,
-    /// This command is not implemented yet.
-    NotBuilt(&'static str),
+    /// The user answered no. Nothing was changed.
+    Declined,
 }
 
 impl Failure {
@@ -31,7 +31,7 @@ impl Failure {
             Self::Reported(exit) => *exit,
             Self::ClosedPipe => Exit::ClosedPipe,
             Self::Interrupted => Exit::Interrupted,
-            Self::NotBuilt(_) => Exit::Failed,
+            Self::Declined => Exit::Failed,
         }
     }
 }

@@ -15,6 +15,17 @@ const ECHO_MAX: Duration = Duration::from_millis(200);
 pub struct Interrupts {
     #[cfg(unix)]
     signals: [tokio::signal::unix::Signal; 3],
+    /// The process had a terminal when it started.
+    had_terminal: bool,
+}
+
+/// What a signal asks a relay for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// To stop.
+    Stop,
+    /// To read the configuration again: SIGHUP, unless the terminal was closed.
+    Reload,
 }
 
 impl Interrupts {
@@ -34,12 +45,12 @@ impl Interrupts {
             signal(SignalKind::terminate())?,
             signal(SignalKind::hangup())?,
         ];
-        Ok(Self { signals })
+        Ok(Self { signals, had_terminal: has_terminal() })
     }
 
     #[cfg(not(unix))]
     fn open() -> io::Result<Self> {
-        Ok(Self {})
+        Ok(Self { had_terminal: has_terminal() })
     }
 
     /// Waits for the next request. Dropping the future misses none.
@@ -63,18 +74,64 @@ impl Interrupts {
 }
 
 impl Interrupts {
-    /// Waits for a request that is not the duplicate of the previous one.
+    /// Waits for the next request to a service. Dropping the future misses none.
+    #[cfg(unix)]
+    pub async fn next_request(&mut self) -> Request {
+        let [interrupt, terminate, hangup] = &mut self.signals;
+        tokio::select! {
+            _ = interrupt.recv() => Request::Stop,
+            _ = terminate.recv() => Request::Stop,
+            // The end of a terminal sends this signal to what runs in it.
+            _ = hangup.recv() => match self.had_terminal && !has_terminal() {
+                true => Request::Stop,
+                false => Request::Reload,
+            },
+        }
+    }
+
+    /// Waits for the next request to a service.
+    #[cfg(not(unix))]
+    pub async fn next_request(&mut self) -> Request {
+        self.next().await;
+        Request::Stop
+    }
+
+    /// Waits for the next Ctrl-C or SIGTERM. A SIGHUP is logged: it requests nothing of a command that is stopping.
+    #[cfg(unix)]
+    async fn next_stop(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.signals;
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => return,
+                _ = terminate.recv() => return,
+                _ = hangup.recv() => tracing::info!("SIGHUP is ignored: the relay is stopping"),
+            }
+        }
+    }
+
+    /// Waits for the next Ctrl-C.
+    #[cfg(not(unix))]
+    async fn next_stop(&mut self) {
+        self.next().await;
+    }
+
+    /// While the command is stopping: waits for another request to stop that is not the duplicate of the first one.
     pub async fn next_but_echo(&mut self) {
         let echoes = tokio::time::sleep(ECHO_MAX);
         tokio::pin!(echoes);
         loop {
             tokio::select! {
                 biased;
-                () = self.next() => if echoes.is_elapsed() { return },
+                () = self.next_stop() => if echoes.is_elapsed() { return },
                 () = &mut echoes, if !echoes.is_elapsed() => {}
             }
         }
     }
+}
+
+/// Whether this process has a terminal that can send it signals.
+fn has_terminal() -> bool {
+    cfg!(unix) && std::fs::File::open("/dev/tty").is_ok()
 }
 
 /// Runs a command's future on a new runtime.

@@ -8,7 +8,7 @@
 //! 5. [`failure`] and [`exit`]: errors and exit codes
 //!
 //! [`config`] is the configuration, [`database`] the databases, [`sinks`] the types of sink; [`assemble`] builds a
-//! relay from them, [`doctor`] checks them; [`log`] and [`interrupt`] are for long-running commands. [`pages`]
+//! relay from them, [`doctor`] checks them, [`http`] serves its metrics and health; [`log`] and [`interrupt`] are for long-running commands. [`pages`]
 //! generates the parts of the docs that come from the code.
 
 #[cfg(not(any(feature = "sqlite", feature = "postgres", feature = "mysql")))]
@@ -25,8 +25,10 @@ mod demo;
 pub mod doctor;
 pub mod exit;
 pub mod failure;
+pub mod http;
 pub mod interrupt;
 pub mod log;
+mod operator;
 pub mod output;
 pub mod pages;
 pub mod sinks;
@@ -45,13 +47,18 @@ use crate::output::{ColorWhen, Output, Verbosity};
 /// Runs the command line, which begins with the program's name. Prints all output and errors, and returns the exit
 /// code.
 pub fn run(args: Vec<OsString>) -> Exit {
+    run_with(args, Environment::of_process())
+}
+
+/// As [`run`], with these variables instead of those of the process.
+pub fn run_with(args: Vec<OsString>, environment: Environment) -> Exit {
     std::panic::set_hook(Box::new(report_panic));
     let texts: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     // Used until the arguments are parsed.
     let mut output = Output::new(false, ColorWhen::scan(&texts), Verbosity::Normal);
     let ended = refuse_passwords(&texts).and_then(|()| args::parse(args)).and_then(|cli| {
         output = cli.global.output();
-        let context = Context::new(cli.global, output, Environment::of_process());
+        let context = Context::new(cli.global, output, environment);
         cli.command.run(&context)
     });
     let ended = match ended {

@@ -40,13 +40,16 @@ fn subscriber(level: LevelFilter, format: LogFormat, colours: bool) -> Box<dyn S
     }
 }
 
-/// Standard error; passwords in URLs are masked. Each line is written immediately.
+/// Standard error; passwords in URLs are masked. Each line is written immediately, and lost if that is not possible.
 struct Masked(io::Stderr);
 
 impl Write for Masked {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
-        self.0.write_all(url::without_passwords(&text).as_bytes()).map(|()| line.len())
+        // After an error the subscriber would print it to standard error, and panic: a relay must not end because its
+        // terminal is closed.
+        let _ = self.0.write_all(url::without_passwords(&text).as_bytes());
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -55,8 +55,8 @@ pub(crate) fn expand(input: &DeriveInput, kind: Kind) -> Result<TokenStream> {
     let named = named::implementation(input, on.name.clone());
     let shard = on.sharded.map(|_| {
         quote! {
-            fn shard(&self) -> ::postrider::action::Shard {
-                ::postrider::action::Shard::of(&self.#id_field)
+            fn shard_of(id: &Self::Id) -> ::postrider::action::Shard {
+                ::postrider::action::Shard::of(id)
             }
         }
     });

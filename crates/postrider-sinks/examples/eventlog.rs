@@ -7,8 +7,7 @@ use postrider::handler::{Context, Result};
 use postrider::layout::{RowLayout, RowTable};
 use postrider::store::RowExtras;
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore};
-use postrider::{Action, Clock, Event, Relay, Subscription, SystemClock};
-use uuid::Uuid;
+use postrider::{ActionContext, Event, Relay, Subscription};
 
 #[derive(Event, serde::Serialize, serde::Deserialize)]
 #[event(type = "OrderPlaced", aggregate = "Order")]
@@ -40,9 +39,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     let (mut db, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
     tokio::spawn(connection);
-    let now = SystemClock::new().now().wall;
-    let (id, params) = (Uuid::now_v7(), r#"{"cart": 7}"#.to_owned());
-    let action = Action { id, name: "PlaceOrder".to_owned(), params, started: now, completed: now };
+    let action = ActionContext::new("PlaceOrder", r#"{"cart": 7}"#);
     let placed = OrderPlaced { order: 42, email: "ada@example.org".to_owned() };
     let tx = db.transaction().await?;
     // Your own rows are written in the same transaction.

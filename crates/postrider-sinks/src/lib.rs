@@ -25,6 +25,9 @@ pub mod webhook;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod worker;
 
+#[cfg(any(feature = "kafka", feature = "webhook"))]
+use postrider::__setters as setters;
+
 #[cfg(feature = "null")]
 pub use null::Null;
 #[cfg(feature = "stdout")]

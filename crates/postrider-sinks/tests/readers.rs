@@ -54,7 +54,7 @@ fn a_path_that_is_not_a_regular_file_is_refused() {
 #[tokio::test]
 async fn two_sinks_on_one_file_do_not_mix_their_lines() {
     let folder = tempfile::tempdir().unwrap();
-    let config = FileConfig::new(folder.path().join("events.jsonl")).with_rotate_bytes(2_000);
+    let config = FileConfig::new(folder.path().join("events.jsonl")).rotate_bytes(2_000);
     let writers = ["a", "b", "c"].map(|key| {
         let sink = File::open(&config).unwrap();
         tokio::spawn(async move {

@@ -61,4 +61,6 @@ pub use wait::{Condition, eventually, eventually_blocking, within};
 #[cfg(feature = "internal")]
 pub use log::CapturedLog;
 #[cfg(feature = "internal")]
-pub use postrider_audit as audit;
+pub use postrider_verify as verify;
+#[cfg(feature = "internal")]
+pub use wait::dropped_after;

@@ -1,5 +1,7 @@
 //! Waits for conditions that give no signal, such as the state of another process or of a server.
 
+#[cfg(feature = "internal")]
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 /// The time after which a test that waits fails.
@@ -83,4 +85,20 @@ pub fn within<C: Condition>(limit: Duration, mut poll: impl FnMut() -> C) -> Opt
         }
         std::thread::sleep(POLL_BLOCKING_EVERY);
     }
+}
+
+/// Runs a future until it has waited this often, and drops it then. `None` if it was dropped.
+#[cfg(feature = "internal")]
+pub async fn dropped_after<T>(waits: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    let mut left = waits;
+    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if left == 0 => Poll::Ready(None),
+        Poll::Pending => {
+            left -= 1;
+            Poll::Pending
+        }
+    })
+    .await
 }

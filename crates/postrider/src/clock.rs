@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A point in time in UTC, in microseconds since 1970, as the database and messages contain it.
@@ -9,6 +10,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// The time of the operating system's clock.
+    pub fn now() -> Self {
+        SystemClock::new().now().wall
+    }
+
     /// From microseconds since 1970-01-01T00:00:00Z.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
@@ -26,6 +32,7 @@ impl Timestamp {
     }
 
     /// This time plus a duration; saturates at the maximum.
+    #[must_use]
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(micros(duration)))
     }
@@ -66,6 +73,13 @@ impl From<SystemTime> for Timestamp {
     }
 }
 
+/// As RFC 3339.
+impl serde::Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Display for Timestamp {
     /// RFC 3339 with microseconds, always UTC: `2026-11-15T21:35:00.000000Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,13 +90,37 @@ impl fmt::Display for Timestamp {
     }
 }
 
-impl FromStr for Timestamp {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.parse::<jiff::Timestamp>().map(|t| Self(t.as_microsecond())).map_err(|e| e.to_string())
+impl From<Timestamp> for SystemTime {
+    /// The limits of `SystemTime` are those of the operating system; on common ones it can hold every timestamp.
+    fn from(time: Timestamp) -> Self {
+        let distance = Duration::from_micros(time.0.unsigned_abs());
+        let moved =
+            if time.0 < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) };
+        moved.unwrap_or(UNIX_EPOCH)
     }
 }
+
+impl FromStr for Timestamp {
+    type Err = ParseTimestampError;
+
+    /// Reads RFC 3339 with any offset: `2026-11-15T21:35:00Z`, `2026-11-15T22:35:00.5+01:00`.
+    fn from_str(text: &str) -> Result<Self, ParseTimestampError> {
+        let time = text.parse::<jiff::Timestamp>().map_err(|e| ParseTimestampError(e.to_string()))?;
+        Ok(Self(time.as_microsecond()))
+    }
+}
+
+/// A text that is not a time in RFC 3339.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseTimestampError(String);
+
+impl fmt::Display for ParseTimestampError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseTimestampError {}
 
 /// One reading of both clocks. The relay's brain receives these; it never reads the time itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +142,17 @@ pub trait Clock: Send + Sync + 'static {
     #[cfg(any(feature = "relay", feature = "actions"))]
     fn sleep_until(&self, elapsed: Duration) -> crate::BoxFuture<'static, ()> {
         Box::pin(tokio::time::sleep(elapsed.saturating_sub(self.now().elapsed)))
+    }
+}
+
+impl<C: Clock + ?Sized> Clock for Arc<C> {
+    fn now(&self) -> Now {
+        (**self).now()
+    }
+
+    #[cfg(any(feature = "relay", feature = "actions"))]
+    fn sleep_until(&self, elapsed: Duration) -> crate::BoxFuture<'static, ()> {
+        (**self).sleep_until(elapsed)
     }
 }
 
@@ -134,6 +183,26 @@ impl Clock for SystemClock {
     }
 }
 
+/// A clock that only a unit test moves. The one of the testkit belongs to another build of this crate.
+#[cfg(all(test, feature = "relay"))]
+#[derive(Clone, Default)]
+pub(crate) struct TestClock(Arc<std::sync::Mutex<Duration>>);
+
+#[cfg(all(test, feature = "relay"))]
+impl TestClock {
+    pub(crate) fn advance(&self, by: Duration) {
+        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) += by;
+    }
+}
+
+#[cfg(all(test, feature = "relay"))]
+impl Clock for TestClock {
+    fn now(&self) -> Now {
+        let elapsed = *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Now { elapsed, wall: Timestamp::from_micros(1_000_000_000).after(elapsed) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +214,20 @@ mod tests {
             assert_eq!(time.to_string().parse::<Timestamp>(), Ok(time));
         }
         assert_eq!(Timestamp::from_micros(1).to_string(), "1970-01-01T00:00:00.000001Z");
+    }
+
+    #[test]
+    fn a_timestamp_becomes_a_system_time_and_back() {
+        for micros in [0, 1, -1, 1_763_242_500_123_456, -62_135_596_800_000_000] {
+            let time = Timestamp::from_micros(micros);
+            assert_eq!(Timestamp::from(SystemTime::from(time)), time);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_time_is_an_error_that_can_be_passed_on() {
+        let error: Box<dyn std::error::Error> = "yesterday".parse::<Timestamp>().unwrap_err().into();
+        assert!(!error.to_string().is_empty());
     }
 
     #[test]

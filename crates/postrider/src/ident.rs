@@ -1,6 +1,7 @@
 //! Names of database objects from the configuration.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::{Code, Error, Result};
 
@@ -50,6 +51,25 @@ impl Ident {
     #[cfg(any(test, feature = "_writer"))]
     pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
         statement.replace("{schema}", &format!("`{}`", self.0))
+    }
+}
+
+// No `AsRef<str>`: next to a `Display` that quotes, it would let an unquoted name pass wherever a text is wanted.
+impl FromStr for Ident {
+    type Err = Error;
+
+    /// As [`Ident::new`].
+    fn from_str(name: &str) -> Result<Self> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<&str> for Ident {
+    type Error = Error;
+
+    /// As [`Ident::new`].
+    fn try_from(name: &str) -> Result<Self> {
+        Self::new(name)
     }
 }
 

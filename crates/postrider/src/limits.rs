@@ -1,6 +1,14 @@
 //! Every limit on an event, with unit and reason. The relay's limits are in its `Policy`.
 
 /// Limits on the events that a writer accepts. Checked before any SQL runs.
+///
+/// Start from the default; each field has a method of the same name that sets it:
+///
+/// ```
+/// use postrider::{Limits, Outbox};
+///
+/// let outbox = Outbox::new().limits(Limits::default().payload_bytes_max(64 * 1024));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -16,6 +24,15 @@ pub struct Limits {
     pub payload_bytes_max: usize,
     /// Number of events in one call. Limits the statement and the memory it needs.
     pub events_per_call_max: usize,
+}
+
+crate::setters! { Limits:
+    text_bytes_max: usize,
+    header_name_bytes_max: usize,
+    header_value_bytes_max: usize,
+    headers_max: usize,
+    payload_bytes_max: usize,
+    events_per_call_max: usize,
 }
 
 /// Limits on the events that a relay reads, in bytes. Plain SQL can write larger events than the library does; an event

@@ -57,3 +57,18 @@ pub(crate) fn insert_failed(
         _ => error,
     }
 }
+
+#[cfg(all(test, feature = "actions"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_whose_outcome_the_server_does_not_know_is_not_rolled_back() {
+        for sqlstate in ["23505", "25P02", "40001", "40P01"] {
+            assert!(is_rolled_back(sqlstate), "{sqlstate}");
+        }
+        for sqlstate in ["40003", "08006", "57P01", "XX000", ""] {
+            assert!(!is_rolled_back(sqlstate), "{sqlstate}");
+        }
+    }
+}

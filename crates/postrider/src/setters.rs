@@ -1,7 +1,9 @@
 //! Methods that set the fields of a struct that is not exhaustive.
 
 /// Generates one method per field, so that other crates can build the struct.
-macro_rules! setters {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __setters {
     ($struct:ident: $($field:ident: $type:ty,)+) => {
         impl $struct {
             $(
@@ -16,4 +18,4 @@ macro_rules! setters {
     };
 }
 
-pub(crate) use setters;
+pub(crate) use crate::__setters as setters;

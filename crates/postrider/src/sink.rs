@@ -1,4 +1,4 @@
-//! Destinations. Implement [`Sink`] to add one; the contract is on its one required method.
+//! Sinks: the ways to a destination. Implement [`Sink`] to add one; the contract is on its one required method.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,10 +11,11 @@ use bytes::Bytes;
 
 use crate::encode::{Encoded, Encoder, Outgoing};
 use crate::event::RESERVED_PREFIX;
+use crate::ledger::Redelivery;
 use crate::route::{Delivery, DeliveryCopy};
 use crate::{BoxFuture, Event, Headers, Position, Result};
 
-/// A destination that accepts batches of messages and reports an outcome for each.
+/// Takes batches of messages for its destinations, and reports an outcome for each.
 pub trait Sink: Send + Sync + 'static {
     /// Publishes a batch and returns one outcome per message, in the batch's order.
     ///
@@ -218,6 +219,10 @@ fn sent_name(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// The header of a message that an operator asked for: `retry` for an event that was dead, `replay` for one that was
+/// delivered before. Such a message may arrive after later events of its key.
+pub const REDELIVERY_HEADER: &str = "postrider-redelivery";
+
 /// A routed and encoded event.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -235,6 +240,9 @@ pub struct Message {
     /// Which attempt to deliver the event this is, counted from 1. Attempts that do not count against the event, for
     /// example during an outage of the destination, do not raise it.
     pub attempt: u32,
+    /// An operator asked to deliver the event again, so it may arrive after later events of its key. Sent as the header
+    /// [`REDELIVERY_HEADER`].
+    pub redelivery: Option<Redelivery>,
     encoder: Arc<dyn Encoder>,
     /// What a routing rule set for the event, and the index of this message among its copies.
     delivery: Option<(Arc<Delivery>, usize)>,
@@ -253,7 +261,17 @@ impl Message {
     ) -> Result<Self> {
         let Encoded { body, content_type } = encoder.encode(&Outgoing::new(position, &event))?;
         let encoder = encoder.clone();
-        Ok(Self { event, position, destination, body, content_type, attempt: 1, encoder, delivery: None })
+        Ok(Self {
+            event,
+            position,
+            destination,
+            body,
+            content_type,
+            attempt: 1,
+            redelivery: None,
+            encoder,
+            delivery: None,
+        })
     }
 
     /// Encodes an event with a delivery once, and creates one message for each of these copies, by index.
@@ -277,6 +295,7 @@ impl Message {
             body: body.clone(),
             content_type: content_type.clone(),
             attempt: 1,
+            redelivery: None,
             encoder: encoder.clone(),
             delivery: Some((delivery.clone(), number)),
         };
@@ -284,8 +303,8 @@ impl Message {
     }
 
     /// The same message, as this attempt.
-    pub(crate) fn with_attempt(mut self, attempt: u32) -> Self {
-        self.attempt = attempt;
+    pub(crate) fn with_attempt(mut self, attempt: u32, redelivery: Option<Redelivery>) -> Self {
+        (self.attempt, self.redelivery) = (attempt, redelivery);
         self
     }
 
@@ -320,6 +339,9 @@ impl Message {
             added.extend(copy.headers.clone());
         }
         added.extend(self.encoder.headers(&outgoing));
+        if let Some(redelivery) = self.redelivery {
+            added.set(REDELIVERY_HEADER, redelivery.as_str());
+        }
         let mut headers: Headers = self
             .event
             .headers

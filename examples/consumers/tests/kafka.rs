@@ -70,7 +70,7 @@ async fn the_kafka_consumer_queues_one_mail_per_event_though_it_is_killed() {
     }
     tx.commit().unwrap();
     // Two subscriptions deliver the same events, with the same ids.
-    let sink = || Kafka::open(&KafkaConfig::new(server.brokers()).with_topic(&topic)).unwrap();
+    let sink = || Kafka::open(&KafkaConfig::new(server.brokers()).topic(&topic)).unwrap();
     let twice = ["one", "two"].map(|name| Subscription::new(name, sink()).encoder(Plain));
     let relay = Relay::builder().outbox(store, twice).spawn().await.unwrap();
     eventually("all events are in the topic twice", async || {

@@ -17,7 +17,7 @@ const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const EVENTS: usize = 20;
 
 fn webhook(address: &str) -> Webhook {
-    let mut config = WebhookConfig::new(format!("http://{address}/orders")).with_secret(SECRET).unwrap();
+    let mut config = WebhookConfig::new(format!("http://{address}/orders")).secret(SECRET).unwrap();
     config.allow_networks = vec!["127.0.0.0/8".into()];
     Webhook::open(&config).unwrap()
 }

@@ -23,6 +23,8 @@ const WANTED: &[Wanted] = &[
     Wanted { program: "java", package: "openjdk-17-jre-headless", folders: &[] },
     // For the certificates of tests.
     Wanted { program: "openssl", package: "openssl", folders: &[] },
+    // For the tests of alerts and metrics.
+    Wanted { program: "promtool", package: "prometheus", folders: &[] },
     // For the build of librdkafka.
     Wanted { program: "make", package: "make", folders: &[] },
     Wanted { program: "g++", package: "g++", folders: &[] },

@@ -1,5 +1,6 @@
 //! Builds the test programs, and passes each on as soon as it is linked.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -120,11 +121,8 @@ impl Choice {
     }
 }
 
-/// Packages whose tests start the package's own binary. Cargo may link a test before the binary that it starts.
-const WITH_BINARY: [&str; 1] = ["postrider-cli"];
-
-/// Builds, and calls `built` with each test program when it and the binary that it starts are linked. Returns whether
-/// all were built.
+/// Builds, and calls `built` with each test program when it and the binaries of its package are linked: cargo may link
+/// a test before the binary that it starts. Returns whether all were built.
 ///
 /// The compiler runs at a lower priority than the tests: they mostly wait for servers and must react in time when a
 /// server answers.
@@ -132,46 +130,59 @@ pub(super) fn build(choice: &Choice, mut built: impl FnMut(Program)) -> Result<b
     let mut command = process::nice(process::cargo());
     command.args(["test", "--no-run", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
     command.args(&choice.cargo);
-    let mut ready = Ready::default();
+    let mut ready = Ready::new(&process::output(process::cargo().args(METADATA))?);
     let status = process::stream(&mut command, |line| ready.read(line).into_iter().for_each(&mut built))?;
     ready.held.into_iter().for_each(built);
     Ok(status.success())
 }
 
-/// Holds test programs back until the binary that they start is linked.
+/// The arguments of cargo that list the packages of this workspace with their targets.
+const METADATA: [&str; 4] = ["metadata", "--no-deps", "--format-version", "1"];
+
+/// Holds test programs back until the binaries of their package are linked.
 #[derive(Debug, Default)]
 struct Ready {
-    /// Packages whose binary is linked.
-    binaries: Vec<String>,
+    /// Package and name of each binary that is not linked yet.
+    missing: BTreeSet<(String, String)>,
     held: Vec<Program>,
 }
 
 impl Ready {
+    /// Reads the binaries of the workspace from the output of [`METADATA`].
+    fn new(metadata: &str) -> Self {
+        let metadata: Value = serde_json::from_str(metadata).unwrap_or_default();
+        let packages = metadata["packages"].as_array().into_iter().flatten();
+        let targets = packages.flat_map(|package| {
+            package["targets"].as_array().into_iter().flatten().map(|target| (&package["name"], target))
+        });
+        let missing = targets
+            .filter(|(_, target)| target["kind"][0] == "bin")
+            .filter_map(|(package, target)| Some((package.as_str()?.into(), target["name"].as_str()?.into())))
+            .collect();
+        Self { missing, held: Vec::new() }
+    }
+
     /// Handles one line of cargo's messages. Returns the programs that can start now.
     fn read(&mut self, line: &str) -> Vec<Program> {
-        if let Some(package) = binary_of(line) {
-            let (now, held) =
-                std::mem::take(&mut self.held).into_iter().partition(|of| of.package == package);
-            self.held = held;
-            self.binaries.push(package);
-            return now;
+        match binary_of(line) {
+            Some(binary) => _ = self.missing.remove(&binary),
+            None => self.held.extend(Program::parse(line)),
         }
-        let Some(program) = Program::parse(line) else { return Vec::new() };
-        if WITH_BINARY.contains(&program.package.as_str()) && !self.binaries.contains(&program.package) {
-            self.held.push(program);
-            return Vec::new();
-        }
-        vec![program]
+        let waits = |of: &Program| self.missing.iter().any(|(package, _)| *package == of.package);
+        let (held, now) = std::mem::take(&mut self.held).into_iter().partition(waits);
+        self.held = held;
+        now
     }
 }
 
-/// The package, if the line reports that its binary is built.
-fn binary_of(line: &str) -> Option<String> {
+/// Package and name, if the line reports that a binary is built.
+fn binary_of(line: &str) -> Option<(String, String)> {
     let message: Value = serde_json::from_str(line).ok()?;
     let is_binary = message["reason"] == "compiler-artifact"
         && message["profile"]["test"] == false
         && message["target"]["kind"][0] == "bin";
-    is_binary.then(|| package(message["package_id"].as_str()?).map(str::to_owned)).flatten()
+    let package = package(message["package_id"].as_str()?)?;
+    is_binary.then(|| Some((package.to_owned(), message["target"]["name"].as_str()?.to_owned()))).flatten()
 }
 
 impl Program {
@@ -224,19 +235,24 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_starts_a_binary_waits_until_the_binary_is_linked() {
-        let line = |kind: &str, test: bool| {
+    fn a_test_waits_until_every_binary_of_its_package_is_linked() {
+        let line = |kind: &str, name: &str, test: bool| {
             format!(
-                r#"{{"reason":"compiler-artifact","package_id":"path+file:///r/crates/postrider-cli#0.1.0",
-                "manifest_path":"/r/c/Cargo.toml","target":{{"kind":["{kind}"],"name":"cli"}},
-                "profile":{{"test":{test}}},"executable":"/t/debug/deps/cli-1"}}"#
+                r#"{{"reason":"compiler-artifact","package_id":"path+file:///r/crates/shop#0.1.0",
+                "manifest_path":"/r/c/Cargo.toml","target":{{"kind":["{kind}"],"name":"{name}"}},
+                "profile":{{"test":{test}}},"executable":"/t/debug/deps/{name}-1"}}"#
             )
         };
-        let mut ready = Ready::default();
-        assert_eq!(ready.read(&line("test", true)), []);
-        let started = ready.read(&line("bin", false));
-        assert_eq!(started.iter().map(|of| of.name.as_str()).collect::<Vec<_>>(), ["postrider-cli/cli"]);
-        assert_eq!(ready.read(&line("test", true)).len(), 1, "from here on at once");
+        let metadata = r#"{"packages":[{"name":"shop","targets":[{"kind":["lib"],"name":"shop"},
+            {"kind":["bin"],"name":"till"},{"kind":["bin"],"name":"store"}]}]}"#;
+        let mut ready = Ready::new(metadata);
+        assert_eq!(ready.read(&line("test", "sale", true)), []);
+        assert_eq!(ready.read(&line("bin", "till", true)), [], "its unit tests are not the binary");
+        assert_eq!(ready.read(&line("bin", "till", false)), []);
+        let started = ready.read(&line("bin", "store", false));
+        assert_eq!(started.iter().map(|of| of.name.as_str()).collect::<Vec<_>>(), ["shop/sale", "shop/bin"]);
+        assert_eq!(ready.read(&line("test", "sale", true)).len(), 1, "from here on at once");
+        assert_eq!(Ready::new(r#"{"packages":[]}"#).read(&line("test", "sale", true)).len(), 1);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! Unclear words in Markdown, in comments of Rust sources and Cargo.toml files, and in the string literals that users
-//! read. The list is short on purpose; the message names what to write instead.
+//! Unclear words in Markdown, in comments of Rust sources, SQL scripts and Cargo.toml files, and in the string literals
+//! that users read. The list is short on purpose; the message names what to write instead.
 
 use super::markdown::{prose, without_code};
 use super::{Finding, Tree};
 
 /// A word or phrase, and what to write instead.
-const WORDS: [(&str, &str); 22] = [
+const WORDS: [(&str, &str); 23] = [
     ("anew", "again"),
     ("beside", "next to, or in the same database as"),
     ("whoever", "any process that, or the relay that"),
@@ -28,6 +28,7 @@ const WORDS: [(&str, &str); 22] = [
     ("of one's own", "private, or separate"),
     ("in good order", "cleanly"),
     ("has heard of", "knows"),
+    (", also if", "even if"),
 ];
 /// Names of internal documents: users know a layout by its name.
 const DOCUMENTS: [(&str, &str); 2] =
@@ -63,13 +64,15 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 fn commented(tree: &Tree) -> impl Iterator<Item = (&str, &str, &'static str)> {
     let sources = tree.with_extension("rs").map(|(path, text)| (path, text, "//"));
     let manifests = tree.with_extension("toml").filter(|(path, _)| path.ends_with("Cargo.toml"));
-    sources.chain(manifests.map(|(path, text)| (path, text, "#")))
+    let scripts = tree.with_extension("sql").map(|(path, text)| (path, text, "--"));
+    sources.chain(manifests.map(|(path, text)| (path, text, "#"))).chain(scripts)
 }
 
-/// The comment that a line consists of, or that follows a statement.
+/// The comment that a line consists of, or that follows a statement; in SQL it may follow a column.
 fn comment<'a>(line: &'a str, mark: &str) -> &'a str {
     let line = line.trim_start();
-    match line.split_once(&format!("; {mark} ")) {
+    let before = if mark == "--" { " " } else { "; " };
+    match line.split_once(&format!("{before}{mark} ")) {
         _ if line.starts_with(mark) => line,
         Some((_, comment)) => comment,
         None => "",
@@ -183,5 +186,6 @@ mod tests {
         assert!(findings(path, "// runs as `nobody`\n").is_empty());
         assert_eq!(findings("bench/Cargo.toml", "# for everybody\nname = \"anew\"\n").len(), 1);
         assert!(findings("deny.toml", "# for everybody\n").is_empty());
+        assert_eq!(findings("a/b.sql", "-- of nobody\na INT, -- anew\nb TEXT DEFAULT 'anew'\n").len(), 2);
     }
 }

@@ -1,58 +1,72 @@
 //! Builds a relay from the configuration: settings become stores, routers, encoders and sinks.
 
+mod named_tasks;
+mod opening;
 mod sinks;
 mod stores;
 mod wait;
 
+pub use named_tasks::NamedTasks;
+pub use opening::Opening;
+pub use sinks::Sinks;
 pub use stores::Stores;
 pub use wait::WhenDown;
 
 use postrider::encode::{CloudEvents, CloudEventsBinary, Envelope, Plain};
-use postrider::relay::{OutboxOptions, Relay, RelayBuilder, Subscription};
+use postrider::relay::{OutboxOptions, Subscription};
 use postrider::{Code, Error, Result};
 
-use self::sinks::Sinks;
 use crate::config::Settings;
-use crate::config::settings::{Encoding, SinkSettings, SubscriptionSettings};
+use crate::config::settings::{Encoding, OutboxSettings, SinkSettings, SubscriptionSettings};
 
-/// Opens every database, then every sink, and returns the builder of a relay for all subscriptions. A database that
-/// cannot be used is detected before a file is created. Opened databases are in `stores`, also after an error.
+/// The subscriptions of an outbox or shard, with their open sinks, and its options.
 ///
 /// # Errors
-/// That of the first database or sink that cannot be opened.
-pub async fn assemble(settings: &Settings, stores: &mut Stores, when_down: WhenDown) -> Result<RelayBuilder> {
-    for of in settings.subscriptions.values() {
-        stores.open(&of.outbox, settings, when_down).await?;
+/// That of the first sink that cannot be opened.
+pub fn served(
+    outbox: &str,
+    settings: &Settings,
+    sinks: &Sinks,
+) -> Result<(Vec<Subscription>, OutboxOptions)> {
+    let of_outbox = settings.subscriptions.iter().filter(|(_, of)| of.reads(outbox));
+    let subscriptions = of_outbox
+        .map(|(name, of)| subscription(outbox, name, of, settings, sinks))
+        .collect::<Result<Vec<_>>>()?;
+    let mut options = OutboxOptions::default();
+    if let Some(of) = settings.outbox(outbox) {
+        options.retention = Some(of.retention.clone());
+        // Shards have the same subscriptions.
+        options.name = of.shard.map(|_| outbox.to_owned());
     }
-    let sinks = Sinks::open(settings)?;
-    let mut relay = Relay::builder();
-    if let Some(name) = &settings.relay.name {
-        relay = relay.name(name);
-    }
-    for (outbox, store) in stores.iter() {
-        let of_outbox = settings.subscriptions.iter().filter(|(_, of)| of.outbox == outbox);
-        let subscriptions = of_outbox
-            .map(|(name, of)| subscription(name, of, settings, &sinks))
-            .collect::<Result<Vec<_>>>()?;
-        let mut options = OutboxOptions::default();
-        options.retention = settings.outboxes.get(outbox).map(|of| of.retention.clone());
-        relay = relay.outbox_with(store.clone(), subscriptions, options);
-    }
-    Ok(relay)
+    options.metrics_name = Some(outbox.to_owned());
+    Ok((subscriptions, options))
+}
+
+/// The outboxes and shards that have a subscription.
+pub fn with_subscriptions(settings: &Settings) -> impl Iterator<Item = (&str, &OutboxSettings)> {
+    let is_read = |name: &str| settings.subscriptions.values().any(|of| of.reads(name));
+    settings.outboxes.iter().map(|(name, of)| (name.as_str(), of)).filter(move |(name, _)| is_read(name))
 }
 
 fn subscription(
+    outbox: &str,
     name: &str,
     of: &SubscriptionSettings,
     settings: &Settings,
     sinks: &Sinks,
 ) -> Result<Subscription> {
-    let sink = settings.sinks.get(&of.sink).and_then(|sink| Some((sink, sinks.get(name, &sink.target)?)));
-    let (SinkSettings { encoding, source, target }, sink) = sink.ok_or_else(|| {
+    let settings = settings.sinks.get(&of.sink).ok_or_else(|| {
         Error::new(Code::ConfigReference, format!("subscription {name:?}: there is no sink {:?}", of.sink))
     })?;
-    let subscription =
-        Subscription::new(name, sink).start(of.start).policy(of.policy.clone()).router(of.router(name)?);
+    let SinkSettings { encoding, source, target, .. } = settings;
+    let policy = of
+        .policy
+        .clone()
+        .events_per_second_max(settings.events_per_second_max)
+        .bytes_per_second_max(settings.bytes_per_second_max);
+    let sink = sinks.get(outbox, name, target)?;
+    let subscription = Subscription::new(name, sink).start(of.start).policy(policy).router(of.router(name)?);
+    let subscription = subscription.sink_name(&of.sink);
     let subscription = of.aliases.iter().fold(subscription, Subscription::alias);
     Ok(match encoding {
         Encoding::Envelope => subscription.encoder(Envelope),

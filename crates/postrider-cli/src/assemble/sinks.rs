@@ -1,53 +1,58 @@
 //! Opens the sinks of the configuration.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use postrider::sink::{Capabilities, EarlyOutcomes, Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
 
-use crate::config::Settings;
-use crate::config::settings::SinkSettings;
 use crate::sinks::{SinkUser, Target};
 
 /// Open sinks. Subscriptions with the same target share one, unless each needs a separate one.
-pub(super) struct Sinks(Vec<Opened>);
+#[derive(Default)]
+pub struct Sinks(Mutex<Vec<Opened>>);
 
 struct Opened {
     target: Arc<dyn Target>,
-    /// The only subscription that uses it, if it is not shared.
-    owner: Option<String>,
+    /// The only outbox and subscription that use it, if it is not shared.
+    owner: Option<(String, String)>,
     sink: Arc<dyn Sink>,
     users: Arc<AtomicUsize>,
 }
 
 impl Sinks {
-    /// Opens the sinks that subscriptions use.
-    pub(super) fn open(settings: &Settings) -> Result<Self> {
-        let mut sinks: Vec<Opened> = Vec::new();
-        for (name, of) in &settings.subscriptions {
-            let Some(SinkSettings { target, .. }) = settings.sinks.get(&of.sink) else { continue };
-            if !sinks.iter().any(|opened| opened.serves(target, name)) {
-                let sink = target.open(&SinkUser { outbox: &of.outbox, subscription: name })?;
-                let owner = (!target.is_shared()).then(|| name.clone());
-                sinks.push(Opened { target: target.clone(), owner, sink, users: Arc::default() });
+    /// The sink of a subscription of this outbox; opens it if it is not open.
+    ///
+    /// # Errors
+    /// As [`Target::open`].
+    pub(super) fn get(&self, outbox: &str, subscription: &str, target: &Arc<dyn Target>) -> Result<Shared> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.iter().position(|opened| opened.serves(target, outbox, subscription));
+        let at = match found {
+            Some(at) => at,
+            None => {
+                let sink = target.open(&SinkUser { outbox: user_name(outbox), subscription })?;
+                let owner = (!target.is_shared()).then(|| (outbox.to_owned(), subscription.to_owned()));
+                all.push(Opened { target: target.clone(), owner, sink, users: Arc::default() });
+                all.len() - 1
             }
-        }
-        Ok(Self(sinks))
-    }
-
-    /// The sink of a subscription.
-    pub(super) fn get(&self, name: &str, target: &Arc<dyn Target>) -> Option<Shared> {
-        let Opened { sink, users, .. } = self.0.iter().find(|opened| opened.serves(target, name))?;
+        };
+        let Opened { sink, users, .. } = &all[at];
         users.fetch_add(1, Ordering::Relaxed);
-        Some(Shared { sink: sink.clone(), users: users.clone() })
+        Ok(Shared { sink: sink.clone(), users: users.clone(), is_closed: AtomicBool::new(false) })
     }
 }
 
+/// The name under which a sink knows an outbox. It stays the same when an outbox gets shards.
+fn user_name(outbox: &str) -> &str {
+    outbox.strip_suffix(":0.0").unwrap_or(outbox)
+}
+
 impl Opened {
-    fn serves(&self, target: &Arc<dyn Target>, subscription: &str) -> bool {
-        self.target.is_same(&**target) && self.owner.as_deref().is_none_or(|owner| owner == subscription)
+    fn serves(&self, target: &Arc<dyn Target>, outbox: &str, subscription: &str) -> bool {
+        let is_owner = |(of, name): &(String, String)| of == outbox && name == subscription;
+        self.target.is_same(&**target) && self.owner.as_ref().is_none_or(is_owner)
     }
 }
 
@@ -55,6 +60,16 @@ impl Opened {
 pub(super) struct Shared {
     sink: Arc<dyn Sink>,
     users: Arc<AtomicUsize>,
+    is_closed: AtomicBool,
+}
+
+impl Drop for Shared {
+    /// A subscription that could not be started does not close its sink, and does not use it any more.
+    fn drop(&mut self) {
+        if !self.is_closed.swap(true, Ordering::Relaxed) {
+            self.users.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Sink for Shared {
@@ -79,10 +94,9 @@ impl Sink for Shared {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        match self.users.fetch_sub(1, Ordering::Relaxed) {
-            1 => self.sink.close(),
-            _ => Box::pin(std::future::ready(())),
-        }
+        let is_last =
+            !self.is_closed.swap(true, Ordering::Relaxed) && self.users.fetch_sub(1, Ordering::Relaxed) == 1;
+        if is_last { self.sink.close() } else { Box::pin(std::future::ready(())) }
     }
 }
 
@@ -111,7 +125,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_shared_sink_reports_early_outcomes() {
-        let shared = Shared { sink: Arc::new(Named), users: Arc::new(AtomicUsize::new(1)) };
+        let (sink, users) = (Arc::new(Named), Arc::new(AtomicUsize::new(1)));
+        let shared = Shared { sink, users, is_closed: AtomicBool::new(false) };
         let answered = |method: &str| vec![Outcome::Acknowledged(Receipt::new(method))];
         assert_eq!(shared.publish(&[]).await, answered("publish"));
         assert_eq!(shared.publish_each(&[], &EarlyOutcomes::default()).await, answered("publish_each"));

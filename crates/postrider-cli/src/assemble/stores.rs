@@ -1,43 +1,34 @@
-//! Opens the databases of the configuration.
+//! The open databases of a relay.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use postrider::Result;
 use postrider::store::Store;
-
-use super::WhenDown;
-use crate::config::Settings;
 
 /// Open databases by the name of their outbox. They must be closed, otherwise the WAL of a SQLite file remains when the
 /// program ends.
 #[derive(Default)]
-pub struct Stores(BTreeMap<String, Arc<dyn Store>>);
+pub struct Stores(Mutex<BTreeMap<String, Arc<dyn Store>>>);
 
 impl Stores {
-    /// Opens the database of an outbox if it is not open yet.
-    ///
-    /// # Errors
-    /// As [`Database::open`](crate::database::Database::open).
-    pub async fn open(&mut self, outbox: &str, settings: &Settings, when_down: WhenDown) -> Result<()> {
-        if let Some(of) = settings.outboxes.get(outbox)
-            && !self.0.contains_key(outbox)
-        {
-            let store = when_down.retry(outbox, &of.database, async || of.database.open().await).await?;
-            self.0.insert(outbox.to_owned(), store);
-        }
-        Ok(())
+    /// Adds the database of an outbox.
+    pub fn insert(&self, outbox: String, store: Arc<dyn Store>) {
+        self.lock().insert(outbox, store);
     }
 
-    /// All open databases.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Arc<dyn Store>)> {
-        self.0.iter().map(|(name, store)| (name.as_str(), store))
+    /// All open databases, by name.
+    pub fn all(&self) -> Vec<(String, Arc<dyn Store>)> {
+        self.lock().iter().map(|(name, store)| (name.clone(), store.clone())).collect()
     }
 
     /// Closes all connections, so that no file has a WAL when the program ends.
     pub async fn close(&self) {
-        for store in self.0.values() {
+        for (_, store) in self.all() {
             store.close().await;
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<dyn Store>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

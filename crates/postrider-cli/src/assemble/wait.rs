@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use postrider::Result;
+use tokio::sync::watch;
 
 use crate::database::Database;
 
@@ -20,27 +21,36 @@ pub enum WhenDown {
 }
 
 impl WhenDown {
-    /// Retries until the database is reachable. An error that waiting cannot resolve is returned immediately.
+    /// Retries until the database is reachable. An error that waiting cannot resolve is returned immediately. Meanwhile
+    /// the database counts as `down`.
     ///
     /// # Errors
     /// An error of the database.
-    pub async fn retry<T>(
+    pub async fn retry<T, F: Future<Output = Result<T>> + Send>(
         self,
         outbox: &str,
         database: &Database,
-        question: impl AsyncFn() -> Result<T>,
+        down: &watch::Sender<usize>,
+        question: impl Fn() -> F,
     ) -> Result<T> {
         let mut wait = None;
         loop {
             match question().await {
                 Ok(answer) => {
                     if wait.is_some() {
+                        down.send_modify(|down| *down = down.saturating_sub(1));
                         tracing::info!(outbox, "the database is reachable again");
                     }
                     return Ok(answer);
                 }
-                Err(error) if self == Self::Fail || !database.may_come_up(&error) => return Err(error),
+                Err(error) if self == Self::Fail || !database.may_come_up(&error) => {
+                    if wait.is_some() {
+                        down.send_modify(|down| *down = down.saturating_sub(1));
+                    }
+                    return Err(error);
+                }
                 Err(error) if wait.is_none() => {
+                    down.send_modify(|down| *down += 1);
                     let (code, error) = (error.code().to_string(), error.one_line());
                     tracing::warn!(
                         outbox,

@@ -4,20 +4,27 @@
 //! postrider-cli --all-features --test cli pages` then brings the docs up to date.
 
 mod adopt;
+mod audit;
 #[cfg(feature = "bench")]
 mod bench;
 mod completions;
 mod config;
+mod dead;
 #[cfg(feature = "sqlite")]
 mod demo;
 mod doctor;
 mod events;
+mod explain;
+mod handlers;
+mod healthcheck;
 mod inbox;
 mod migrate;
 mod operate;
 mod outbox_arg;
+mod parked;
 mod relay;
 mod status;
+mod subscriptions;
 mod write;
 
 use clap::Subcommand;
@@ -35,8 +42,15 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Write(Box<write::Write>),
     Status(status::Status),
+    Healthcheck(healthcheck::Healthcheck),
     Events(events::Events),
+    Explain(explain::Explain),
+    Dead(dead::Dead),
+    Parked(parked::Parked),
+    Audit(audit::Audit),
     Inbox(inbox::Inbox),
+    Subscriptions(subscriptions::Subscriptions),
+    Handlers(handlers::Handlers),
     Pause(operate::Pause),
     Resume(operate::Resume),
     AcceptHistory(operate::AcceptHistory),
@@ -61,8 +75,15 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Write(command) => command.run(context),
             Self::Status(command) => command.run(context),
+            Self::Healthcheck(command) => command.run(context),
             Self::Events(command) => command.run(context),
+            Self::Explain(command) => command.run(context),
+            Self::Dead(command) => command.run(context),
+            Self::Parked(command) => command.run(context),
+            Self::Audit(command) => command.run(context),
             Self::Inbox(command) => command.run(context),
+            Self::Subscriptions(command) => command.run(context),
+            Self::Handlers(command) => command.run(context),
             Self::Pause(command) => command.run(context),
             Self::Resume(command) => command.run(context),
             Self::AcceptHistory(command) => command.run(context),

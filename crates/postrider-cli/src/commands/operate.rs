@@ -3,14 +3,17 @@
 //! wherever it runs.
 
 use clap::Args;
+use postrider::operate::{AuditRecord, SubscriptionAction, SubscriptionChange};
 use postrider::store::{Start, Store};
 use postrider::{BoxFuture, Code, Error, Position, Result};
 
 use super::outbox_arg::OutboxArg;
 use crate::config::kind::start;
+use crate::config::settings::OutboxSettings;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::interrupt::{Threads, block_on};
+use crate::operator;
 
 /// The selected subscription.
 #[derive(Debug, Args)]
@@ -22,7 +25,42 @@ struct Target {
 }
 
 impl Target {
-    /// Runs an operation on the subscription in its outbox.
+    /// Runs an operation on the subscription in every shard of its outbox, and returns the names of the shards. A shard
+    /// that fails does not prevent the others.
+    fn decide_everywhere(
+        &self,
+        context: &Context,
+        decision: impl for<'a> Fn(&'a dyn Store, &'a str) -> BoxFuture<'a, Result<()>>,
+    ) -> Result<Vec<String>, Failure> {
+        let settings = context.settings()?;
+        let outboxes = self.outbox.one_with_shards(&settings)?;
+        let (mut decided, mut failed) = (Vec::new(), Vec::new());
+        for (name, outbox) in outboxes {
+            let is_shard = outbox.shard.is_some();
+            match block_on(Threads::One, self.decide_on(outbox, &decision)) {
+                Ok(()) if is_shard => decided.push(name.to_owned()),
+                Ok(()) => {}
+                Err(Failure::Errors(errors)) if is_shard => {
+                    failed.extend(errors.into_iter().map(|error| error.within(name)));
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        if failed.is_empty() { Ok(decided) } else { Err(Failure::Errors(failed)) }
+    }
+
+    async fn decide_on(
+        &self,
+        outbox: &OutboxSettings,
+        decision: impl for<'a> Fn(&'a dyn Store, &'a str) -> BoxFuture<'a, Result<()>>,
+    ) -> Result<(), Failure> {
+        let store = outbox.database.open().await?;
+        let decided = decision(&*store, &self.subscription).await;
+        store.close().await;
+        Ok(decided?)
+    }
+
+    /// Runs an operation on the subscription in its outbox, or in one shard of it.
     fn decide(
         &self,
         context: &Context,
@@ -30,18 +68,14 @@ impl Target {
     ) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
-        block_on(Threads::One, async {
-            let store = outbox.database.open().await?;
-            let decided = decision(&*store, &self.subscription).await;
-            store.close().await;
-            Ok(decided?)
-        })
+        block_on(Threads::One, self.decide_on(outbox, &decision))
     }
 }
 
 /// Stop a subscription until `resume`
 ///
-/// Events in flight are finished and settled. Its backlog grows; nothing is lost.
+/// Events in flight are finished and settled. Its backlog grows; nothing is lost. If the outbox has shards, the
+/// subscription stops on all of them; `--outbox NAME:GROUP.MEMBER` selects one.
 #[derive(Debug, Args)]
 #[command(before_help = "Examples:
   postrider pause orders --reason 'the warehouse is moving'
@@ -56,10 +90,20 @@ pub struct Pause {
 
 impl Pause {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        self.target.decide(context, |store, name| store.pause(name, Some(&self.reason)))?;
-        context.output.say(format!("paused {}; to continue: postrider resume {0}", self.target.subscription));
+        let audit =
+            AuditRecord::new(&operator::name(), "pause", &self.target.subscription, Some(&self.reason));
+        let shards = self.target.decide_everywhere(context, |store, name| {
+            store.pause_audited(name, Some(&self.reason), audit.clone())
+        })?;
+        let (name, on) = (&self.target.subscription, on(&shards));
+        context.output.say(format!("paused {name}{on}; to continue: postrider resume {name}"));
         Ok(())
     }
+}
+
+/// On which shards something happened, as the end of a sentence.
+fn on(shards: &[String]) -> String {
+    if shards.is_empty() { String::new() } else { format!(" on {}", shards.join(", ")) }
 }
 
 /// Continue a paused subscription
@@ -73,8 +117,11 @@ pub struct Resume {
 
 impl Resume {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        self.target.decide(context, |store, name| store.pause(name, None))?;
-        context.output.say(format!("{} continues", self.target.subscription));
+        let audit = AuditRecord::new(&operator::name(), "resume", &self.target.subscription, None);
+        let shards = self
+            .target
+            .decide_everywhere(context, |store, name| store.pause_audited(name, None, audit.clone()))?;
+        context.output.say(format!("{} continues{}", self.target.subscription, on(&shards)));
         Ok(())
     }
 }
@@ -135,7 +182,10 @@ async fn accept(store: &dyn Store, name: &str, from: ResumeFrom) -> Result<()> {
             Start::Position(known.map_or(Position::ZERO, |known| known.floor).next())
         }
     };
-    store.accept_history(name, start).await
+    let selection = format!("start {start}");
+    let audit = AuditRecord::new(&operator::name(), "accept-history", &selection, None);
+    let action = SubscriptionAction::AcceptHistory(start);
+    store.change_subscription(SubscriptionChange::new(name, action, audit)).await.map(drop)
 }
 
 /// If events were restored without their progress, new events may be below the floor. The reason of the halt then does

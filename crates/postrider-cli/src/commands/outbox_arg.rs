@@ -4,20 +4,20 @@ use clap::Args;
 use postrider::{Code, Error};
 
 use crate::config::Settings;
-use crate::config::settings::OutboxSettings;
+use crate::config::settings::{OutboxSettings, configured_name};
 use crate::config::suggest::did_you_mean;
 use crate::failure::Failure;
 
 /// The selected outbox.
 #[derive(Debug, Args)]
 pub(super) struct OutboxArg {
-    /// Outbox of the configuration
+    /// Outbox of the configuration; NAME:GROUP.MEMBER for one of its shards
     #[arg(long = "outbox", id = "outbox", value_name = "NAME")]
     name: Option<String>,
 }
 
 impl OutboxArg {
-    /// The selected outbox, or all if none is selected.
+    /// The selected outbox with all its shards, the selected shard, or all outboxes if none is selected.
     ///
     /// # Errors
     /// [`Code::ConfigReference`] if there is no outbox with this name, [`Code::ConfigKeyMissing`] if none is
@@ -33,9 +33,11 @@ impl OutboxArg {
                 .into());
         }
         let Some(wanted) = &self.name else { return Ok(all) };
-        match settings.outboxes.get_key_value(wanted) {
-            Some((name, outbox)) => Ok(vec![(name, outbox)]),
-            None => {
+        let is_wanted = |name: &str| name == wanted || configured_name(name) == wanted;
+        let found: Vec<_> = all.iter().filter(|(name, _)| is_wanted(name)).copied().collect();
+        match found.is_empty() {
+            false => Ok(found),
+            true => {
                 let error = Error::new(Code::ConfigReference, format!("there is no outbox {wanted:?}"));
                 Err(match did_you_mean(wanted, all.iter().map(|(name, _)| *name)) {
                     Some(advice) => error.with_hint(advice).into(),
@@ -43,6 +45,21 @@ impl OutboxArg {
                 })
             }
         }
+    }
+
+    /// The selected outbox, or all shards of the selected outbox, or the only one if none is selected.
+    ///
+    /// # Errors
+    /// As [`OutboxArg::one`], except for shards of one outbox.
+    pub(super) fn one_with_shards<'a>(
+        &self,
+        settings: &'a Settings,
+    ) -> Result<Vec<(&'a str, &'a OutboxSettings)>, Failure> {
+        let found = self.all_or_named(settings)?;
+        let is_one = found.first().is_some_and(|(first, _)| {
+            found.iter().all(|(name, _)| configured_name(name) == configured_name(first))
+        });
+        if is_one { Ok(found) } else { self.one(settings).map(|only| vec![only]) }
     }
 
     /// The selected outbox, or the only one if none is selected.
@@ -54,12 +71,13 @@ impl OutboxArg {
             [only] => Ok(*only),
             several => {
                 let names: Vec<_> = several.iter().map(|(name, _)| *name).collect();
-                Err(Error::new(
-                    Code::ConfigReference,
-                    format!("several outboxes are configured: {}", names.join(", ")),
-                )
-                .with_hint("select one with --outbox NAME")
-                .into())
+                let what = match several.iter().all(|(_, outbox)| outbox.shard.is_some()) {
+                    true => "the outbox has several shards",
+                    false => "several outboxes are configured",
+                };
+                Err(Error::new(Code::ConfigReference, format!("{what}: {}", names.join(", ")))
+                    .with_hint("select one with --outbox NAME")
+                    .into())
             }
         }
     }

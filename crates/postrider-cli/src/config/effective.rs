@@ -51,7 +51,9 @@ impl Effective {
             return (Self::default(), in_order(problems));
         }
         let mut merge = Merge::default();
-        merge.groups.insert(Group::new(Section::Relay, None), Origin::Default);
+        for section in Section::TOP.into_iter().filter(|section| !section.is_named()) {
+            merge.groups.insert(Group::new(section, None), Origin::Default);
+        }
         merge.groups.extend(groups);
         for given in given {
             merge.take(given);

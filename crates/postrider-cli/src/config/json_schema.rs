@@ -104,6 +104,7 @@ fn kind(kind: Kind) -> Value {
         }
         Kind::Start => json!({ "type": "string", "pattern": "^(now|beginning|position:[0-9]+|time:.+)$" }),
         Kind::Url => json!({ "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:\\S+$" }),
+        Kind::Urls => json!({ "type": "object", "additionalProperties": self::kind(Kind::Url) }),
         Kind::Secret => json!({ "type": "string", "minLength": 1, "writeOnly": true }),
     }
 }

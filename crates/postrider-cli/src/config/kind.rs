@@ -45,12 +45,14 @@ pub enum Kind {
     Url,
     /// A secret such as a password; or `env:NAME`, `file:PATH`.
     Secret,
+    /// Names, each with a value of kind `Url`; only in the file.
+    Urls,
 }
 
 impl Kind {
     /// Whether a value may be secret, so that no message may repeat it.
     pub const fn is_sensitive(self) -> bool {
-        matches!(self, Self::Url | Self::Secret)
+        matches!(self, Self::Url | Self::Secret | Self::Urls)
     }
 
     /// Whether a value is written in the file without quotes.
@@ -75,6 +77,7 @@ impl Kind {
             Self::Reference(section) => format!("the name of {}", section.a_word()),
             Self::Start => "\"now\", \"beginning\", \"position:NUMBER\" or \"time:RFC3339\"".into(),
             Self::Url => "a URL, \"env:NAME\" or \"file:PATH\"".into(),
+            Self::Urls => "a table of URLs, each also as \"env:NAME\" or \"file:PATH\"".into(),
             Self::Secret => "a secret, best as \"env:NAME\" or \"file:PATH\"".into(),
         }
     }
@@ -106,6 +109,11 @@ impl Kind {
             Self::Map => Value::Map(raw.map()?),
             Self::Url => Value::Secret(SecretSource::url(raw.text()?)?),
             Self::Secret => Value::Secret(SecretSource::secret(raw.text()?)?),
+            Self::Urls => {
+                let Raw::Table(entries) = raw.flattened() else { return None };
+                let url = |(name, raw): (String, Raw)| Some((name, SecretSource::url(raw.text()?)?));
+                Value::Secrets(entries.into_iter().map(url).collect::<Option<_>>()?)
+            }
         })
     }
 }

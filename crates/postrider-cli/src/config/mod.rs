@@ -8,6 +8,7 @@
 //! Generated from the schema: the [`starter`] file, [`json_schema`], and the page of the docs
 //! ([`crate::pages::config`]).
 
+mod additions;
 pub(crate) mod duration;
 pub mod effective;
 pub mod environment;
@@ -29,6 +30,7 @@ pub(crate) mod suggest;
 pub mod url;
 mod value;
 
+pub use additions::other_changes;
 pub use effective::Effective;
 pub use environment::Environment;
 pub use origin::Origin;

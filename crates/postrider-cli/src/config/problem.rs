@@ -45,6 +45,13 @@ impl Problem {
         self
     }
 
+    /// Names the part that the problem is about.
+    #[must_use]
+    pub(super) fn about(mut self, part: &str) -> Self {
+        self.what = format!("{} ({part})", self.what);
+        self
+    }
+
     /// As JSON.
     pub fn to_json(&self) -> serde_json::Value {
         json!({

@@ -67,6 +67,21 @@ impl Raw {
         entries.iter().map(|(name, raw)| Some((name.clone(), raw.text()?.to_owned()))).collect()
     }
 
+    /// A table without tables in it: `a.b = 1` without quotes is the entry `a.b`.
+    pub(super) fn flattened(&self) -> Self {
+        let Self::Table(entries) = self else { return self.clone() };
+        let mut flat = BTreeMap::new();
+        for (name, raw) in entries {
+            match raw {
+                Self::Table(inner) => {
+                    flat.extend(inner.iter().map(|(end, raw)| (format!("{name}.{end}"), raw.clone())));
+                }
+                raw => drop(flat.insert(name.clone(), raw.clone())),
+            }
+        }
+        Self::Table(flat)
+    }
+
     /// A description, as the end of "found ...", with the value unless it may contain a secret.
     pub fn found(&self, may_be_secret: bool) -> String {
         let hidden = |text: &str| may_be_secret || url::text_has_password(text);

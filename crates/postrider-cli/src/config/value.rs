@@ -38,6 +38,7 @@ pub enum Value {
     Path(PathBuf),
     Start(Start),
     Secret(SecretSource),
+    Secrets(BTreeMap<String, SecretSource>),
 }
 
 impl Value {
@@ -50,6 +51,10 @@ impl Value {
             Self::Map(entries) => {
                 let shown =
                     entries.iter().map(|(name, text)| (name.clone(), json!(url::masked_if_secret(text))));
+                serde_json::Value::Object(shown.collect())
+            }
+            Self::Secrets(entries) => {
+                let shown = entries.iter().map(|(name, source)| (name.clone(), json!(source.to_string())));
                 serde_json::Value::Object(shown.collect())
             }
             shown => json!(shown.to_string()),
@@ -75,6 +80,9 @@ impl fmt::Display for Value {
             Self::Path(path) => f.write_str(&url::masked_if_secret(&path.display().to_string())),
             Self::Start(start) => write!(f, "{start}"),
             Self::Secret(source) => write!(f, "{source}"),
+            Self::Secrets(entries) => {
+                write_all(f, entries.iter().map(|(name, source)| format!("{name} = {source}").into()))
+            }
         }
     }
 }

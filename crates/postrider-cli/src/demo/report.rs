@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use postrider_audit::{Sighting, Verdict, audit};
+use postrider_verify::{Sighting, Verdict, verify};
 use serde::Serialize;
 
 use super::folder::Folder;
@@ -69,7 +69,7 @@ impl From<Verdict> for Figures {
 impl Tested {
     /// Compares.
     pub(super) fn new(name: &'static str, committed: &[Sighting], received: &[Sighting]) -> Self {
-        Self { name, figures: audit(committed, received).into(), retries: 0, oldest_max_ms: 0 }
+        Self { name, figures: verify(committed, received).into(), retries: 0, oldest_max_ms: 0 }
     }
 
     pub(super) fn retries(self, retries: u64) -> Self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::sink::{Message, Outcome, Receipt, Sink};
 use postrider::{BoxFuture, Result};
-use postrider_audit::Sighting;
+use postrider_verify::Sighting;
 
 use super::destination::{Analytics, AuditFile, Destination, Receiver};
 use super::folder::Folder;

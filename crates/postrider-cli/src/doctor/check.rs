@@ -34,6 +34,8 @@ checks! {
     SubscriptionCreated = 2, "start a relay with this configuration";
     /// Every subscription in the database is also in the configuration. A subscription without a relay falls behind.
     SubscriptionConfigured = 3, "if it is a handler of a program, nothing: start that program; otherwise add it to the configuration of a relay, or remove it if it is not needed";
+    /// No subscription of the configuration has the name of a handler that a program registered. Its sink would take the handler's events, so a relay refuses to start.
+    SubscriptionNotHandler = 4, "rename the subscription in the configuration; if the sink shall replace the handler, start the relay with --replace-handlers";
 
     /// The database exists and is readable.
     Readable = 101, "check address, login and permissions; `postrider migrate up` creates missing tables";
@@ -152,6 +154,27 @@ checks! {
     EndpointReachable = 210, "check the host and port of `url`, the network between, and the certificate (`ca_file`); `allow_networks` lets a private network through";
     /// The relay that serves the subscription considers no destination down.
     DestinationUp = 220, "repair the destination or the network path to it; no event is lost in the meantime, and the relay retries by itself";
+}
+
+impl Check {
+    /// The runbook in `docs/src/runbooks` for a finding, without its ending; `None` if `fix` says it all.
+    pub const fn runbook(self) -> Option<&'static str> {
+        Some(match self {
+            Self::SinkReachable | Self::EndpointReachable | Self::DestinationUp => "destination-down",
+            Self::Served | Self::SubscriptionCreated => "no-relay",
+            Self::ShutDownCleanly => "takeovers-often",
+            Self::NotPaused => "paused-for-long",
+            Self::NotHalted | Self::NotCorrupt | Self::PostgresSequence => "halted",
+            Self::ParkedBelowLimit => "parking-nearly-full",
+            Self::NoneGivenUp => "dead-events",
+            Self::NoneFarBehind => "retention-behind",
+            Self::PostgresTransactions
+            | Self::PostgresPrepared
+            | Self::MySqlTransactions
+            | Self::MySqlPrepared => "open-transaction-old",
+            _ => return None,
+        })
+    }
 }
 
 /// `SinkReachable` as `sink reachable`. The names of databases stay whole.

@@ -20,7 +20,7 @@ const FAR_BEHIND_POSITIONS: i64 = 100_000;
 /// Checks all subscriptions of the outbox, in the database and in the configuration.
 pub(super) fn check(outbox: &str, overview: &Overview, settings: &Settings, subject: &mut Subject<'_>) {
     clock(overview, subject);
-    let configured = |name: &str| settings.subscriptions.get(name).filter(|of| of.outbox == outbox);
+    let configured = |name: &str| settings.subscriptions.get(name).filter(|of| of.reads(outbox));
     for subscription in &overview.subscriptions {
         let of = configured(&subscription.name);
         let mut subject = subject.part(&subscription.name);
@@ -73,7 +73,8 @@ fn check_subscription(
 /// Destinations that are down according to the relay that holds the lease; unknown without one.
 fn destinations(subscription: &SubscriptionOverview, now: Timestamp, subject: &mut Subject<'_>) {
     let Some(lease) = subscription.leader(now) else { return };
-    let leading = subscription.relays.iter().filter(|of| of.leading && of.relay == lease.holder);
+    let leading =
+        subscription.relays.iter().filter(|of| of.leading && of.is_current(now) && of.relay == lease.holder);
     let down: Vec<String> = leading
         .flat_map(|of| &of.down)
         .map(|of| format!("{} is down since {}: {}", of.destination, of.since, of.error))

@@ -28,6 +28,8 @@ pub use report::{Report, Severity, Subject};
 #[cfg(any(feature = "postgres", feature = "mysql"))]
 pub(crate) use server::Server;
 
+use postrider::relay::handler_registration;
+
 use crate::config::Settings;
 use crate::config::settings::OutboxSettings;
 
@@ -86,9 +88,37 @@ async fn outbox(
         inbox_rows(waiting, subject);
     }
     match of.database.admin().overview(BACKLOG_MAX).await {
-        Ok(overview) => ledger::check(name, &overview, settings, subject),
+        Ok(overview) => {
+            ledger::check(name, &overview, settings, subject);
+            handlers(name, of, settings, subject).await;
+        }
         Err(error) => subject.refused(Check::Readable, &error),
     }
+}
+
+/// Reports subscriptions of the configuration that a program has registered as its handlers.
+async fn handlers(outbox: &str, of: &OutboxSettings, settings: &Settings, subject: &mut Subject<'_>) {
+    let configured: Vec<&String> =
+        settings.subscriptions.iter().filter(|(_, of)| of.reads(outbox)).map(|(name, _)| name).collect();
+    if configured.is_empty() {
+        return;
+    }
+    let store = match of.database.open().await {
+        Ok(store) => store,
+        Err(error) => return subject.unchecked(Check::SubscriptionNotHandler, &error.one_line()),
+    };
+    for name in configured {
+        let mut subject = subject.part(name);
+        match handler_registration(&*store, name).await {
+            Ok(None) => subject.ok(Check::SubscriptionNotHandler, "no program has a handler with its name"),
+            Ok(Some(of)) => subject.fail(
+                Check::SubscriptionNotHandler,
+                format!("it is a handler of a program: {} registered it at {}", of.made_by, of.made_at),
+            ),
+            Err(error) => subject.unchecked(Check::SubscriptionNotHandler, &error.one_line()),
+        }
+    }
+    store.close().await;
 }
 
 /// Reports rows of the inbox that a relay would have deleted.

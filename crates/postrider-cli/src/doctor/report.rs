@@ -36,6 +36,9 @@ pub struct Finding {
     /// What to do; `None` if the check passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+    /// The runbook with more, as a path in the repository; `None` if the check passed, or there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runbook: Option<String>,
 }
 
 /// All findings, in the order of the checks.
@@ -115,6 +118,7 @@ impl Subject<'_> {
             what,
             meaning: check.meaning(),
             fix: fix.map(str::to_owned),
+            runbook: fix.and(check.runbook()).map(|name| format!("docs/src/runbooks/{name}.md")),
         });
     }
 }
@@ -130,14 +134,17 @@ impl View for Report {
             ("what to do", Align::Left),
         ];
         let mut table = Table::new(columns, "no outbox or sink is configured, so there is nothing to check");
-        for Finding { outcome, code, check, subject, what, fix, .. } in &self.findings {
+        for Finding { outcome, code, check, subject, what, fix, runbook, .. } in &self.findings {
             let outcome = match outcome {
                 Severity::Ok => "ok",
                 Severity::Warn => "warn",
                 Severity::Fail => "FAIL",
             };
-            let fix = fix.as_deref().unwrap_or_default();
-            table.row([outcome, code, check, subject, what, fix].map(str::to_owned));
+            let fix = match (fix, runbook) {
+                (Some(fix), Some(runbook)) => format!("{fix}; see {runbook}"),
+                (fix, _) => fix.clone().unwrap_or_default(),
+            };
+            table.row([outcome, code, check, subject, what, &fix].map(str::to_owned));
         }
         table
     }

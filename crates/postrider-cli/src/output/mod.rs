@@ -23,6 +23,11 @@ use crate::failure::Failure;
 pub trait View: Serialize {
     /// The table.
     fn table(&self) -> Table;
+
+    /// More tables, printed after it.
+    fn more(&self) -> Vec<Table> {
+        Vec::new()
+    }
 }
 
 /// The output of a command. Commands print only through this.
@@ -78,7 +83,12 @@ impl Output {
     /// # Errors
     /// As [`text`](Self::text).
     pub fn data(&self, view: &impl View) -> Result<(), Failure> {
-        if self.json { self.json(view) } else { self.text(view.table().render(self.stdout)) }
+        if self.json {
+            return self.json(view);
+        }
+        let tables = [view.table()].into_iter().chain(view.more());
+        let tables: Vec<String> = tables.map(|table| table.render(self.stdout)).collect();
+        self.text(tables.join("\n\n"))
     }
 
     /// Prints data as JSON, with or without `--json`.
@@ -87,6 +97,16 @@ impl Output {
     /// As [`text`](Self::text).
     pub fn json(&self, data: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(data)
+            .map_err(|e| Error::new(Code::OutputFailed, "cannot write this as JSON").with_source(e))?;
+        self.text(text)
+    }
+
+    /// Prints data as JSON on one line.
+    ///
+    /// # Errors
+    /// As [`text`](Self::text).
+    pub fn json_line(&self, data: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(data)
             .map_err(|e| Error::new(Code::OutputFailed, "cannot write this as JSON").with_source(e))?;
         self.text(text)
     }
@@ -131,9 +151,7 @@ impl Output {
         let text = match failure {
             Failure::Errors(errors) => errors.iter().map(|e| self.stderr.error(&e.report())).collect(),
             Failure::Usage(error) => self.stderr.clap(error),
-            Failure::NotBuilt(command) => {
-                self.stderr.error(&format!("error: `postrider {command}` is not implemented yet"))
-            }
+            Failure::Declined => "nothing was changed".into(),
             Failure::Interrupted => "interrupted".into(),
             Failure::Reported(_) | Failure::ClosedPipe => return,
         };

@@ -73,5 +73,6 @@ fn kind(kind: Kind) -> String {
         Kind::Start => "start".into(),
         Kind::Url => "URL".into(),
         Kind::Secret => "secret".into(),
+        Kind::Urls => "table of URLs".into(),
     }
 }

@@ -14,7 +14,9 @@ pub fn doctor() -> String {
          | code | expected | what to do otherwise |\n|---|---|---|\n"
     );
     for check in Check::ALL {
-        let _ = writeln!(page, "| {check} | {} | {} |", cell(check.meaning()), cell(check.fix()));
+        let runbook =
+            check.runbook().map_or_else(String::new, |name| format!(" ([runbook](runbooks/{name}.md))"));
+        let _ = writeln!(page, "| {check} | {} | {}{runbook} |", cell(check.meaning()), cell(check.fix()));
     }
     page
 }

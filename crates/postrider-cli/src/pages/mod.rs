@@ -5,12 +5,14 @@ mod config;
 mod doctor;
 mod errors;
 mod exit;
+mod metrics;
 
 pub use cli::cli;
 pub use config::config;
 pub use doctor::doctor;
 pub use errors::errors;
 pub use exit::exit_codes;
+pub use metrics::metrics;
 
 /// The line under the title of every generated page. The test that finds an outdated page prints how to regenerate it.
 const GENERATED: &str = "<!-- Generated; update with: UPDATE_DOCS=1 cargo test -p postrider-cli --all-features --test cli pages -->";

@@ -31,7 +31,8 @@ fn a_healthy_shop_passes_every_check() {
 
 #[test]
 fn the_doctor_finds_each_problem() {
-    let parked = "INSERT INTO postrider_parked VALUES ('orders', 1, NULL, NULL, NULL, 'dead', 3, NULL, 'too large', 0, 0)";
+    let parked = "INSERT INTO postrider_parked (subscription, position, state, attempts, last_error, parked_at, updated_at)
+                  VALUES ('orders', 1, 'dead', 3, 'too large', 0, 0)";
     let lease = |holder: &str, expires: &str| {
         format!("INSERT INTO postrider_leases VALUES ('orders', '{holder}', 9, 0, {expires})")
     };
@@ -95,8 +96,8 @@ fn status_reports_pauses_halts_backlog_and_parked_events() {
         &program,
         "UPDATE postrider_subscriptions SET paused = 'tea';
          INSERT INTO postrider_events (type, payload, time) VALUES ('a', '', unixepoch() * 1000000 - 7200000000), ('b', '', 0);
-         INSERT INTO postrider_parked VALUES
-             ('orders', 1, NULL, NULL, NULL, 'dead', 3, NULL, 'too large', 0, 0);",
+         INSERT INTO postrider_parked (subscription, position, state, attempts, last_error, parked_at, updated_at)
+             VALUES ('orders', 1, 'dead', 3, 'too large', 0, 0);",
     );
     let status = shop::status(&program);
     assert_eq!((&status["state"], &status["reason"]), (&"paused".into(), &"tea".into()));

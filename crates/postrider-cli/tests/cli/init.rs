@@ -24,6 +24,7 @@ fn the_starter_file_still_works_with_every_key_set() {
     // and some only for layout eventlog.
     let starter = std::fs::read_to_string(&path).unwrap();
     let starter = starter.replace("sqlite:shop.db\"\n", "postgres://h/db\"\n");
+    let starter = starter.replace("\"sqlite:shop-1.db\"", "\"postgres://h/db1\"");
     let starter = starter.replace("layout = \"postrider\"\n", "layout = \"custom\"\n");
     let starter = starter.replace("# foreign_claim_timeout = ", "# not here: ");
     let starter = starter

@@ -6,15 +6,20 @@ mod adopt;
 mod canary;
 mod command_line;
 mod custom_tables;
+mod dead;
 mod demo;
 mod event_counts;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod events;
+mod explain;
 #[cfg(all(unix, any(feature = "mysql", feature = "postgres")))]
 mod eventlog;
+mod handlers;
 mod health;
+mod http;
 mod inbox;
 mod init;
+mod monitoring;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql;
 #[cfg(all(unix, feature = "mysql"))]
@@ -29,11 +34,14 @@ mod pages;
 mod postgres;
 mod program;
 mod schema;
+mod shards;
 mod shop;
 mod sqlite_layouts;
 mod story;
+mod subscriptions;
 mod user_story;
 mod webhook;
+mod worker;
 mod wrong_configs;
 mod wrong_inputs;
 mod wrong_moments;

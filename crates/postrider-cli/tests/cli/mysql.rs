@@ -231,7 +231,7 @@ fn rows_written_by_another_program_are_delivered_and_listed() {
     for (layout, insert) in inserts {
         for shop in Shop::all() {
             let program = rows(&shop, layout);
-            migrate_twice(&program, "", "4");
+            migrate_twice(&program, "", "6");
             shop.sql(insert);
             drain_rows(&program, 2);
             let doctor = program.run(&["doctor"]);

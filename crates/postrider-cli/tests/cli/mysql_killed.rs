@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
-use postrider_testkit::audit::{Sighting, audit};
+use postrider_testkit::verify::{Sighting, verify};
 use serde_json::Value;
 
 use crate::mysql::Shop;
@@ -90,8 +90,8 @@ fn either_of_two_relays_may_be_killed_and_nothing_is_lost_invented_or_reordered(
         }
         let all = committed(&shop);
         assert_eq!(all.len(), ROUNDS * EVENTS);
-        until(|| (audit(&all, &delivered(&program)).lost == 0).then_some(()));
-        let verdict = audit(&all, &delivered(&program));
+        until(|| (verify(&all, &delivered(&program)).lost == 0).then_some(()));
+        let verdict = verify(&all, &delivered(&program));
         println!("{ROUNDS} kills at {}: {verdict}", shop.url.split(':').next().unwrap());
         assert!(verdict.is_clean(), "{verdict}");
         assert!(verdict.duplicates <= ROUNDS * WINDOW, "{verdict}");

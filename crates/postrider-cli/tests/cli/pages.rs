@@ -18,6 +18,7 @@ fn generated_pages_are_up_to_date() {
         ("doctor.md", pages::doctor()),
         ("errors.md", pages::errors()),
         ("exit-codes.md", pages::exit_codes()),
+        ("metrics.md", pages::metrics()),
     ] {
         let path = folder.join(name);
         if renew {

@@ -42,6 +42,10 @@ impl Program {
         self
     }
 
+    pub(crate) fn variables(&self) -> &[(String, String)] {
+        &self.variables
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }

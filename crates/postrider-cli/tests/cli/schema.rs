@@ -71,6 +71,7 @@ fn file(section: Section, key: &str, value: &str) -> String {
     }
     match section {
         Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),
+        Section::Http => lines.insert(format!("http.{key}"), value.to_owned()),
         Section::Outbox => lines.insert(format!("outbox.shop.{key}"), value.to_owned()),
         Section::Sink => lines.insert(format!("sink.main.{key}"), value.to_owned()),
         Section::Subscription => lines.insert(format!("subscription.s.{key}"), value.to_owned()),

@@ -36,7 +36,7 @@ fn rows_written_by_another_program_are_delivered_and_listed() {
     let made = program.run(&["migrate", "up"]);
     assert_eq!(made.exit, Some(0), "{made:?}");
     assert!(made.stderr.contains("index \"idx_outbox_events_status\" is missing"), "{made:?}");
-    assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 4"));
+    assert!(program.run(&["migrate", "up"]).stderr.contains("shop: up to date, schema 6"));
     let written = write_order(&program, "{}");
     assert_eq!(written.exit, Some(0), "{written:?}");
     drain_rows(&program, 3);

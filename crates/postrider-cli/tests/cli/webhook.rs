@@ -3,7 +3,9 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
+use postrider::{Clock as _, SystemClock};
 use postrider_sinks::webhook::Verifier;
 
 use crate::program::Program;
@@ -226,6 +228,35 @@ fn a_drain_stopped_during_an_outage_exits_as_interrupted() {
         assert_eq!(relay.end().0, Some(130), "{log:?}");
         assert!(log.iter().any(|line| line.contains("lease released")), "{log:?}");
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_relay_that_is_stopping_ignores_sighup_and_finishes_the_event_in_flight() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let program = program(&url, "allow_private = true");
+    run(&program, &["migrate", "up"]);
+    run(&program, &["write", "--type", "order.placed"]);
+    let mut command = program.command(&["relay"]);
+    command.stderr(std::process::Stdio::piped());
+    let mut relay = crate::shop::Running::start(command);
+    let mut log = BufReader::new(relay.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    // The event stays in flight until the endpoint answers.
+    let mut request = listener.accept().unwrap().0;
+    relay.signal("TERM");
+    assert!(log.any(|line| line.contains("stopping")));
+    // A second SIGTERM counts after 200 ms; so would a SIGHUP that is not ignored.
+    let clock = SystemClock::new();
+    while clock.now().elapsed < Duration::from_millis(400) {
+        relay.signal("HUP");
+        assert!(log.any(|line| line.contains("SIGHUP is ignored")), "the relay ended");
+    }
+    request.write_all(b"HTTP/1.1 204 Said\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").unwrap();
+    let log: Vec<String> = log.collect();
+    assert_eq!(relay.end().0, Some(0), "{log:?}");
+    let settled = crate::shop::status(&program);
+    assert_eq!(settled["backlog"]["events"], 0, "{settled}");
 }
 
 #[test]

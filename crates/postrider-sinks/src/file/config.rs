@@ -20,7 +20,7 @@ impl FileConfig {
 
     /// Rotates the file to `<path>.1`, `<path>.2` and so on before it grows larger than this.
     #[must_use]
-    pub fn with_rotate_bytes(mut self, bytes: u64) -> Self {
+    pub fn rotate_bytes(mut self, bytes: u64) -> Self {
         self.rotate_bytes = Some(bytes);
         self
     }

@@ -66,7 +66,7 @@ fn a_partial_line_of_another_process_is_removed_at_the_next_batch() {
 #[test]
 fn the_file_is_rotated_before_it_grows_too_large() {
     let folder = log_folder();
-    let config = folder.config.clone().with_rotate_bytes(4);
+    let config = folder.config.clone().rotate_bytes(4);
     let mut first = log(&config);
     for batch in [&b"1\n"[..], b"2\n", b"3\n", b"larger than the limit\n"] {
         first.append(batch).unwrap();
@@ -91,7 +91,7 @@ fn a_rotation_number_is_never_used_twice() {
     let folder = log_folder();
     fs::write(with_suffix(&folder.config.path, ".9"), "old").unwrap();
     fs::write(with_suffix(&folder.config.path, ".old"), "old").unwrap();
-    let mut log = log(&folder.config.clone().with_rotate_bytes(1));
+    let mut log = log(&folder.config.clone().rotate_bytes(1));
     log.append(b"1\n").unwrap();
     log.append(b"2\n").unwrap();
     assert_eq!(folder.text(".10"), "1\n");
@@ -174,7 +174,7 @@ fn new_files_are_private_and_a_rotated_file_keeps_its_permissions() {
     let mode = |suffix: &str| {
         fs::metadata(with_suffix(&folder.config.path, suffix)).unwrap().permissions().mode() & 0o777
     };
-    let config = folder.config.clone().with_rotate_bytes(2);
+    let config = folder.config.clone().rotate_bytes(2);
     let mut log = log(&config);
     log.append(b"1\n").unwrap();
     assert_eq!((mode(""), mode(".lock")), (0o600, 0o600));

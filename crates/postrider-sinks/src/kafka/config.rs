@@ -6,6 +6,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The cluster, and the settings of its client. Its `Debug` output contains no secrets.
+///
+/// ```
+/// use postrider_sinks::kafka::{Compression, KafkaConfig, NewTopic};
+///
+/// let config = KafkaConfig::new("broker-1:9092,broker-2:9092")
+///     .topic("orders")
+///     .compression(Compression::Zstd)
+///     .create_topic(NewTopic::new("orders").partitions(12));
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KafkaConfig {
@@ -39,6 +48,7 @@ pub struct KafkaConfig {
 /// How batches of records are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "the names say it")]
+#[non_exhaustive]
 pub enum Compression {
     #[default]
     None,
@@ -62,6 +72,7 @@ impl Compression {
 
 /// SASL authentication with user name and password.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Sasl {
     /// `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`. The last two need the feature `kafka-tls`.
     pub mechanism: String,
@@ -73,6 +84,7 @@ pub struct Sasl {
 
 /// TLS encryption. Needs the feature `kafka-tls`.
 #[derive(Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Tls {
     /// CA certificates that sign the brokers' certificates, as PEM. `None`: those of the system.
     pub ca: Option<PathBuf>,
@@ -86,6 +98,7 @@ pub struct Tls {
 
 /// A topic to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NewTopic {
     /// Its name.
     pub name: String,
@@ -115,24 +128,114 @@ impl KafkaConfig {
         }
     }
 
-    /// Makes each batch a transaction with this id.
-    #[must_use]
-    pub fn with_transactional_id(mut self, id: impl Into<String>) -> Self {
-        self.transactional_id = Some(id.into());
-        self
-    }
-
     /// Sends all messages to one topic.
     #[must_use]
-    pub fn with_topic(mut self, topic: impl Into<String>) -> Self {
+    pub fn topic(mut self, topic: impl Into<String>) -> Self {
         self.topic = Some(topic.into());
         self
     }
 
-    /// Sets how long the client tries to deliver a message.
+    /// Makes each batch a transaction with this id. Use a separate id for each outbox, shard and subscription.
     #[must_use]
-    pub fn with_delivery_timeout(mut self, timeout: Duration) -> Self {
-        self.delivery_timeout = timeout;
+    pub fn transactional_id(mut self, id: impl Into<String>) -> Self {
+        self.transactional_id = Some(id.into());
+        self
+    }
+
+    /// Sets the client's name in the logs and quotas of the brokers.
+    #[must_use]
+    pub fn client_id(mut self, id: impl Into<String>) -> Self {
+        self.client_id = id.into();
+        self
+    }
+
+    /// Authenticates with a user name and a password.
+    #[must_use]
+    pub fn sasl(mut self, sasl: Sasl) -> Self {
+        self.sasl = Some(sasl);
+        self
+    }
+
+    /// Encrypts the connections.
+    #[must_use]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Adds a topic that is created at startup if it does not exist.
+    #[must_use]
+    pub fn create_topic(mut self, topic: NewTopic) -> Self {
+        self.create_topics.push(topic);
+        self
+    }
+
+    /// Sets another librdkafka property. Properties that the guarantees depend on are refused when the sink is opened.
+    #[must_use]
+    pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.properties.insert(name.into(), value.into());
+        self
+    }
+}
+
+crate::setters! { KafkaConfig:
+    compression: Compression,
+    delivery_timeout: Duration,
+    linger: Duration,
+    message_bytes_max: usize,
+}
+
+impl Sasl {
+    /// `mechanism` is `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`.
+    pub fn new(
+        mechanism: impl Into<String>,
+        username: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Self {
+        Self { mechanism: mechanism.into(), username: username.into(), password: password.into() }
+    }
+}
+
+impl Tls {
+    /// Trusts the CA certificates (PEM) of this file instead of those of the system.
+    #[must_use]
+    pub fn ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.ca = Some(file.into());
+        self
+    }
+
+    /// Sets the client certificate and its key, both as PEM.
+    #[must_use]
+    pub fn client(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        (self.certificate, self.key) = (Some(certificate.into()), Some(key.into()));
+        self
+    }
+
+    /// Sets the password of the client's key.
+    #[must_use]
+    pub fn key_password(mut self, password: impl Into<String>) -> Self {
+        self.key_password = Some(password.into());
+        self
+    }
+}
+
+impl NewTopic {
+    /// A topic with the defaults of the cluster.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), partitions: None, replication: None }
+    }
+
+    /// Sets the number of partitions.
+    #[must_use]
+    pub fn partitions(mut self, partitions: u16) -> Self {
+        self.partitions = Some(partitions);
+        self
+    }
+
+    /// Sets the replication factor.
+    #[must_use]
+    pub fn replication(mut self, replicas: u16) -> Self {
+        self.replication = Some(replicas);
         self
     }
 }
@@ -187,8 +290,8 @@ mod tests {
     fn printing_the_settings_shows_no_secret() {
         let mut config = KafkaConfig::new("h:1");
         let secret = || "canary".to_owned();
-        config.sasl = Some(Sasl { mechanism: "PLAIN".into(), username: "u".into(), password: secret() });
-        config.tls = Some(Tls { key_password: Some(secret()), ..Tls::default() });
+        config.sasl = Some(Sasl::new("PLAIN", "u", secret()));
+        config.tls = Some(Tls::default().key_password(secret()));
         config.properties.insert("sasl.oauthbearer.client.secret".into(), secret());
         let shown = format!("{config:?}");
         assert!(shown.contains("PLAIN") && !shown.contains("canary"), "{shown}");

@@ -14,6 +14,19 @@ use super::guard::Guard;
 use super::hosts::HostAllowList;
 
 /// Where requests go, which keys sign them, and which addresses they may reach.
+///
+/// ```
+/// # fn main() -> postrider::Result<()> {
+/// use std::time::Duration;
+///
+/// use postrider_sinks::webhook::WebhookConfig;
+///
+/// let config = WebhookConfig::new("https://hooks.example/orders")
+///     .secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")?
+///     .timeout(Duration::from_secs(5));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebhookConfig {
@@ -72,9 +85,44 @@ impl WebhookConfig {
     ///
     /// # Errors
     /// As [`Key::parse`].
-    pub fn with_secret(mut self, secret: &str) -> Result<Self> {
+    pub fn secret(mut self, secret: &str) -> Result<Self> {
         self.keys.push(Key::parse(secret)?);
         Ok(self)
+    }
+
+    /// Sets the value of the header `authorization`.
+    #[must_use]
+    pub fn authorization(mut self, value: impl Into<String>) -> Self {
+        self.authorization = Some(value.into());
+        self
+    }
+
+    /// Adds a header of every request. Not for secrets: the value is printed.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// Allows requests to special addresses in a network such as `10.1.0.0/16`.
+    #[must_use]
+    pub fn allow_network(mut self, network: impl Into<String>) -> Self {
+        self.allow_networks.push(network.into());
+        self
+    }
+
+    /// Adds a host that an event may select; see [`allow_hosts`](Self#structfield.allow_hosts).
+    #[must_use]
+    pub fn allow_host(mut self, host: impl Into<String>) -> Self {
+        self.allow_hosts.push(host.into());
+        self
+    }
+
+    /// Trusts the certificates (PEM) of this file in addition to those of the operating system.
+    #[must_use]
+    pub fn ca_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.ca_file = Some(file.into());
+        self
     }
 
     /// Where requests go, for logs and status: scheme, host and port. The rest of the URL may contain a token.
@@ -119,6 +167,13 @@ impl WebhookConfig {
         });
         Ok(Guard { allow_private: self.allow_private, allow_networks: networks.collect::<Result<_>>()? })
     }
+}
+
+crate::setters! { WebhookConfig:
+    timeout: Duration,
+    concurrency: usize,
+    allow_private: bool,
+    allow_http: bool,
 }
 
 impl fmt::Debug for WebhookConfig {

@@ -15,12 +15,25 @@ use crate::settings;
 const RELEASE_MAX: Duration = Duration::from_secs(60);
 const CHECK_EVERY: Duration = Duration::from_millis(100);
 
+/// The tables of `eventlog`: events, and notifications. The fan-out adds its index.
+const POSTGRES_TABLES: [&str; 2] = [
+    include_str!("../../../postrider/src/store/postgres/row_state/eventlog.sql"),
+    include_str!("../../../postrider/src/store/postgres/row_state/event_notifications.sql"),
+];
+const MYSQL_TABLES: [&str; 2] = [
+    include_str!("../../../postrider/src/store/mysql/row_state/eventlog.sql"),
+    include_str!("../../../postrider/src/store/mysql/row_state/event_notifications.sql"),
+];
+
+/// The type of ids on MySQL, and on MariaDB.
+const ID_TYPE: &str = "/*!80000 CHAR(36) CHARACTER SET ascii */ /*M! UUID */";
+
 /// A server, and everything in which the databases differ.
 pub(crate) struct Database {
     /// Takes the place of `shop` in the settings: the prefix of the topics.
     pub(crate) name: &'static str,
     server: Server,
-    tables: &'static str,
+    tables: String,
     rights: &'static str,
     connector: &'static str,
     /// Topics besides those of the events.
@@ -47,7 +60,7 @@ impl Database {
         Some(Self {
             name,
             server,
-            tables: include_str!("postgres.sql"),
+            tables: tables(POSTGRES_TABLES),
             rights: if version < 150_000 { settings::POSTGRES_14_SQL } else { settings::POSTGRES_SQL },
             connector: settings::POSTGRES,
             other_topics: &[],
@@ -63,13 +76,14 @@ impl Database {
     /// As [`Database::postgres`]. The ids have the type `UUID`.
     pub(crate) fn mariadb() -> Option<Self> {
         let database = Self::with_binlog(Kind::MariaDb, settings::MARIADB, settings::MARIADB_SQL)?;
-        Some(Self { tables: include_str!("mariadb.sql"), shifts_ids: true, ..database })
+        Some(Self { shifts_ids: true, ..database })
     }
 
-    /// As [`Database::mariadb`], with the tables of MySQL.
+    /// As [`Database::mariadb`], with the types of MySQL.
     pub(crate) fn mariadb_with_text_ids() -> Option<Self> {
         let database = Self::with_binlog(Kind::MariaDb, settings::MARIADB, settings::MARIADB_SQL)?;
-        Some(Self { name: "mariadb_text", ..database })
+        let tables = database.tables.replace(ID_TYPE, "CHAR(36) CHARACTER SET ascii");
+        Some(Self { name: "mariadb_text", tables, ..database })
     }
 
     fn with_binlog(kind: Kind, connector: &'static str, rights: &'static str) -> Option<Self> {
@@ -77,7 +91,7 @@ impl Database {
         Some(Self {
             name: kind.name(),
             server: Server::MySql(server),
-            tables: include_str!("mysql.sql"),
+            tables: tables(MYSQL_TABLES),
             rights,
             connector,
             other_topics: &["schema-history"],
@@ -88,7 +102,7 @@ impl Database {
     /// Creates the tables, and Debezium's user with the SQL of the page.
     pub(crate) async fn create_tables(&self) {
         let mut connection = self.connect().await;
-        connection.run(self.tables).await;
+        connection.run(&self.tables).await;
         connection.run(&self.rights.replace("shop", self.name)).await;
     }
 
@@ -174,6 +188,13 @@ impl Server {
             Self::MySql(server) => Connection::MySql(Conn::from_url(server.url()).await.unwrap()),
         }
     }
+}
+
+/// The statements that create the tables in the schema `eventlog`, which is a database on MySQL and MariaDB.
+fn tables([events, notifications]: [&str; 2]) -> String {
+    let events = events.replace("{table}", "eventlog.events").replace("{name}", "events");
+    let notifications = notifications.replace("{notifications}", "eventlog.event_notifications");
+    format!("CREATE SCHEMA IF NOT EXISTS eventlog;\n{events}\n{notifications}")
 }
 
 fn database_url(server: &postgres::Server, database: &str) -> String {

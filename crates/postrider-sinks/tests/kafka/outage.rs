@@ -9,10 +9,10 @@ use postrider::relay::{Policy, Relay, Subscription};
 use postrider::sink::Sink;
 use postrider::store::{Start, sqlite::SqliteStore};
 use postrider::write::Outbox;
-use postrider_testkit::audit::{Sighting, audit};
 use postrider_testkit::conformance::sink::{batch, message};
 use postrider_testkit::eventually;
 use postrider_testkit::servers::kafka::{Kafka, Record};
+use postrider_testkit::verify::{Sighting, verify};
 use rusqlite::Connection;
 
 use super::topic::{committed, config, letters, name, open, texts};
@@ -128,7 +128,7 @@ async fn relay_through_outages(transactions: bool) {
     relay.shutdown().await.unwrap();
     assert_eq!(writer.number("SELECT count(*) FROM counted"), 0, "attempts counted against messages");
     let delivered: Vec<Sighting> = committed(&kafka, &topic).iter().map(sighting).collect();
-    let verdict = audit(&writer.written, &delivered);
+    let verdict = verify(&writer.written, &delivered);
     println!("transactions {transactions}: {verdict}");
     assert!(verdict.is_clean(), "{verdict}");
     assert!(verdict.duplicates <= OUTAGES.len() * 200, "{verdict}");

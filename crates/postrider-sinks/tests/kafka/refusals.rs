@@ -37,7 +37,7 @@ async fn topics_are_created_at_the_start_if_configured() {
     let Some(kafka) = shared() else { return };
     let topic = name("created");
     let mut config = config(kafka, &topic);
-    config.create_topics = vec![NewTopic { name: topic.clone(), partitions: Some(2), replication: None }];
+    config.create_topics = vec![NewTopic::new(&topic).partitions(2)];
     for _ in 0..2 {
         let sink = open(&config).await;
         assert_eq!(letters(&sink.publish(&[message("a", 0)]).await), "a");
@@ -76,12 +76,8 @@ async fn a_topic_without_write_permission_fails_the_message() {
     }
     kafka.allow_write(USER_WITHOUT_RIGHTS, "ours-");
     let mut config =
-        KafkaConfig::new(kafka.brokers_of(Listener::Sasl)).with_delivery_timeout(DELIVERY).with_topic(&other);
-    config.sasl = Some(Sasl {
-        mechanism: "PLAIN".into(),
-        username: USER_WITHOUT_RIGHTS.into(),
-        password: PASSWORD.into(),
-    });
+        KafkaConfig::new(kafka.brokers_of(Listener::Sasl)).delivery_timeout(DELIVERY).topic(&other);
+    config.sasl = Some(Sasl::new("PLAIN", USER_WITHOUT_RIGHTS, PASSWORD));
     let outcomes = open(&config).await.publish(&[message("a", 0)]).await;
     assert!(
         matches!(&outcomes[0], Outcome::Failed(why) if why.message.contains("authorization failed")),

@@ -43,7 +43,7 @@ async fn deliver(
     topics: &[&str],
     records: usize,
 ) -> Result<Vec<Vec<Record>>> {
-    let config = KafkaConfig::new(kafka.brokers()).with_delivery_timeout(DELIVERY);
+    let config = KafkaConfig::new(kafka.brokers()).delivery_timeout(DELIVERY);
     let sink = postrider_sinks::kafka::Kafka::open(&config)?;
     let subscription = Subscription::new("kafka", sink).start(Start::Beginning).router(router).encoder(Plain);
     let relay = Relay::builder().outbox(Arc::new(store), [subscription]).spawn().await?;

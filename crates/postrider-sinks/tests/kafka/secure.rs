@@ -8,13 +8,13 @@ use postrider_testkit::servers::kafka::{Listener, PASSWORD, USER, shared};
 use super::topic::{DELIVERY, committed, letters, name, open, texts};
 
 fn sasl(mechanism: &str, password: &str) -> Option<Sasl> {
-    Some(Sasl { mechanism: mechanism.into(), username: USER.into(), password: password.into() })
+    Some(Sasl::new(mechanism, USER, password))
 }
 
 #[tokio::test]
 async fn sasl_works_with_and_without_tls() {
     let Some(kafka) = shared() else { return };
-    let tls = || Some(Tls { ca: Some(kafka.certificate()), ..Tls::default() });
+    let tls = || Some(Tls::default().ca(kafka.certificate()));
     for (listener, sasl, tls, compression) in [
         (Listener::Sasl, sasl("PLAIN", PASSWORD), None, Compression::Gzip),
         (Listener::Sasl, sasl("SCRAM-SHA-256", PASSWORD), None, Compression::Lz4),
@@ -23,7 +23,7 @@ async fn sasl_works_with_and_without_tls() {
     ] {
         let topic = name("secure");
         kafka.create_topic(&topic, 1, &[]);
-        let mut config = KafkaConfig::new(kafka.brokers_of(listener)).with_topic(&topic);
+        let mut config = KafkaConfig::new(kafka.brokers_of(listener)).topic(&topic);
         (config.sasl, config.tls, config.compression) = (sasl, tls, compression);
         let sink = open(&config).await;
         let messages: Vec<_> = (0..20).flat_map(|key| batch(&format!("key-{key}"), 0..1)).collect();
@@ -41,9 +41,9 @@ async fn a_wrong_password_and_an_untrusted_certificate_count_no_attempt_and_are_
         (Listener::Sasl, sasl("PLAIN", "canary"), None, "uthentication failed"),
         (Listener::Tls, None, Some(Tls::default()), "certificate verify failed"),
     ] {
-        let mut config = KafkaConfig::new(kafka.brokers_of(listener)).with_topic("any");
+        let mut config = KafkaConfig::new(kafka.brokers_of(listener)).topic("any");
         (config.sasl, config.tls) = (sasl, tls);
-        let sink = open(&config.with_delivery_timeout(DELIVERY)).await;
+        let sink = open(&config.delivery_timeout(DELIVERY)).await;
         let outcomes = sink.publish(&batch("a", 0..1)).await;
         assert_eq!(letters(&outcomes), "D", "{outcomes:?}");
         let reported = format!("{outcomes:?}");

@@ -17,7 +17,7 @@ pub(crate) fn name(what: &str) -> String {
 }
 
 pub(crate) fn config(kafka: &Kafka, topic: &str) -> KafkaConfig {
-    KafkaConfig::new(kafka.brokers()).with_topic(topic).with_delivery_timeout(DELIVERY)
+    KafkaConfig::new(kafka.brokers()).topic(topic).delivery_timeout(DELIVERY)
 }
 
 /// Opens a sink and takes it over, as a relay does.

@@ -13,7 +13,7 @@ async fn a_reader_of_committed_records_sees_no_message_of_a_zombie_after_the_tak
     let Some(kafka) = shared() else { return };
     let topic = name("zombie");
     kafka.create_topic(&topic, 2, &[]);
-    let config = config(kafka, &topic).with_transactional_id(&topic);
+    let config = config(kafka, &topic).transactional_id(&topic);
     let old = open(&config).await;
     assert_eq!(letters(&old.publish(&batch("a", 0..3)).await), "aaa");
 
@@ -41,7 +41,7 @@ async fn messages_that_a_zombie_has_in_flight_are_acknowledged_before_the_takeov
     let Some(kafka) = shared() else { return };
     let topic = name("busy-zombie");
     kafka.create_topic(&topic, 1, &[]);
-    let config = config(kafka, &topic).with_transactional_id(&topic);
+    let config = config(kafka, &topic).transactional_id(&topic);
     let old = open(&config).await;
     assert_eq!(letters(&old.publish(&batch("old", 0..1)).await), "a");
     let zombie = tokio::spawn(async move {
@@ -63,8 +63,7 @@ async fn messages_that_a_zombie_has_in_flight_are_acknowledged_before_the_takeov
 
 #[tokio::test]
 async fn a_sink_that_cannot_take_over_reports_why_and_publishes_nothing() {
-    let config =
-        KafkaConfig::new("127.0.0.1:1").with_transactional_id("nobody").with_delivery_timeout(DELIVERY);
+    let config = KafkaConfig::new("127.0.0.1:1").transactional_id("nobody").delivery_timeout(DELIVERY);
     let sink = Kafka::open(&config).unwrap();
     let error = sink.take_over(std::time::Duration::from_secs(4)).await.unwrap_err();
     assert_eq!(error.code(), Code::SinkFailed);

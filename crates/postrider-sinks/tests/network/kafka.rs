@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use postrider_sinks::kafka::{Kafka as KafkaSink, KafkaConfig};
-use postrider_testkit::audit::Sighting;
 use postrider_testkit::proxy::Proxy;
 use postrider_testkit::servers::free_port;
 use postrider_testkit::servers::kafka::{Isolation, Kafka, Listener, Record};
+use postrider_testkit::verify::Sighting;
 
 use super::through::all_troubles;
 
@@ -28,8 +28,8 @@ async fn through_all(transactions: bool) {
     let Some(kafka) = Kafka::behind(port, proxy.port()) else { return };
     kafka.create_topic(TOPIC, 3, &[]);
     let mut config = KafkaConfig::new(kafka.brokers_of(Listener::Proxied))
-        .with_topic(TOPIC)
-        .with_delivery_timeout(Duration::from_secs(2));
+        .topic(TOPIC)
+        .delivery_timeout(Duration::from_secs(2));
     config.transactional_id = transactions.then(|| TOPIC.to_owned());
     let seen = || kafka.read(TOPIC, Isolation::Committed).iter().map(sighting).collect();
     let name = if transactions { "kafka with transactions" } else { "kafka" };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use postrider::Event;
 use postrider::store::sqlite::SqliteStore;
 use postrider::write::Outbox;
-use postrider_testkit::audit::Sighting;
+use postrider_testkit::verify::Sighting;
 use rusqlite::Connection;
 use tempfile::TempDir;
 

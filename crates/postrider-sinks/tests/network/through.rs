@@ -8,9 +8,9 @@ use postrider::encode::Plain;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::sink::Sink;
 use postrider::store::{Start, sqlite::SqliteStore};
-use postrider_testkit::audit::{Sighting, Verdict, audit};
 use postrider_testkit::eventually;
 use postrider_testkit::proxy::{Fault, Proxy, Side};
+use postrider_testkit::verify::{Sighting, Verdict, verify};
 
 use super::counted::Counted;
 use super::shop::Shop;
@@ -99,7 +99,7 @@ pub(crate) async fn all_troubles(
         assert_eq!(shop.attempts(), 0, "{trouble:?} was counted against events");
     }
     relay.shutdown().await.unwrap();
-    let verdict: Verdict = audit(&shop.written, &seen());
+    let verdict: Verdict = verify(&shop.written, &seen());
     let (open, takeovers) = (ambiguous.load(Ordering::SeqCst), shop.takeovers());
     println!("{name}: {verdict}; {open} open outcomes, {takeovers} takeovers, 0 attempts counted");
     assert!(verdict.is_clean(), "{verdict}");

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use postrider_sinks::webhook::{Webhook, WebhookConfig};
-use postrider_testkit::audit::Sighting;
 use postrider_testkit::proxy::Proxy;
 use postrider_testkit::servers::endpoint::{Endpoint, Request, SECRET};
+use postrider_testkit::verify::Sighting;
 
 use super::through::all_troubles;
 
@@ -13,8 +13,7 @@ use super::through::all_troubles;
 async fn a_webhook_receives_everything_through_every_network_fault_and_no_attempt_is_counted() {
     let Some(endpoint) = Endpoint::private() else { return };
     let proxy = Proxy::to(endpoint.port()).await.unwrap();
-    let mut config =
-        WebhookConfig::new(format!("http://{}/hook", proxy.address())).with_secret(SECRET).unwrap();
+    let mut config = WebhookConfig::new(format!("http://{}/hook", proxy.address())).secret(SECRET).unwrap();
     config.allow_networks = vec!["127.0.0.0/8".into()];
     config.timeout = Duration::from_secs(2);
     let seen = || endpoint.received().iter().map(sighting).collect();

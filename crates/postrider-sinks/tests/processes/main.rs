@@ -1,14 +1,10 @@
 //! Relays as real processes on a real SQLite file and on real PostgreSQL, MySQL and MariaDB servers: killed, suspended
 //! and resumed.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
-#![allow(
-    clippy::print_stdout,
-    reason = "clippy sees only the tests themselves as tests, not the cases they share"
-)]
+#![cfg(test)]
 
 mod examples;
 mod kill;
-mod readme;
+mod printed;
 #[cfg(unix)]
 mod servers;
 mod shop;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use postrider::Event;
 use postrider::store::sqlite::SqliteStore;
 use postrider::write::Outbox;
-use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_testkit::verify::{Sighting, Verdict, verify};
 use postrider_testkit::within;
 use rusqlite::{Connection, TransactionBehavior};
 use tempfile::TempDir;
@@ -95,7 +95,7 @@ impl Shop {
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
-        audit(&self.committed.lock().unwrap(), &self.delivered())
+        verify(&self.committed.lock().unwrap(), &self.delivered())
     }
 
     /// Waits until everything committed so far is delivered, for at most a minute.

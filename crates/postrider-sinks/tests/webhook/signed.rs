@@ -16,7 +16,7 @@ const OLD: &str = "whsec_b2xkIG9sZCBvbGQgb2xkIG9sZCBvbGQgb2xkIG9sZA==";
 
 async fn arrived(encoder: impl Encoder, event: Event) -> (Event, Request) {
     let server = Server::start(|_| Answer::status(200)).await;
-    let config = config(server.url()).with_secret(SECRET).unwrap().with_secret(OLD).unwrap();
+    let config = config(server.url()).secret(SECRET).unwrap().secret(OLD).unwrap();
     let sink = Webhook::open(&config).unwrap();
     let encoder: Arc<dyn Encoder> = Arc::new(encoder);
     let message = Message::encode(&encoder, Position::new(7), Arc::new(event.clone()), "d".into()).unwrap();
@@ -47,7 +47,7 @@ async fn a_request_is_signed_with_both_keys_and_verifies() {
 async fn the_timestamp_is_that_of_the_attempt_and_the_id_is_that_of_the_event() {
     let server = Server::start(|_| Answer::status(500)).await;
     let clock = Arc::new(ManualClock::default());
-    let config = config(server.url()).with_secret(SECRET).unwrap();
+    let config = config(server.url()).secret(SECRET).unwrap();
     let sink = Webhook::open_with_clock(&config, clock.clone()).unwrap();
     let one = [postrider_testkit::conformance::sink::message("a", 0)];
     let verifier = Verifier::new([SECRET]).unwrap();

@@ -1,14 +1,16 @@
 //! A database in memory for the executor of actions.
 
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use postrider::action::{CommitError, Database, Entity, Repository};
+use postrider::inbox::{Inbox, Received};
 use postrider::write::ActionRecord;
 use postrider::{Code, Error, Event, Outbox, Position, Result, Written};
 use tokio::sync::OwnedMutexGuard;
+use uuid::Uuid;
 
 use super::Emitted;
 
@@ -30,6 +32,8 @@ struct Content {
     tables: HashMap<TypeId, Box<dyn Any + Send>>,
     events: Vec<Event>,
     actions: Vec<ActionRecord>,
+    /// The inbox: groups and ids.
+    received: HashSet<(String, Uuid)>,
 }
 
 impl Content {
@@ -125,7 +129,7 @@ impl Database for MemoryDatabase {
         events
             .iter()
             .try_for_each(|event| outbox.check(event, format_args!("event {}", event.event_type)))?;
-        let written = events.iter().map(|event| Written { id: event.id, position: Position::ZERO }).collect();
+        let written = events.iter().map(|event| Written::new(event.id, Position::ZERO)).collect();
         tx.changes.push(Box::new(move |content| content.events.extend(events)));
         Ok(written)
     }
@@ -133,6 +137,17 @@ impl Database for MemoryDatabase {
     async fn record_action(tx: &mut MemoryTransaction, _: &Outbox, record: ActionRecord) -> Result<()> {
         tx.changes.push(Box::new(move |content| content.actions.push(record)));
         Ok(())
+    }
+
+    async fn receive(tx: &mut MemoryTransaction, _: &Inbox, group: &str, id: Uuid) -> Result<Received> {
+        let key = (group.to_owned(), id);
+        if tx.database.content().received.contains(&key) {
+            return Ok(Received::Duplicate);
+        }
+        tx.changes.push(Box::new(move |content| {
+            content.received.insert(key);
+        }));
+        Ok(Received::First)
     }
 
     fn failed(error: MemoryError) -> Error {

@@ -5,20 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ledger::{Intervals, LastSeen, Progress};
+use postrider::operate::AuditEntry;
 use postrider::store::{Acquired, Epoch, LeaseRequest, Renewed, Settled, Settlement, Start};
 use postrider::{Code, Error, Event, Position, Result};
 
-use super::{Log, Subscription};
+use super::{Log, MemorySubscription};
 
 /// A database in memory. A clone is a backup of the whole database; [`Log::backup`] is a backup of the events.
 #[derive(Debug, Clone, Default)]
-pub struct MemoryDatabase {
+pub struct MemoryOutbox {
     /// The events.
     pub log: Log,
-    subscriptions: BTreeMap<String, Subscription>,
+    subscriptions: BTreeMap<String, MemorySubscription>,
+    /// The audit trail.
+    pub(super) audit: Vec<AuditEntry>,
 }
 
-/// The result of [`MemoryDatabase::fetch`]. A position in neither list did not fit into the budget.
+/// The result of [`MemoryOutbox::fetch`]. A position in neither list did not fit into the budget.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// The events found.
@@ -27,14 +30,15 @@ pub struct Found {
     pub gone: Vec<Position>,
 }
 
-impl MemoryDatabase {
+impl MemoryOutbox {
     /// Creates a subscription; see `Store::subscribe`.
     pub fn subscribe(&mut self, name: &str, start: Start) -> bool {
         if self.subscriptions.contains_key(name) {
             return false;
         }
         let progress = self.progress_from(start);
-        self.subscriptions.insert(name.to_owned(), Subscription { progress, ..Subscription::default() });
+        self.subscriptions
+            .insert(name.to_owned(), MemorySubscription { progress, ..MemorySubscription::default() });
         true
     }
 
@@ -42,20 +46,25 @@ impl MemoryDatabase {
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`]
-    pub fn subscription(&self, name: &str) -> Result<&Subscription> {
+    pub fn subscription(&self, name: &str) -> Result<&MemorySubscription> {
         self.subscriptions.get(name).ok_or_else(|| unknown(name))
     }
 
     /// All subscriptions by name.
-    pub(super) fn subscriptions(&self) -> impl Iterator<Item = (&str, &Subscription)> {
+    pub(super) fn subscriptions(&self) -> impl Iterator<Item = (&str, &MemorySubscription)> {
         self.subscriptions.iter().map(|(name, subscription)| (name.as_str(), subscription))
+    }
+
+    /// Deletes a subscription.
+    pub(super) fn remove(&mut self, name: &str) {
+        self.subscriptions.remove(name);
     }
 
     /// The rows of a subscription, to change.
     ///
     /// # Errors
     /// [`Code::SubscriptionUnknown`]
-    pub fn subscription_mut(&mut self, name: &str) -> Result<&mut Subscription> {
+    pub fn subscription_mut(&mut self, name: &str) -> Result<&mut MemorySubscription> {
         self.subscriptions.get_mut(name).ok_or_else(|| unknown(name))
     }
 

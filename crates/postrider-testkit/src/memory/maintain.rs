@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use postrider::store::{Purge, PurgeBound, PurgePlan, Purged};
 use postrider::{Position, Timestamp};
 
-use super::MemoryDatabase;
+use super::MemoryOutbox;
 
-impl MemoryDatabase {
+impl MemoryOutbox {
     /// Deletes a batch of delivered events at the database's time `now`; see `Store::purge`.
     pub fn purge(&mut self, purge: &Purge, now: Timestamp) -> Purged {
-        let bound = |(name, rows): (&str, &super::Subscription)| PurgeBound {
+        let bound = |(name, rows): (&str, &super::MemorySubscription)| PurgeBound {
             subscription: name.to_owned(),
             floor: if rows.halted.is_some() { Position::ZERO } else { rows.progress.done.floor() },
             highest: rows.progress.highest.map(|mark| mark.position),

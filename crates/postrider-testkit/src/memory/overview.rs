@@ -4,9 +4,9 @@ use postrider::ledger::{Intervals, LastSeen};
 use postrider::store::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 use postrider::{Now, Position, Timestamp};
 
-use super::{Lease, Log, MemoryDatabase, Subscription};
+use super::{Log, MemoryLease, MemoryOutbox, MemorySubscription};
 
-impl MemoryDatabase {
+impl MemoryOutbox {
     /// The state of every subscription; see `Store::overview`.
     pub fn overview(&self, backlog_max: u64, now: Now) -> Overview {
         let newest = self.log.visible().next_back();
@@ -18,7 +18,7 @@ impl MemoryDatabase {
             overview.backlog = backlog(&self.log, &subscription.progress.done, backlog_max);
             overview.parked = parked(&self.log, subscription);
             overview.lease = subscription.lease.as_ref().map(|lease| on_the_calendar(lease, now));
-            overview.relays = subscription.relays_alive(now.wall);
+            overview.relays = subscription.latest_relays();
             overview.clean = !subscription.unclean;
             overview.paused = subscription.paused.clone();
             overview.halted = subscription.halted.clone();
@@ -46,7 +46,7 @@ fn backlog(log: &Log, done: &Intervals, max: u64) -> Backlog {
     }
 }
 
-fn parked(log: &Log, subscription: &Subscription) -> ParkedOverview {
+fn parked(log: &Log, subscription: &MemorySubscription) -> ParkedOverview {
     let mut parked: ParkedOverview = subscription.parked.values().cloned().collect();
     let time = |position: Position| log.get(position).map(|event| event.time);
     parked.oldest = parked.first.and_then(time);
@@ -54,7 +54,7 @@ fn parked(log: &Log, subscription: &Subscription) -> ParkedOverview {
 }
 
 /// Leases use the monotonic clock.
-fn on_the_calendar(lease: &Lease, now: Now) -> LeaseOverview {
+fn on_the_calendar(lease: &MemoryLease, now: Now) -> LeaseOverview {
     let micros = |duration: std::time::Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
     let expires_at = now.wall.as_micros() + micros(lease.until) - micros(now.elapsed);
     LeaseOverview { holder: lease.holder.clone(), expires_at: Timestamp::from_micros(expires_at) }

@@ -1,21 +1,25 @@
-//! The relay's `Store` on a [`MemoryDatabase`].
+//! The relay's `Store` on a [`MemoryOutbox`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use postrider::ledger::Progress;
+use postrider::operate::{
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
+    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+};
 use postrider::store::{
     Acquired, AsyncClaimer, AsyncStore, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview,
     Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start,
 };
 use postrider::{Clock, Position, Result, StoredEvent};
 
-use super::{Found, MemoryDatabase, Reader};
+use super::{Found, MemoryOutbox, Reader};
 
 /// A database in memory for relays under test. Clones share one database.
 #[derive(Clone)]
 pub struct MemoryStore {
-    database: Arc<Mutex<MemoryDatabase>>,
+    database: Arc<Mutex<MemoryOutbox>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -26,7 +30,7 @@ impl MemoryStore {
     }
 
     /// The database, to write to it and to inspect it. Release it soon: every operation of the store waits for it.
-    pub fn database(&self) -> MutexGuard<'_, MemoryDatabase> {
+    pub fn database(&self) -> MutexGuard<'_, MemoryOutbox> {
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -37,7 +41,19 @@ impl MemoryStore {
 
 impl AsyncStore for MemoryStore {
     async fn subscribe(&self, name: String, start: Start) -> Result<bool> {
-        Ok(self.database().subscribe(&name, start))
+        let (mut database, now) = (self.database(), self.clock.now().wall);
+        let created = database.subscribe(&name, start);
+        let done = database.subscription(&name)?.progress.done.clone();
+        if created && done.highest() > Position::ZERO {
+            let record = AuditRecord::new("a relay", "subscribe", &format!("start {start}"), None);
+            let first = (Position::new(1), done.floor());
+            let ranges: Vec<String> = std::iter::once(first)
+                .chain(done.ranges())
+                .map(|(start, end)| format!("{start}-{end}"))
+                .collect();
+            database.record_audit(&name, &record, 0, ranges.join(" "), now);
+        }
+        Ok(created)
     }
 
     async fn acquire(&self, lease: LeaseRequest) -> Result<Acquired> {
@@ -94,6 +110,55 @@ impl AsyncStore for MemoryStore {
         self.database()
             .subscription_mut(&report.subscription.clone())
             .map(|subscription| subscription.report(report, now))
+    }
+
+    async fn subscription_names(&self) -> Result<Vec<String>> {
+        Ok(self.database().subscriptions().map(|(name, _)| name.to_owned()).collect())
+    }
+
+    async fn list_parked(&self, query: ParkedQuery) -> Result<Vec<ParkedItem>> {
+        self.database().list_parked(&query, self.clock.now().wall)
+    }
+
+    async fn count_parked(&self, query: ParkedQuery) -> Result<u64> {
+        Ok(self.database().list_parked(&query, self.clock.now().wall)?.len() as u64)
+    }
+
+    async fn change_parked(&self, change: ParkedChange) -> Result<ParkedChanged> {
+        self.database().change_parked(&change, self.clock.now().wall)
+    }
+
+    async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {
+        let (mut database, now) = (self.database(), self.clock.now().wall);
+        database.subscription_mut(&name)?.paused = reason;
+        database.record_audit(&name, &audit, 0, String::new(), now);
+        Ok(())
+    }
+
+    async fn note_audit(&self, name: String, audit: AuditRecord) -> Result<()> {
+        let now = self.clock.now().wall;
+        self.database().record_audit(&name, &audit, 0, String::new(), now);
+        Ok(())
+    }
+
+    async fn list_audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>> {
+        Ok(self.database().list_audit(&query))
+    }
+
+    async fn find_audit(&self, search: AuditSearch) -> Result<Vec<AuditEntry>> {
+        Ok(self.database().find_audit(&search))
+    }
+
+    async fn plan_subscription(&self, name: String, start: Start) -> Result<SubscriptionPlan> {
+        self.database().plan_subscription(&name, start)
+    }
+
+    async fn change_subscription(&self, change: SubscriptionChange) -> Result<bool> {
+        self.database().change_subscription(&change, self.clock.now())
+    }
+
+    async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+        Ok(self.database().event_facts(&sought, self.clock.now()))
     }
 
     async fn overview(&self, backlog_max: u64) -> Result<Overview> {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::ledger::{Change, KnownRows, ParkedRow, ParkedState, Progress, seal};
+use postrider::ledger::{KnownRows, ParkedRow, ParkedState, Progress, Redelivery, SettledChange, seal};
+use postrider::operate::ParkedAction;
 use postrider::store::{
-    Acquired, Epoch, LeaseRequest, Loaded, RelayOverview, RelayReport, RelayRole, Renewed, Settled,
-    Settlement,
+    Acquired, Epoch, LeaseRequest, Loaded, RELAYS_MAX, RelayOverview, RelayReport, RelayRole, Renewed,
+    Settled, Settlement,
 };
 use postrider::{Position, Timestamp};
 use uuid::Uuid;
@@ -15,7 +16,7 @@ use super::Log;
 
 /// The holder of a lease and the time at which it expires, by the database's clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
+pub struct MemoryLease {
     /// The relay that holds it.
     pub holder: String,
     /// The time at which it expires.
@@ -24,13 +25,13 @@ pub struct Lease {
 
 /// The state of one subscription in the database.
 #[derive(Debug, Clone, Default)]
-pub struct Subscription {
+pub struct MemorySubscription {
     /// Which positions are done.
     pub progress: Progress,
     /// The epoch of the last owner.
     pub epoch: Epoch,
     /// The lease, expired or not.
-    pub lease: Option<Lease>,
+    pub lease: Option<MemoryLease>,
     /// The parked rows, by position.
     pub parked: BTreeMap<Position, ParkedRow>,
     /// The parked rows, as the owner knows them.
@@ -47,21 +48,26 @@ pub struct Subscription {
     pub relays: BTreeMap<String, RelayOverview>,
 }
 
-impl Subscription {
+impl MemorySubscription {
     /// Records the report of a relay.
     pub(super) fn report(&mut self, report: RelayReport, now: Timestamp) {
-        let RelayReport { relay, role, duration, down, .. } = report;
+        let RelayReport { relay, role, duration, down, facts, .. } = report;
         if role == RelayRole::Gone {
             self.relays.remove(&relay);
             return;
         }
         let (leading, expires_at) = (role == RelayRole::Leading, now.after(duration));
-        let of = RelayOverview { relay: relay.clone(), leading, seen_at: now, expires_at, down };
+        let of = RelayOverview { relay: relay.clone(), leading, seen_at: now, expires_at, down, facts };
         self.relays.insert(relay, of);
     }
 
-    pub(super) fn relays_alive(&self, now: Timestamp) -> Vec<RelayOverview> {
-        self.relays.values().filter(|of| of.expires_at > now).cloned().collect()
+    /// The latest reports, also those that are no longer valid.
+    pub(super) fn latest_relays(&self) -> Vec<RelayOverview> {
+        let mut latest: Vec<RelayOverview> = self.relays.values().cloned().collect();
+        latest.sort_by_key(|of| std::cmp::Reverse(of.expires_at));
+        latest.truncate(RELAYS_MAX);
+        latest.sort_by(|one, other| one.relay.cmp(&other.relay));
+        latest
     }
 
     pub(super) fn acquire(&mut self, request: &LeaseRequest, now: Duration) -> Acquired {
@@ -75,7 +81,7 @@ impl Subscription {
             return Acquired::Held { holder: lease.holder.clone(), remaining: lease.until - now };
         }
         self.epoch = Epoch(self.epoch.0 + 1);
-        self.lease = Some(Lease { holder: request.holder.clone(), until: now + request.duration });
+        self.lease = Some(MemoryLease { holder: request.holder.clone(), until: now + request.duration });
         let clean = !std::mem::replace(&mut self.unclean, true);
         self.known = KnownRows::loaded(self.epoch, self.parked.values());
         Acquired::Granted(Box::new(self.load(clean)))
@@ -116,16 +122,17 @@ impl Subscription {
             return Settled::Fenced;
         }
         let mut known = std::mem::take(&mut self.known);
-        let change = Change::of(&settlement);
+        let change = SettledChange::of(&settlement);
         let as_known = |parked: &BTreeMap<Position, ParkedRow>, position: Position| {
             parked.get(&position).map(seal).as_deref() == known.expected(settlement.epoch, position)
         };
-        let (mut park, mut unpark) = (settlement.park.clone(), settlement.unpark.clone());
+        let mut park = settlement.park.clone();
         park.retain(|row| as_known(&self.parked, row.position));
-        unpark.retain(|position| as_known(&self.parked, *position));
+        let all_written = park.len() == settlement.park.len();
         self.progress =
             Progress { done: settlement.done, highest: settlement.highest, trial: settlement.trial };
-        for position in unpark {
+        // Its event was delivered, whatever another process did to the row meanwhile.
+        for position in settlement.unpark {
             self.parked.remove(&position);
             self.parked_ids.remove(&position);
         }
@@ -140,7 +147,36 @@ impl Subscription {
         }
         known.settle(change);
         self.known = known;
-        Settled::Done
+        if all_written { Settled::Done } else { Settled::ParkedChanged }
+    }
+
+    /// Changes a parked row as an operator does, if its state allows it. Returns whether it did.
+    pub fn operate(&mut self, position: Position, action: ParkedAction) -> bool {
+        let Some(row) = self.parked.get_mut(&position).filter(|row| action.applies_to(row.state)) else {
+            return false;
+        };
+        match action {
+            ParkedAction::Retry => {
+                if row.state == ParkedState::Dead {
+                    row.redelivery = Some(Redelivery::Retry);
+                }
+                (row.state, row.attempts, row.next_attempt_at) = (ParkedState::Retry, 0, None);
+            }
+            ParkedAction::Kill => {
+                (row.state, row.next_attempt_at) = (ParkedState::Dead, None);
+                row.last_error.get_or_insert_with(|| "given up by an operator".to_owned());
+            }
+            _ => {
+                self.parked.remove(&position);
+                self.parked_ids.remove(&position);
+            }
+        }
+        true
+    }
+
+    /// Whether a parked row is as the owner of this epoch knows it.
+    pub fn is_as_known(&self, position: Position, epoch: Epoch) -> bool {
+        self.parked.get(&position).map(seal).as_deref() == self.known.expected(epoch, position)
     }
 
     pub(super) fn pause_as_owner(&mut self, epoch: Epoch, reason: &str) -> Settled {

@@ -31,11 +31,17 @@ pub enum Bug {
     WideWindow,
     /// The store reads more than its budget allows.
     IgnoreBudget,
+    /// A settle keeps a delivered row that an operator changed meanwhile.
+    KeepDelivered,
+    /// A settle does not report that an operator changed parked rows.
+    HideChange,
+    /// A retry of a dead event is not marked as one.
+    DropMark,
 }
 
 impl Bug {
     /// Every bug.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::ClaimPastHoles,
         Self::ShowUncommitted,
         Self::FalsePrefix,
@@ -49,6 +55,9 @@ impl Bug {
         Self::NoHistoryCheck,
         Self::WideWindow,
         Self::IgnoreBudget,
+        Self::KeepDelivered,
+        Self::HideChange,
+        Self::DropMark,
     ];
 
     /// The promise that the bug breaks; the checker of this promise must report it.
@@ -56,9 +65,9 @@ impl Bug {
         match self {
             Self::ClaimPastHoles => Promise::NoLoss,
             Self::ShowUncommitted => Promise::NoPhantom,
-            Self::FalsePrefix => Promise::Order,
+            Self::FalsePrefix | Self::HideChange | Self::DropMark => Promise::Order,
             Self::ForgetSettle | Self::DropParked => Promise::Conservation,
-            Self::PublishTwice => Promise::Duplicates,
+            Self::PublishTwice | Self::KeepDelivered => Promise::Duplicates,
             Self::IgnoreEpoch => Promise::Fencing,
             Self::OneKey => Promise::Isolation,
             Self::BlameMessage => Promise::Outage,

@@ -9,6 +9,7 @@ use super::event_queue::SimEvent;
 use super::observation::{Observation, Owner};
 use super::operation::{Operation, OperationId, Work};
 use super::relay::{key_number, route};
+use super::scenario::Fault;
 use super::simulation::Simulation;
 use crate::memory::Reading;
 
@@ -122,8 +123,18 @@ impl Simulation {
 
     fn acquire(&mut self, owner: Owner, lease: &LeaseRequest) -> Result<Acquisition, Code> {
         let acquired = self.database.acquire(lease, self.now).map_err(|error| error.code())?;
+        let mut acquired = acquired;
+        if self.bug == Some(Bug::DropMark)
+            && let Acquired::Granted(loaded) = &mut acquired
+        {
+            loaded.parked.iter_mut().for_each(|row| row.redelivery = None);
+        }
         if let Acquired::Granted(loaded) = &acquired {
-            let (epoch, clean) = (loaded.epoch, loaded.clean);
+            // A reload because of an operator ends with everything settled, unless settling fails.
+            let settles = self.scenario.store_error_permille == 0
+                && !self.scenario.faults.contains(&Fault::StallSettle);
+            let reload = self.reloads[owner.subscription()].take() == Some(owner.driver) && settles;
+            let (epoch, clean) = (loaded.epoch, loaded.clean || reload);
             self.note(|_| {
                 let done = &loaded.progress.done;
                 format!("{owner} is given epoch {}, clean {clean}, done {done}", epoch.0)
@@ -191,6 +202,13 @@ impl Simulation {
 
     fn settle(&mut self, owner: Owner, settlement: &Settlement) -> Result<Settled, Code> {
         let subscription = owner.subscription();
+        // The worst moment for a change: just before the relay records what it did with the same events.
+        if !self.faults_stopped && self.scenario.faults.contains(&Fault::Operate) && self.rng.permille(200) {
+            let rows =
+                settlement.park.iter().map(|row| row.position).chain(settlement.unpark.iter().copied());
+            let rows: Vec<Position> = rows.collect();
+            self.operate(subscription, Some(&rows));
+        }
         let mut applied = settlement.clone();
         match self.bug {
             Some(Bug::IgnoreEpoch) => {
@@ -198,6 +216,11 @@ impl Simulation {
                 applied.epoch = self.database.subscription(name).map_err(|error| error.code())?.epoch;
             }
             Some(Bug::DropParked) => applied.park.clear(),
+            Some(Bug::KeepDelivered) => {
+                let name = &self.scenario.subscriptions[subscription].name;
+                let rows = self.database.subscription(name).map_err(|error| error.code())?;
+                applied.unpark.retain(|position| rows.is_as_known(*position, settlement.epoch));
+            }
             _ => {}
         }
         let settled = if self.bug == Some(Bug::ForgetSettle) && self.rng.permille(100) {
@@ -212,9 +235,15 @@ impl Simulation {
             format!("{owner} settles {done} park {rows:?} unpark {unpark:?} trial {trial:?} epoch {}: {settled:?}", epoch.0)
         });
         match settled {
-            Settled::Done => self.observe(&Observation::Settled { owner, settlement }),
+            Settled::Done | Settled::ParkedChanged => {
+                self.tally_if(settled == Settled::ParkedChanged, "settle finds changed rows");
+                self.observe(&Observation::Settled { owner, settlement });
+            }
             Settled::Fenced => self.tally.count("settle fenced"),
         }
-        Ok(settled)
+        match settled {
+            Settled::ParkedChanged if self.bug == Some(Bug::HideChange) => Ok(Settled::Done),
+            settled => Ok(settled),
+        }
     }
 }

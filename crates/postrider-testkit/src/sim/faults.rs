@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use postrider::Position;
+use postrider::operate::ParkedAction;
 use postrider::relay::brain::Input;
-use postrider::store::{Purge, Start};
+use postrider::store::{ParkedState, Purge, Start};
 
 use super::bug::Bug;
 use super::event_queue::SimEvent;
@@ -13,6 +15,7 @@ use super::relay::State;
 use super::rng::Span;
 use super::scenario::{Fault, Kind};
 use super::simulation::Simulation;
+use super::written::WrittenEvents;
 use crate::sink::Outage;
 
 impl Simulation {
@@ -40,6 +43,7 @@ impl Simulation {
             Fault::Restore => self.restore(true),
             Fault::RestoreEvents => self.restore(false),
             Fault::Pause => self.pause(subscription),
+            Fault::Operate => self.operate(subscription, None),
             Fault::Shutdown => self.shutdown(relay),
             Fault::StallSettle => self.stall_settle[subscription] = true,
         }
@@ -208,6 +212,49 @@ impl Simulation {
         self.tally.count("pause");
         let at = self.now + self.rng.time(Span::ms(10, 2000));
         self.queue.push(at, SimEvent::Resume(subscription));
+    }
+
+    /// An operator retries, discards, skips or gives up some parked events, of all or of these, whatever the relay is
+    /// doing with them.
+    pub(crate) fn operate(&mut self, subscription: usize, of: Option<&[Position]>) {
+        let name = self.scenario.subscriptions[subscription].name.clone();
+        let Ok(rows) = self.database.subscription(&name) else { return };
+        let parked: Vec<(Position, ParkedState)> =
+            rows.parked.values().map(|row| (row.position, row.state)).collect();
+        let parked = parked.into_iter().filter(|(at, _)| of.is_none_or(|of| of.contains(at)));
+        let parked: Vec<_> = parked.collect();
+        for (position, state) in parked {
+            let actions = [
+                ParkedAction::Retry,
+                ParkedAction::Retry,
+                ParkedAction::Discard,
+                ParkedAction::Skip,
+                ParkedAction::Kill,
+            ];
+            let action = self.rng.pick(&actions);
+            if !action.applies_to(state) || self.rng.coin() {
+                continue;
+            }
+            self.note(|_| {
+                format!("the operator: {} #{position} of s{subscription}, {state:?}", action.as_str())
+            });
+            self.tally.count(match action {
+                ParkedAction::Retry if state == ParkedState::Dead => "operator retries a dead event",
+                ParkedAction::Retry => "operator retries",
+                ParkedAction::Discard => "operator discards",
+                ParkedAction::Skip => "operator skips",
+                _ => "operator gives up",
+            });
+            if matches!(action, ParkedAction::Discard | ParkedAction::Skip)
+                && let Some(event) = self.database.log.get(position)
+            {
+                self.forgotten[subscription].insert(WrittenEvents::number(event));
+            }
+            if let Ok(rows) = self.database.subscription_mut(&name) {
+                rows.operate(position, action);
+            }
+        }
+        self.observe(&Observation::Operated { subscription });
     }
 
     pub(crate) fn resume(&mut self, subscription: usize) {

@@ -1,6 +1,7 @@
 //! What the checkers observe.
 
 use postrider::Position;
+use postrider::ledger::ParkedState;
 use postrider::relay::brain::{Routed, SubscriptionState, Term};
 use postrider::sink::Outcome;
 use postrider::store::{Epoch, Settlement};
@@ -38,7 +39,7 @@ pub(crate) enum Observation<'a> {
     /// A brain received the outcomes of a batch.
     Answered { owner: Owner, answers: &'a [ReportedOutcome] },
     /// A brain parked an event, in any state.
-    Parked { owner: Owner, position: Position },
+    Parked { owner: Owner, position: Position, state: ParkedState },
     /// The database accepted a settlement.
     Settled { owner: Owner, settlement: &'a Settlement },
     /// The database accepted an owner's halt or pause.
@@ -49,6 +50,8 @@ pub(crate) enum Observation<'a> {
     Restored { whole: bool },
     /// The operator accepted the history, and the subscription starts again.
     Accepted { subscription: usize },
+    /// An operator changed parked rows.
+    Operated { subscription: usize },
     /// A destination went down.
     OutageBegan { destination: usize },
 }

@@ -54,7 +54,9 @@ impl Simulation {
             self.answer_after(id, operation);
         } else {
             let at = self.now + self.delay(true);
-            let early = self.reports_early(owner).then(|| (call.batch, call.report_early()));
+            // After its timeout the relay no longer listens to the call.
+            let early =
+                (!call.answered && self.reports_early(owner)).then(|| (call.batch, call.report_early()));
             self.operations.insert(id, operation);
             self.queue.push(at, SimEvent::Perform(id));
             if let Some((batch, answers)) = early {

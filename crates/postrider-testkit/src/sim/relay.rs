@@ -89,7 +89,7 @@ pub(crate) fn route(
         TopicRoute::Unrouted => Disposition::Unrouted,
     };
     let key = key_number(plan, bug, event.ordering_key().as_deref(), position);
-    Routed { position, key, disposition, attempts: 0, event }
+    Routed { position, key, disposition, attempts: 0, redelivery: None, event }
 }
 
 /// The number of a key: FNV-1a of its text, or of the position if there is no key or no order.

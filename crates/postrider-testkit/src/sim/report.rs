@@ -16,8 +16,9 @@ impl Simulation {
             // A replaced owner may still report its old state.
             Report::CapacityLimit(_) if self.leaders[id.subscription] != Some(owner) => {}
             Report::CapacityLimit(limit) => self.full[id.subscription] = limit.is_some(),
-            Report::Parked { position, .. } => {
-                self.observe(&Observation::Parked { owner, position: *position })
+            Report::TermEnded(TermEnd::ParkedChanged) => self.reloads[id.subscription] = Some(id),
+            Report::Parked { position, state, .. } => {
+                self.observe(&Observation::Parked { owner, position: *position, state: *state })
             }
             _ => {}
         }

@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     Restore,
     RestoreEvents,
     Pause,
+    /// An operator changes parked rows.
+    Operate,
     Shutdown,
     StallSettle,
 }
@@ -88,6 +90,14 @@ pub(crate) struct Scenario {
 const TOPICS: usize = 6;
 
 impl Scenario {
+    /// An operator changes parked rows in some storms.
+    pub(crate) fn with_operator(mut self, rng: &mut Rng) -> Self {
+        if self.kind == Kind::Storm && rng.permille(350) {
+            self.faults.push(Fault::Operate);
+        }
+        self
+    }
+
     pub(crate) fn new(rng: &mut Rng) -> Self {
         let kind = match rng.between(0, 9) {
             0 => Kind::Calm,

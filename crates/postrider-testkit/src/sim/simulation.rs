@@ -1,11 +1,11 @@
 //! The state of a simulation, and its main loop.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::bug::Bug;
 use super::check::{Checks, View, unsettled};
-use super::event_queue::{EventQueue, SimEvent};
+use super::event_queue::{DriverId, EventQueue, SimEvent};
 use super::observation::{Observation, Owner};
 use super::operation::{Operation, OperationId};
 use super::relay::Relay;
@@ -15,7 +15,7 @@ use super::tally::Tally;
 use super::trace::Trace;
 use super::writers::Writers;
 use super::written::WrittenEvents;
-use crate::memory::MemoryDatabase;
+use crate::memory::MemoryOutbox;
 use crate::sink::Destination;
 use postrider::store::Start;
 
@@ -32,10 +32,10 @@ pub(crate) struct Simulation {
     pub(crate) rng: Rng,
     pub(crate) now: Duration,
     pub(crate) queue: EventQueue,
-    pub(crate) database: MemoryDatabase,
+    pub(crate) database: MemoryOutbox,
     /// The number of restores of the whole database. Connections opened before the last one are closed.
     pub(crate) connection: u64,
-    pub(crate) backup: Option<MemoryDatabase>,
+    pub(crate) backup: Option<MemoryOutbox>,
     pub(crate) written_events: WrittenEvents,
     pub(crate) writers: Writers,
     pub(crate) deadly_events_left: u32,
@@ -48,6 +48,10 @@ pub(crate) struct Simulation {
     pub(crate) delivered: Vec<Vec<u32>>,
     /// The last owner of each subscription.
     pub(crate) leaders: Vec<Option<Owner>>,
+    /// Events that an operator skipped or discarded, by subscription.
+    pub(crate) forgotten: Vec<BTreeSet<usize>>,
+    /// The driver that loads a subscription again because an operator changed it, with everything settled.
+    pub(crate) reloads: Vec<Option<DriverId>>,
     /// Subscriptions whose leader reads nothing new because a limit is reached.
     pub(crate) full: Vec<bool>,
     pub(crate) faults_stopped: bool,
@@ -65,6 +69,7 @@ macro_rules! view {
             written_events: &$sim.written_events,
             database: &$sim.database,
             delivered: &$sim.delivered,
+            forgotten: &$sim.forgotten,
             full: &$sim.full,
         }
     };
@@ -74,13 +79,15 @@ impl Simulation {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, trace: Trace) -> Self {
         // Neighbouring seeds must not give similar scenarios.
         let mut rng = Rng::new(seed.wrapping_mul(0xd134_2543_de82_ef95) ^ 0x5eed);
-        let scenario = Scenario::new(&mut rng);
+        // With separate numbers, so that the other histories stay the same.
+        let mut operator = Rng::new(seed ^ 0x0be7a7e);
+        let scenario = Scenario::new(&mut rng).with_operator(&mut operator);
         let subscriptions = scenario.subscriptions.len();
         let mut sim = Self {
             bug,
             now: Duration::ZERO,
             queue: EventQueue::default(),
-            database: MemoryDatabase::default(),
+            database: MemoryOutbox::default(),
             connection: 0,
             backup: None,
             written_events: WrittenEvents::default(),
@@ -93,6 +100,8 @@ impl Simulation {
             stall_settle: vec![false; subscriptions],
             delivered: vec![Vec::new(); subscriptions],
             leaders: vec![None; subscriptions],
+            forgotten: vec![BTreeSet::new(); subscriptions],
+            reloads: vec![None; subscriptions],
             full: vec![false; subscriptions],
             faults_stopped: false,
             checks: Checks::new(&scenario),

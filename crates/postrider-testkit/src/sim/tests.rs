@@ -31,6 +31,11 @@ const COVERAGE: &[&str] = &[
     "lease taken away",
     "message delivered",
     "sink fault",
+    "operator discards",
+    "operator gives up",
+    "operator retries",
+    "operator retries a dead event",
+    "operator skips",
     "outage, failing",
     "outage, reported",
     "outage, silent",
@@ -48,6 +53,8 @@ const COVERAGE: &[&str] = &[
     "report: term ended, history changed",
     "report: term ended, lease expired",
     "report: term ended, lease lost",
+    "report: parked rows changed",
+    "report: term ended, parked rows changed",
     "report: term ended, released",
     "report: term ended, store failed",
     "report: halted",
@@ -141,6 +148,9 @@ injected_bugs! {
     a_claimer_that_does_not_check_history_skips_events: NoHistoryCheck;
     a_window_wider_than_promised_is_detected: WideWindow;
     a_store_that_ignores_its_budget_fills_the_memory: IgnoreBudget;
+    a_settle_that_keeps_a_delivered_row_which_an_operator_changed_causes_duplicates: KeepDelivered;
+    a_settle_that_hides_the_change_of_an_operator_breaks_the_order: HideChange;
+    a_dead_event_that_is_retried_without_a_mark_breaks_the_order: DropMark;
 }
 
 /// The checker of the promise that the bug breaks must report it within this many seeds.

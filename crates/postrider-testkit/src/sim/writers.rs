@@ -170,7 +170,7 @@ impl Simulation {
         match key {
             Some(key) if key % 3 > 0 => {
                 let kind = if key % 3 == 1 { "order" } else { "user" };
-                event.aggregate = Some(Aggregate { kind: kind.to_owned(), id: (key / 3).to_string() });
+                event.aggregate = Some(Aggregate::new(kind, (key / 3).to_string()));
             }
             own => event.key = own.map(|key| format!("k{key}")),
         }

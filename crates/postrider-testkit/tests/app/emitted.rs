@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use postrider::store::sqlite::SqliteStore;
-use postrider::{Action, Event, Outbox, Timestamp};
+use postrider::{ActionContext, Event, Outbox, Timestamp};
 use postrider_testkit::{Emitted, Expected, TestOutbox};
 use serde_json::json;
 
@@ -72,13 +72,11 @@ fn whole() -> Event {
         .with_max_attempts(3)
         .with_expires_at(at)
         .with_time(at)
-        .with_action(Action {
-            id: uuid::Uuid::from_u128(7),
-            name: "PlaceOrder".to_owned(),
-            params: r#"{"cart": 7}"#.to_owned(),
-            started: at,
-            completed: at,
-        })
+        .with_action(
+            ActionContext::new("PlaceOrder", r#"{"cart": 7}"#)
+                .with_id(uuid::Uuid::from_u128(7))
+                .with_times(at, at),
+        )
 }
 
 /// Makes one field of an event different.

@@ -48,7 +48,7 @@ async fn the_timers_of_a_running_relay_follow_the_clock() {
     outbox.write(&placed(1));
     let clock = ManualClock::default();
     let store = SqliteStore::open(outbox.path()).unwrap();
-    let builder = Relay::builder().clock(Arc::new(clock.clone())).outbox(store, [fails_twice(&calls)]);
+    let builder = Relay::builder().clock(clock.clone()).outbox(store, [fails_twice(&calls)]);
     let relay = builder.spawn().await.unwrap();
     for (attempt, wait) in [(1, Duration::ZERO), (2, 5 * MINUTE), (3, 10 * MINUTE)] {
         clock.advance(wait);

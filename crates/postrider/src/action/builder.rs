@@ -5,11 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::executor::{Executor, Inner, ParamsSerializer};
-use super::names::{NameKind, Names};
+use super::names::{NameKind, NameRegistry};
 use super::repository::{ErasedRepository, RepositoryOf};
 use super::retry::RetryPolicy;
-use super::shard::Databases;
-use super::{Action, Database, Entity, EventPersister, Repository, Retry, RetryOn, Shard};
+use super::{Action, Database, Entity, EventPersister, Repository, Retry, RetryOn, Shard, Shards};
 use crate::{Clock, Code, Error, Outbox, Result, SystemClock};
 
 /// Bytes of a namespace: the columns for it have 255 characters.
@@ -18,13 +17,13 @@ const NAMESPACE_BYTES_MAX: usize = 255;
 /// Builds an [`Executor`].
 #[must_use]
 pub struct ExecutorBuilder<D: Database> {
-    databases: Databases<D>,
+    databases: Shards<D>,
     namespace: Option<String>,
     principal: Option<String>,
     persister: Box<dyn EventPersister<D>>,
     repositories: HashMap<TypeId, Box<dyn ErasedRepository<D>>>,
     actions: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    names: Names,
+    names: NameRegistry,
     clock: Arc<dyn Clock>,
     retry: RetryPolicy,
     serializer: Option<ParamsSerializer>,
@@ -34,15 +33,15 @@ pub struct ExecutorBuilder<D: Database> {
 }
 
 impl<D: Database> ExecutorBuilder<D> {
-    pub(super) fn new(database: D) -> Self {
+    pub(super) fn new(databases: Shards<D>) -> Self {
         Self {
-            databases: Databases::new(database),
+            databases,
             namespace: None,
             principal: None,
             persister: Box::new(Outbox::new()),
             repositories: HashMap::new(),
             actions: HashMap::new(),
-            names: Names::default(),
+            names: NameRegistry::default(),
             clock: Arc::new(SystemClock::new()),
             retry: RetryPolicy::default(),
             serializer: None,
@@ -60,7 +59,7 @@ impl<D: Database> ExecutorBuilder<D> {
 
     /// Another database with the same tables, for the rows of this shard.
     pub fn shard(self, shard: Shard, database: D) -> Self {
-        self.databases.insert(shard, database);
+        self.databases.add(shard, database);
         self
     }
 

@@ -4,7 +4,10 @@ use std::fmt;
 use std::ops::DerefMut;
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::{CommitError, Database};
+use crate::inbox::{Inbox, Received};
 use crate::write::ActionRecord;
 use crate::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 
@@ -34,6 +37,14 @@ pub trait Connection: Send + 'static {
     #[doc(hidden)]
     fn record_action<'a>(&'a mut self, outbox: &'a Outbox, record: ActionRecord)
     -> BoxFuture<'a, Result<()>>;
+
+    #[doc(hidden)]
+    fn receive<'a>(
+        &'a mut self,
+        inbox: &'a Inbox,
+        group: &'a str,
+        id: Uuid,
+    ) -> BoxFuture<'a, Result<Received>>;
 
     #[doc(hidden)]
     fn failed(error: Self::Error) -> Error;
@@ -144,10 +155,7 @@ impl<L: DerefMut<Target: Connection> + Send + 'static> Database for Connections<
     async fn commit(mut tx: OpenTransaction<L>) -> Result<(), CommitError> {
         let Some(mut connection) = tx.connection.take() else { return Ok(()) };
         let Err(error) = connection.commit().await else { return Ok(()) };
-        match <L::Target as Connection>::is_rolled_back(&error) {
-            true => Err(CommitError::RolledBack(Self::failed(error))),
-            false => Err(CommitError::Unknown(Self::failed(error))),
-        }
+        Err(CommitError::new(<L::Target as Connection>::is_rolled_back(&error), Self::failed(error)))
     }
 
     async fn rollback(mut tx: OpenTransaction<L>) {
@@ -166,6 +174,10 @@ impl<L: DerefMut<Target: Connection> + Send + 'static> Database for Connections<
 
     async fn record_action(tx: &mut OpenTransaction<L>, outbox: &Outbox, record: ActionRecord) -> Result<()> {
         tx.connection()?.record_action(outbox, record).await
+    }
+
+    async fn receive(tx: &mut OpenTransaction<L>, inbox: &Inbox, group: &str, id: Uuid) -> Result<Received> {
+        tx.connection()?.receive(inbox, group, id).await
     }
 
     fn failed(error: Self::Error) -> Error {
@@ -193,6 +205,16 @@ macro_rules! write_with {
         ) -> BoxFuture<'a, Result<()>> {
             let $connection = self;
             outbox.record_action($borrowed, record)
+        }
+
+        fn receive<'a>(
+            &'a mut self,
+            inbox: &'a Inbox,
+            group: &'a str,
+            id: Uuid,
+        ) -> BoxFuture<'a, Result<Received>> {
+            let $connection = self;
+            inbox.receive($borrowed, group, id)
         }
     };
 }

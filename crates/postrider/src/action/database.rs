@@ -1,5 +1,8 @@
 //! The transaction that an executor owns.
 
+use uuid::Uuid;
+
+use crate::inbox::{Inbox, Received};
 use crate::write::ActionRecord;
 use crate::{Error, Event, Outbox, Result, Written};
 
@@ -11,6 +14,13 @@ pub enum CommitError {
     RolledBack(Error),
     /// The connection was lost, or the answer is not conclusive: the transaction is committed, or it is not.
     Unknown(Error),
+}
+
+impl CommitError {
+    /// The error of a COMMIT. `is_rolled_back`: the database said that the transaction was rolled back.
+    pub fn new(is_rolled_back: bool, error: Error) -> Self {
+        if is_rolled_back { Self::RolledBack(error) } else { Self::Unknown(error) }
+    }
 }
 
 /// A database that an [`Executor`](super::Executor) writes to: it opens and ends transactions of a driver, and lends them to
@@ -61,6 +71,41 @@ pub trait Database: Send + Sync + 'static {
         record: ActionRecord,
     ) -> impl Future<Output = Result<()>> + Send;
 
+    /// Calls [`Inbox::receive`] with the transaction.
+    ///
+    /// # Errors
+    /// As there.
+    fn receive(
+        tx: &mut Self::Transaction,
+        inbox: &Inbox,
+        group: &str,
+        id: Uuid,
+    ) -> impl Future<Output = Result<Received>> + Send;
+
     /// An error of the driver with its code: [`Code::StoreBusy`](crate::Code::StoreBusy) if a new try may succeed.
     fn failed(error: Self::Error) -> Error;
 }
+
+/// Writing in a transaction is the same with every driver, except for how the transaction is borrowed.
+#[allow(unused_macros, reason = "which drivers there are depends on the features")]
+macro_rules! write_in {
+    ($tx:ident => $borrowed:expr) => {
+        async fn write_events(
+            $tx: &mut Self::Transaction,
+            outbox: &Outbox,
+            events: Vec<Event>,
+        ) -> Result<Vec<Written>> {
+            outbox.write_all($borrowed, events).await
+        }
+
+        async fn record_action(
+            $tx: &mut Self::Transaction,
+            outbox: &Outbox,
+            record: ActionRecord,
+        ) -> Result<()> {
+            outbox.record_action($borrowed, record).await
+        }
+    };
+}
+#[allow(unused_imports, reason = "which drivers there are depends on the features")]
+pub(super) use write_in;

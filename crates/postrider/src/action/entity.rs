@@ -33,9 +33,15 @@ pub trait Entity: Named + Send + Sync + 'static {
     /// Sets the version, as a database does with an update. Executors do not need it; fakes of a database do.
     fn set_version(&mut self, version: i64);
 
+    /// The shard that the row with this id is stored on: the one that the id carries if the entity is declared as
+    /// `sharded`, otherwise the default.
+    fn shard_of(_id: &Self::Id) -> Shard {
+        Shard::DEFAULT
+    }
+
     /// The shard that it is stored on.
     fn shard(&self) -> Shard {
-        Shard::DEFAULT
+        Self::shard_of(self.id())
     }
 }
 

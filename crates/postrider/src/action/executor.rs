@@ -1,5 +1,8 @@
 //! Performs actions and writes their plans.
 
+mod in_transaction;
+mod received;
+
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
@@ -11,14 +14,18 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::builder::ExecutorBuilder;
-use super::call::CallOptions;
-use super::names::Names;
+use super::call::{CallOptions, OnceKey};
+use super::names::NameRegistry;
 use super::plan::{Change, PlanContext};
 use super::repository::ErasedRepository;
 use super::retry::{Retries, RetryPolicy};
-use super::shard::{Databases, Part, diverged, parts};
-use super::{AcrossShards, Action, Call, CommitError, Database, EventPersister, Performed, Plan, Shard};
+use super::shard::{Part, diverged, parts};
+use super::telemetry::Observed;
+use super::{
+    AcrossShards, Action, Call, CommitError, Database, EventPersister, Performed, Plan, Shard, Shards,
+};
 use crate::event;
+use crate::inbox::{Once, Received};
 use crate::{Clock, Code, Error, Result, Timestamp};
 
 tokio::task_local! {
@@ -34,13 +41,13 @@ pub(super) type ParamsSerializer = Box<dyn Fn(&str, serde_json::Value) -> Result
 pub struct Executor<D: Database>(Arc<Inner<D>>);
 
 pub(super) struct Inner<D: Database> {
-    pub(super) databases: Databases<D>,
+    pub(super) databases: Shards<D>,
     pub(super) namespace: String,
     pub(super) principal: Option<String>,
     pub(super) persister: Box<dyn EventPersister<D>>,
     pub(super) repositories: HashMap<TypeId, Box<dyn ErasedRepository<D>>>,
     pub(super) actions: HashMap<TypeId, Arc<dyn Any + Send + Sync>>,
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<NameRegistry>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) retry: RetryPolicy,
     pub(super) serializer: Option<ParamsSerializer>,
@@ -55,6 +62,7 @@ struct Execution {
     principal: Option<String>,
     started: Timestamp,
     across_shards: Option<AcrossShards>,
+    once: Option<OnceKey>,
 }
 
 /// The caller of `execute` waits as long as this exists. Its transaction checks that between two statements.
@@ -83,7 +91,12 @@ impl Abandoned {
 impl<D: Database> Executor<D> {
     /// An executor that writes to this database.
     pub fn builder(database: D) -> ExecutorBuilder<D> {
-        ExecutorBuilder::new(database)
+        ExecutorBuilder::new(Shards::new(database))
+    }
+
+    /// An executor that writes each row to the database of its shard.
+    pub fn sharded(databases: Shards<D>) -> ExecutorBuilder<D> {
+        ExecutorBuilder::new(databases)
     }
 
     pub(super) fn from_inner(inner: Inner<D>) -> Self {
@@ -92,7 +105,7 @@ impl<D: Database> Executor<D> {
 
     /// Adds a database for a shard, or replaces it. Calls that are running keep the one that they began with.
     pub fn add_shard(&self, shard: Shard, database: D) {
-        self.0.databases.insert(shard, database);
+        self.0.databases.add(shard, database);
     }
 
     /// Performs the action, and then writes its rows and events in one transaction.
@@ -125,17 +138,13 @@ impl<D: Database> Executor<D> {
         &self,
         params: &A::Params,
         options: CallOptions,
-    ) -> Result<A::Output, A::Error> {
+    ) -> Result<Once<A::Output>, A::Error> {
         let (action, execution) = self.start::<A>(params, &options)?;
-        let span = tracing::info_span!(
-            "execute",
-            action = A::NAME,
-            action_id = %execution.id,
-            principal = execution.principal.as_deref(),
-            tries = tracing::field::Empty,
-        );
-        let tries = self.tries(&*action, params, &execution);
-        EXECUTING.scope(A::NAME, tries).instrument(span).await
+        let principal = execution.principal.as_deref();
+        let mut observed = Observed::begin(A::NAME, execution.id, principal, self.0.clock.clone());
+        let span = observed.span();
+        let attempts = self.attempts(&*action, params, &execution, &mut observed);
+        EXECUTING.scope(A::NAME, attempts).instrument(span).await
     }
 
     pub(super) async fn perform_only<A: Action>(
@@ -146,6 +155,7 @@ impl<D: Database> Executor<D> {
         let (action, execution) = self.start::<A>(params, &options)?;
         let mut plan = self.new_plan(&execution);
         let output = EXECUTING.scope(A::NAME, action.perform(&mut plan, params)).await?;
+        plan.check()?;
         Ok((output, plan))
     }
 
@@ -169,6 +179,7 @@ impl<D: Database> Executor<D> {
             principal: options.principal.clone().or_else(|| self.0.principal.clone()),
             started: self.0.clock.now().wall,
             across_shards: options.across_shards,
+            once: options.once.clone(),
         };
         Ok((action, Arc::new(execution)))
     }
@@ -195,28 +206,52 @@ impl<D: Database> Executor<D> {
     }
 
     /// Performs and persists until it is written, or until it must not be tried again.
-    async fn tries<A: Action>(
+    async fn attempts<A: Action>(
         &self,
         action: &A,
         params: &A::Params,
         execution: &Arc<Execution>,
-    ) -> Result<A::Output, A::Error> {
+        observed: &mut Observed,
+    ) -> Result<Once<A::Output>, A::Error> {
         let mut retries = Retries::default();
         loop {
             let mut plan = self.new_plan(execution);
-            let performing = action.perform(&mut plan, params);
-            let output = performing.instrument(tracing::info_span!("perform", action = A::NAME)).await?;
-            let completed = self.0.clock.now().wall;
-            let persisting = self.persist(plan, execution, completed);
-            let persisted = persisting.instrument(tracing::info_span!("persist", action = A::NAME)).await;
-            let Err(error) = persisted else {
-                tracing::Span::current().record("tries", retries.tries() + 1);
-                return Ok(output);
+            let output = match observed.perform(action.perform(&mut plan, params)).await {
+                Ok(output) => output,
+                // What the action found may be its own effect.
+                Err(error) => match self.is_received(execution).await {
+                    Ok(true) => {
+                        observed.duplicate();
+                        return Ok(Once::Duplicate);
+                    }
+                    Ok(false) => {
+                        observed.refused();
+                        return Err(error);
+                    }
+                    Err(unknown) => {
+                        observed.failed(&unknown);
+                        return Err(unknown.into());
+                    }
+                },
             };
-            let Some(delay) = retries.next(&self.0.retry, &error) else {
-                tracing::Span::current().record("tries", retries.tries().max(1));
+            let completed = self.0.clock.now().wall;
+            let persisted = observed.persist(plan.len(), self.persist(plan, execution, completed)).await;
+            let error = match persisted {
+                Ok(Received::First) => {
+                    observed.committed();
+                    return Ok(Once::Applied(output));
+                }
+                Ok(Received::Duplicate) => {
+                    observed.duplicate();
+                    return Ok(Once::Duplicate);
+                }
+                Err(error) => error,
+            };
+            let Some((on, delay)) = retries.next(&self.0.retry, &error) else {
+                observed.failed(&error);
                 return Err(error.into());
             };
+            observed.retry(on);
             tracing::debug!(action = A::NAME, action_id = %execution.id, %error, "the action runs again");
             let due = self.0.clock.now().elapsed.saturating_add(delay);
             self.0.clock.sleep_until(due).await;
@@ -226,9 +261,16 @@ impl<D: Database> Executor<D> {
     /// Writes a plan in its own task: a driver whose future is dropped in the middle of a statement may lose the order of the
     /// answers on its connection (sqlx 0.9.0 does, on MySQL, if it was preparing the statement), and then take the answer of one
     /// statement for that of another. If the caller is dropped, the task rolls back between two statements.
-    async fn persist(&self, plan: Plan, execution: &Arc<Execution>, completed: Timestamp) -> Result<()> {
-        let (changes, events) = plan.into_parts();
-        let parts = parts(&self.0.databases, changes, events, execution.across_shards)?;
+    async fn persist(
+        &self,
+        plan: Plan,
+        execution: &Arc<Execution>,
+        completed: Timestamp,
+    ) -> Result<Received> {
+        let (changes, events) = plan.into_parts()?;
+        // The row of the inbox is in one database.
+        let across = execution.across_shards.filter(|_| execution.once.is_none());
+        let parts = parts(&self.0.databases, changes, events, across)?;
         for change in parts.iter().flat_map(|part| &part.changes) {
             self.repository(change)?;
         }
@@ -254,13 +296,15 @@ impl<D: Database> Executor<D> {
         execution: &Execution,
         completed: Timestamp,
         abandoned: &Abandoned,
-    ) -> Result<()> {
+    ) -> Result<Received> {
         let mut written = Vec::with_capacity(parts.len());
         let mut failed = None;
         for part in parts {
             let shard = part.shard;
             match self.write_part(part, execution, completed, abandoned).await {
-                Ok(tx) => written.push((shard, tx)),
+                Ok(Some(tx)) => written.push((shard, tx)),
+                // A call that is executed once has one part.
+                Ok(None) => return Ok(Received::Duplicate),
                 Err(error) => {
                     failed = Some(error);
                     break;
@@ -277,7 +321,7 @@ impl<D: Database> Executor<D> {
         if committed.as_ref().err().is_none_or(|error| error.code() == Code::ShardsDiverged) {
             self.wake();
         }
-        committed
+        committed.map(|()| Received::First)
     }
 
     /// Wakes the relay. A panic of the caller's function does not hide that the action is committed.
@@ -288,23 +332,32 @@ impl<D: Database> Executor<D> {
         }
     }
 
-    /// Writes the rows and events of one shard, and leaves the transaction open.
+    /// Writes the rows and events of one shard, and leaves the transaction open. `None`: the call was executed before.
     async fn write_part(
         &self,
         part: Part<D>,
         execution: &Execution,
         completed: Timestamp,
         abandoned: &Abandoned,
-    ) -> Result<D::Transaction> {
+    ) -> Result<Option<D::Transaction>> {
         let begun = part.database.begin().await;
         let mut tx = begun.map_err(|error| error.with_message("the transaction could not be begun"))?;
-        match self.write_in(&mut tx, part, execution, completed, abandoned).await {
-            Ok(()) => Ok(tx),
-            Err(error) => {
-                D::rollback(tx).await;
-                Err(error)
+        let written = match &execution.once {
+            None => Ok(Received::First),
+            Some(OnceKey { inbox, group, id }) => D::receive(&mut tx, inbox, group, *id).await,
+        };
+        let written = match written {
+            Ok(Received::First) => {
+                self.write_in(&mut tx, part, execution, completed, abandoned).await.map(|()| true)
             }
+            Ok(Received::Duplicate) => Ok(false),
+            Err(error) => Err(error),
+        };
+        if let Ok(true) = written {
+            return Ok(Some(tx));
         }
+        D::rollback(tx).await;
+        written.map(|_| None)
     }
 
     async fn write_in(
@@ -321,7 +374,7 @@ impl<D: Database> Executor<D> {
             expect_rows(change, changed)?;
         }
         abandoned.check()?;
-        let action = event::Action {
+        let action = event::ActionContext {
             id: execution.id,
             name: execution.name.to_owned(),
             params: execution.params.clone(),

@@ -63,6 +63,8 @@ mod sea_orm;
 mod shard;
 #[cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
 mod sqlx;
+mod staged;
+mod telemetry;
 
 pub use builder::ExecutorBuilder;
 pub use call::Call;
@@ -71,15 +73,18 @@ pub use database::{CommitError, Database};
 pub use entity::{Entity, Model, Named, Table};
 pub use executor::Executor;
 pub use persist::{EventPersister, Performed};
-pub use plan::{ChangeKind, Plan, Staged, StagedRow};
+pub use plan::{ChangeKind, Plan, StagedRow};
 pub use repository::Repository;
 pub use retry::{Retry, RetryOn};
 #[cfg(feature = "rusqlite")]
 pub use rusqlite::{RusqliteConnection, RusqliteTransaction};
-pub use shard::{AcrossShards, Shard};
+pub use shard::{AcrossShards, Shards};
 #[cfg(any(feature = "sqlx-mysql", feature = "sqlx-postgres", feature = "sqlx-sqlite"))]
 pub use sqlx::{SqlxDialect, SqlxRepository, SqlxRow};
 
+pub use staged::{Staged, StagedAll};
+
+pub use crate::Shard;
 pub use postrider_derive::{Action, Entity, Model};
 
 use serde::Serialize;

@@ -1,8 +1,11 @@
 //! mysql_async: its pool as a database.
 
 use ::mysql_async::{Error as SqlError, Pool, Transaction, TxOpts};
+use uuid::Uuid;
 
+use super::database::write_in;
 use super::{CommitError, Database};
+use crate::inbox::{Inbox, Received};
 use crate::write::{ActionRecord, driver_error};
 use crate::{Error, Event, Outbox, Result, Written, mysql_error};
 
@@ -20,26 +23,17 @@ impl Database for Pool {
             SqlError::Server(answer) => mysql_error::is_rolled_back(answer.code),
             _ => false,
         };
-        match is_rolled_back {
-            true => Err(CommitError::RolledBack(Self::failed(error))),
-            false => Err(CommitError::Unknown(Self::failed(error))),
-        }
+        Err(CommitError::new(is_rolled_back, Self::failed(error)))
     }
 
     async fn rollback(tx: Self::Transaction) {
         _ = tx.rollback().await;
     }
 
-    async fn write_events(
-        tx: &mut Self::Transaction,
-        outbox: &Outbox,
-        events: Vec<Event>,
-    ) -> Result<Vec<Written>> {
-        outbox.write_all(tx, events).await
-    }
+    write_in! { tx => tx }
 
-    async fn record_action(tx: &mut Self::Transaction, outbox: &Outbox, record: ActionRecord) -> Result<()> {
-        outbox.record_action(tx, record).await
+    async fn receive(tx: &mut Self::Transaction, inbox: &Inbox, group: &str, id: Uuid) -> Result<Received> {
+        inbox.receive(tx, group, id).await
     }
 
     fn failed(error: SqlError) -> Error {

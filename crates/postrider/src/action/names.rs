@@ -29,12 +29,12 @@ impl fmt::Display for NameKind {
 /// The Rust type behind each name. Names are stored, types are not: two types with one name could not be told apart in the
 /// rows.
 #[derive(Default)]
-pub(super) struct Names(RwLock<HashMap<(NameKind, &'static str), Owner>>);
+pub(super) struct NameRegistry(RwLock<HashMap<(NameKind, &'static str), Owner>>);
 
 /// The type that has a name, and its path for messages.
 type Owner = (TypeId, &'static str);
 
-impl Names {
+impl NameRegistry {
     /// Reserves a name for a type.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! How the events of an action are written.
 
 use super::Database;
-use crate::event::Action;
+use crate::event::ActionContext;
 use crate::layout::EventField;
 use crate::write::ActionRecord;
 use crate::{BoxFuture, Event, Outbox, Result};
@@ -11,7 +11,7 @@ use crate::{BoxFuture, Event, Outbox, Result};
 #[non_exhaustive]
 pub struct Performed {
     /// Its id, name, parameters and times.
-    pub action: Action,
+    pub action: ActionContext,
     /// The service it ran in.
     pub namespace: String,
     /// On whose behalf it ran.

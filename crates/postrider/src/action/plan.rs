@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::names::{NameKind, Names};
+use super::names::{NameKind, NameRegistry};
+use super::staged::{Place, Staged, StagedAll};
 use super::{Entity, Model, Named, Shard};
 use crate::event::{IntoEvent, TypedEvent};
 use crate::{Clock, Code, Error, Event, Result, SystemClock, Timestamp};
@@ -17,6 +18,7 @@ const ROWS_MAX: usize = 100_000;
 
 /// How a row is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChangeKind {
     /// It is inserted.
     Add,
@@ -41,12 +43,14 @@ pub struct StagedRow {
 }
 
 /// The changes and events of one execution of an action. An action stages on it; the executor writes it in one transaction.
-/// It has no connection, and nothing is written if the action fails.
+/// It has no connection, and nothing is written if the action fails, or if staging failed.
 pub struct Plan {
     context: PlanContext,
     changes: Vec<Change>,
     staged: HashSet<(TypeId, String)>,
     events: Vec<StagedEvent>,
+    /// The code and the message of the first error of staging. A plan with one is not written, even if the action ignores it.
+    failed: Option<(Code, String)>,
 }
 
 /// The execution that a plan belongs to.
@@ -56,7 +60,7 @@ pub(super) struct PlanContext {
     pub(super) principal: Option<String>,
     pub(super) started: Timestamp,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) names: Arc<Names>,
+    pub(super) names: Arc<NameRegistry>,
 }
 
 /// An event and the shard of its model.
@@ -140,7 +144,7 @@ impl Plan {
     }
 
     pub(super) fn new(context: PlanContext) -> Self {
-        Self { context, changes: Vec::new(), staged: HashSet::new(), events: Vec::new() }
+        Self { context, changes: Vec::new(), staged: HashSet::new(), events: Vec::new(), failed: None }
     }
 
     /// The id of this execution, the same on all of its rows and over its retries.
@@ -179,23 +183,64 @@ impl Plan {
         self.stage(ChangeKind::Update, row)
     }
 
-    /// Stages several new rows. They are inserted together.
+    /// Stages several new rows. They are inserted together. [`StagedAll::events`] stages an event for each.
     ///
     /// # Errors
     /// As [`Plan::add`].
-    pub fn add_all<M: Entity>(&mut self, rows: impl IntoIterator<Item = M>) -> Result<()> {
-        rows.into_iter().try_for_each(|row| self.add(row).map(drop))
+    pub fn add_all<M: Entity>(&mut self, rows: impl IntoIterator<Item = M>) -> Result<StagedAll<'_, M>> {
+        self.stage_all(ChangeKind::Add, rows)
     }
 
     /// Stages the new states of several rows.
     ///
     /// # Errors
     /// As [`Plan::add`].
-    pub fn update_all<M: Entity>(&mut self, rows: impl IntoIterator<Item = M>) -> Result<()> {
-        rows.into_iter().try_for_each(|row| self.update(row).map(drop))
+    pub fn update_all<M: Entity>(&mut self, rows: impl IntoIterator<Item = M>) -> Result<StagedAll<'_, M>> {
+        self.stage_all(ChangeKind::Update, rows)
+    }
+
+    /// Whether everything was staged. The executor checks this too, before any SQL: an action that ignores an error of its
+    /// plan is not written.
+    ///
+    /// # Errors
+    /// The first error of staging, with its code.
+    pub fn check(&self) -> Result<()> {
+        match &self.failed {
+            None => Ok(()),
+            Some((code, message)) => {
+                let what = format!("the action ignored an error of its plan: {message}");
+                Err(Error::new(*code, what)
+                    .with_effect("nothing was written")
+                    .with_hint("return the errors of the plan from the action, with `?`"))
+            }
+        }
+    }
+
+    /// Remembers an error, so that the plan is not written.
+    fn noted<T>(&mut self, staged: Result<T>) -> Result<T> {
+        if let Err(error) = &staged {
+            self.failed.get_or_insert_with(|| (error.code(), error.message().to_owned()));
+        }
+        staged
     }
 
     fn stage<M: Entity>(&mut self, kind: ChangeKind, row: M) -> Result<Staged<'_, M>> {
+        let place = self.try_stage(kind, row);
+        let place = self.noted(place)?;
+        Ok(Staged::new(self, place))
+    }
+
+    fn stage_all<M: Entity>(
+        &mut self,
+        kind: ChangeKind,
+        rows: impl IntoIterator<Item = M>,
+    ) -> Result<StagedAll<'_, M>> {
+        let places: Result<Vec<Place>> = rows.into_iter().map(|row| self.try_stage(kind, row)).collect();
+        let places = self.noted(places)?;
+        Ok(StagedAll::new(self, places))
+    }
+
+    fn try_stage<M: Entity>(&mut self, kind: ChangeKind, row: M) -> Result<Place> {
         self.context.names.reserve::<M>(NameKind::Model, M::NAME)?;
         let (id, shard) = (row.id().to_string(), row.shard());
         if self.staged.len() >= ROWS_MAX {
@@ -206,20 +251,58 @@ impl Plan {
             let what = format!("{} {id} is staged twice in one plan", M::NAME);
             return Err(Error::new(Code::PlanInvalid, what));
         }
-        self.push(kind, shard, row);
-        Ok(Staged { plan: self, id, shard, entity: std::marker::PhantomData })
+        let (change, number) = self.push(kind, shard, row);
+        Ok(Place { id, shard, change, number })
     }
 
     /// Rows that were staged one after another are one change, if they are of one type and shard: one statement can write
-    /// them.
-    fn push<M: Entity>(&mut self, kind: ChangeKind, shard: Shard, row: M) {
+    /// them. Returns the number of the change, and that of the row in it.
+    fn push<M: Entity>(&mut self, kind: ChangeKind, shard: Shard, row: M) -> (usize, usize) {
+        let changes = self.changes.len();
         let last = self.changes.last_mut().filter(|change| (change.kind, change.shard) == (kind, shard));
         if let Some(rows) = last.and_then(|change| change.rows.as_any_mut().downcast_mut::<Vec<M>>()) {
             rows.push(row);
-            return;
+            return (changes - 1, rows.len() - 1);
         }
         let rows = Box::new(vec![row]);
         self.changes.push(Change { kind, shard, entity: TypeId::of::<M>(), name: M::NAME, rows });
+        (changes, 0)
+    }
+
+    /// A staged row.
+    pub(super) fn row<M: Entity>(&self, at: &Place) -> Option<&M> {
+        self.changes.get(at.change)?.rows::<M>()?.get(at.number)
+    }
+
+    /// Stages an event of a staged row.
+    pub(super) fn stage_event<M: Model, E: TypedEvent + 'static>(
+        &mut self,
+        of: &Place,
+        event: &E,
+        complete: impl FnOnce(Event) -> Event,
+    ) -> Result<()> {
+        let staged = self.try_stage_event::<M, E>(of, event, complete);
+        self.noted(staged)
+    }
+
+    fn try_stage_event<M: Model, E: TypedEvent + 'static>(
+        &mut self,
+        of: &Place,
+        event: &E,
+        complete: impl FnOnce(Event) -> Event,
+    ) -> Result<()> {
+        self.context.names.reserve::<E>(NameKind::Event, E::TYPE)?;
+        let declared = (E::AGGREGATE, event.aggregate_id());
+        let is_other = declared.0.is_some_and(|kind| kind != M::NAME)
+            || declared.1.is_some_and(|id| declared.0.is_some() && id != of.id);
+        if is_other {
+            let what = format!("the event {} is not about {} {}", E::TYPE, <M as Named>::NAME, of.id);
+            return Err(Error::new(Code::PlanInvalid, what));
+        }
+        let now = self.now();
+        let event = complete(event.into_event()?.with_time(now)).with_aggregate(M::NAME, of.id.clone());
+        self.events.push(StagedEvent { shard: of.shard, event });
+        Ok(())
     }
 
     /// Every staged row, in the order of staging.
@@ -243,8 +326,18 @@ impl Plan {
         self.events.iter().map(|staged| &staged.event)
     }
 
-    pub(super) fn into_parts(self) -> (Vec<Change>, Vec<StagedEvent>) {
-        (self.changes, self.events)
+    /// How many rows and events are staged.
+    pub(super) fn len(&self) -> (usize, usize) {
+        (self.changes.iter().map(Change::len).sum(), self.events.len())
+    }
+
+    /// Its rows and events.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(super) fn into_parts(self) -> Result<(Vec<Change>, Vec<StagedEvent>)> {
+        self.check()?;
+        Ok((self.changes, self.events))
     }
 }
 
@@ -252,54 +345,5 @@ impl fmt::Debug for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let types: Vec<&str> = self.events().map(|event| event.event_type.as_str()).collect();
         f.debug_struct("Plan").field("rows", &self.rows()).field("events", &types).finish_non_exhaustive()
-    }
-}
-
-/// A row that was just staged. A [`Model`] emits its events here.
-pub struct Staged<'p, M> {
-    plan: &'p mut Plan,
-    id: String,
-    shard: Shard,
-    entity: std::marker::PhantomData<fn(M)>,
-}
-
-impl<M: Model> Staged<'_, M> {
-    /// Stages an event of this model. Name and id of the model are its aggregate. Events are written in the order of staging.
-    ///
-    /// # Errors
-    /// [`Code::PlanInvalid`] if the event names another aggregate, [`Code::NameTwice`] if another type has the same event
-    /// type, [`Code::PayloadSerialise`] if it cannot be serialised as JSON.
-    pub fn event<E: TypedEvent + 'static>(self, event: &E) -> Result<Self> {
-        self.event_with(event, |event| event)
-    }
-
-    /// As [`event`](Self::event), with fields that a type cannot define: a topic, headers, an expiry. The aggregate stays that
-    /// of the model.
-    ///
-    /// # Errors
-    /// As [`event`](Self::event).
-    pub fn event_with<E: TypedEvent + 'static>(
-        self,
-        event: &E,
-        complete: impl FnOnce(Event) -> Event,
-    ) -> Result<Self> {
-        self.plan.context.names.reserve::<E>(NameKind::Event, E::TYPE)?;
-        let declared = (E::AGGREGATE, event.aggregate_id());
-        let is_other = declared.0.is_some_and(|kind| kind != M::NAME)
-            || declared.1.is_some_and(|id| declared.0.is_some() && id != self.id);
-        if is_other {
-            let what = format!("the event {} is not about {} {}", E::TYPE, <M as Named>::NAME, self.id);
-            return Err(Error::new(Code::PlanInvalid, what));
-        }
-        let now = self.plan.now();
-        let event = complete(event.into_event()?.with_time(now)).with_aggregate(M::NAME, self.id.clone());
-        self.plan.events.push(StagedEvent { shard: self.shard, event });
-        Ok(self)
-    }
-}
-
-impl<M> fmt::Debug for Staged<'_, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Staged").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -80,19 +80,15 @@ pub(super) struct Retries {
 }
 
 impl Retries {
-    /// How long to wait before the next try; `None` if there is none.
-    pub(super) fn next(&mut self, policy: &RetryPolicy, error: &Error) -> Option<Duration> {
-        let (used, retry) = match RetryOn::of(error)? {
+    /// Why the action runs again, and how long to wait before that; `None` if it does not.
+    pub(super) fn next(&mut self, policy: &RetryPolicy, error: &Error) -> Option<(RetryOn, Duration)> {
+        let on = RetryOn::of(error)?;
+        let (used, retry) = match on {
             RetryOn::Stale => (&mut self.stale, policy.stale),
             RetryOn::Busy => (&mut self.busy, policy.busy),
         };
         let again = *used < retry.times;
         *used = used.saturating_add(1);
-        again.then_some(retry.delay)
-    }
-
-    /// The number of tries that failed.
-    pub(super) fn tries(&self) -> u32 {
-        self.stale.saturating_add(self.busy)
+        again.then_some((on, retry.delay))
     }
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use ::rusqlite::{Connection, Error as SqlError};
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use uuid::Uuid;
 
 use super::{CommitError, Database};
+use crate::inbox::{Inbox, Received};
 use crate::write::{ActionRecord, driver_error};
 use crate::{Error, Event, Outbox, Result, Written, sqlite_error};
 
@@ -76,10 +78,7 @@ impl Database for RusqliteConnection {
     async fn commit(tx: RusqliteTransaction) -> Result<(), CommitError> {
         let (_tx, Err(error)) = tx.run("COMMIT").await else { return Ok(()) };
         let code = error.sqlite_error().map(|failure| failure.extended_code);
-        match code.is_some_and(sqlite_error::is_rolled_back) {
-            true => Err(CommitError::RolledBack(Self::failed(error))),
-            false => Err(CommitError::Unknown(Self::failed(error))),
-        }
+        Err(CommitError::new(code.is_some_and(sqlite_error::is_rolled_back), Self::failed(error)))
     }
 
     async fn rollback(tx: RusqliteTransaction) {
@@ -100,6 +99,10 @@ impl Database for RusqliteConnection {
         record: ActionRecord,
     ) -> Result<()> {
         outbox.record_action(&**tx, record)
+    }
+
+    async fn receive(tx: &mut RusqliteTransaction, inbox: &Inbox, group: &str, id: Uuid) -> Result<Received> {
+        inbox.receive(&**tx, group, id)
     }
 
     fn failed(error: SqlError) -> Error {

@@ -3,8 +3,11 @@
 use ::sea_orm::{
     ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, RuntimeErr, TransactionTrait,
 };
+use uuid::Uuid;
 
+use super::database::write_in;
 use super::{CommitError, Database};
+use crate::inbox::{Inbox, Received};
 use crate::write::{ActionRecord, driver_error};
 use crate::{Error, Event, Outbox, Result, Written, postgres_error, sqlite_error};
 
@@ -21,26 +24,17 @@ impl Database for DatabaseConnection {
     async fn commit(tx: Self::Transaction) -> Result<(), CommitError> {
         let backend = tx.get_database_backend();
         let Err(error) = tx.commit().await else { return Ok(()) };
-        match is_rolled_back(backend, &error) {
-            true => Err(CommitError::RolledBack(Self::failed(error))),
-            false => Err(CommitError::Unknown(Self::failed(error))),
-        }
+        Err(CommitError::new(is_rolled_back(backend, &error), Self::failed(error)))
     }
 
     async fn rollback(tx: Self::Transaction) {
         _ = tx.rollback().await;
     }
 
-    async fn write_events(
-        tx: &mut Self::Transaction,
-        outbox: &Outbox,
-        events: Vec<Event>,
-    ) -> Result<Vec<Written>> {
-        outbox.write_all(&*tx, events).await
-    }
+    write_in! { tx => &*tx }
 
-    async fn record_action(tx: &mut Self::Transaction, outbox: &Outbox, record: ActionRecord) -> Result<()> {
-        outbox.record_action(&*tx, record).await
+    async fn receive(tx: &mut Self::Transaction, inbox: &Inbox, group: &str, id: Uuid) -> Result<Received> {
+        inbox.receive(&*tx, group, id).await
     }
 
     /// An error does not name its database. A result code of SQLite is a number; the others have an SQLSTATE, in which a

@@ -8,69 +8,7 @@ use uuid::Uuid;
 
 use super::CommitError;
 use super::plan::{Change, StagedEvent};
-use crate::{Code, Error, Event, Result};
-
-/// The highest member of a group: six bits.
-const MEMBER_MAX: u8 = 63;
-
-/// One of several databases with the same tables: a group (0 to 255) and a member of it (0 to 63).
-///
-/// An id that [`Shard::new_id`] created contains its shard: a UUIDv7 has 48 bits of time, and the 14 bits after its variant
-/// are member and group. Any other id contains random bits there, so an entity must declare that its ids carry a shard, with
-/// `#[model(sharded)]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Shard {
-    group: u8,
-    member: u8,
-}
-
-impl Shard {
-    /// The shard of entities that are not sharded, and of ids whose shard is not registered.
-    pub const DEFAULT: Self = Self { group: 0, member: 0 };
-
-    /// A shard by its number.
-    ///
-    /// # Errors
-    /// [`Code::ExecutorInvalid`] if the member is larger than 63.
-    pub fn new(group: u8, member: u8) -> Result<Self> {
-        if member > MEMBER_MAX {
-            let what = format!("member {member} of a group of shards; the limit is {MEMBER_MAX}");
-            return Err(Error::new(Code::ExecutorInvalid, what));
-        }
-        Ok(Self { group, member })
-    }
-
-    /// Its group.
-    pub fn group(self) -> u8 {
-        self.group
-    }
-
-    /// Its member.
-    pub fn member(self) -> u8 {
-        self.member
-    }
-
-    /// A new UUIDv7 that carries this shard. Ids of different milliseconds are in the order of their time.
-    pub fn new_id(self) -> Uuid {
-        let mut bytes = Uuid::now_v7().into_bytes();
-        // The two highest bits of this byte are the variant.
-        bytes[8] = (bytes[8] & 0b1100_0000) | self.member;
-        bytes[9] = self.group;
-        Uuid::from_bytes(bytes)
-    }
-
-    /// The shard that an id carries.
-    pub fn of(id: &Uuid) -> Self {
-        let bytes = id.as_bytes();
-        Self { group: bytes[9], member: bytes[8] & MEMBER_MAX }
-    }
-}
-
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.group, self.member)
-    }
-}
+use crate::{Code, Error, Event, Result, Shard};
 
 /// Which events a shard gets, if an action changes rows of several shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,32 +22,78 @@ pub enum AcrossShards {
     Own,
 }
 
-/// The databases of an executor. Shards may be added while it runs.
-pub(super) struct Databases<D> {
+/// The databases of a service by shard, each with the same tables. An [`Executor`](super::Executor) writes to them and
+/// `SqlxRepository` reads from them. Cheap to clone; clones share the databases, also those that are added later.
+///
+/// Rows of a shard that is not registered are on the default database. So register a shard in every instance of the service
+/// before the first id of it is created, and never one whose rows are elsewhere.
+pub struct Shards<D>(Arc<Registry<D>>);
+
+struct Registry<D> {
     default: Arc<D>,
     others: RwLock<BTreeMap<Shard, Arc<D>>>,
 }
 
-impl<D> Databases<D> {
-    pub(super) fn new(default: D) -> Self {
-        Self { default: Arc::new(default), others: RwLock::default() }
+impl<D> Shards<D> {
+    /// One database for everything: that of [`Shard::DEFAULT`].
+    pub fn new(default: D) -> Self {
+        Self(Arc::new(Registry { default: Arc::new(default), others: RwLock::default() }))
     }
 
-    /// The first database stays the one of [`Shard::DEFAULT`] unless that is inserted, too.
-    pub(super) fn insert(&self, shard: Shard, database: D) {
-        self.others.write().unwrap_or_else(PoisonError::into_inner).insert(shard, Arc::new(database));
+    /// Adds a database for a shard, or replaces it.
+    #[must_use]
+    pub fn with(self, shard: Shard, database: D) -> Self {
+        self.add(shard, database);
+        self
     }
 
-    /// The shard that stores the rows of this one, and its database: the default if it is not registered.
+    /// As [`with`](Self::with), while the service runs. Calls in progress keep the database that they began with.
+    pub fn add(&self, shard: Shard, database: D) {
+        let mut others = self.0.others.write().unwrap_or_else(PoisonError::into_inner);
+        others.insert(shard, Arc::new(database));
+    }
+
+    /// The database with the rows of this shard: the default if it is not registered.
+    pub fn get(&self, shard: Shard) -> Arc<D> {
+        self.resolve(shard).1
+    }
+
+    /// Whether there is more than the first database.
+    pub(super) fn has_shards(&self) -> bool {
+        !self.0.others.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// The shard that stores the rows of this one, and its database.
     fn resolve(&self, shard: Shard) -> (Shard, Arc<D>) {
-        let others = self.others.read().unwrap_or_else(PoisonError::into_inner);
+        let others = self.0.others.read().unwrap_or_else(PoisonError::into_inner);
         match others.get(&shard) {
             Some(database) => (shard, database.clone()),
             None => {
-                let default = others.get(&Shard::DEFAULT).unwrap_or(&self.default);
+                let default = others.get(&Shard::DEFAULT).unwrap_or(&self.0.default);
                 (Shard::DEFAULT, default.clone())
             }
         }
+    }
+
+    /// Every database.
+    pub(super) fn all(&self) -> Vec<(Shard, Arc<D>)> {
+        let default = (Shard::DEFAULT, self.get(Shard::DEFAULT));
+        let others = self.0.others.read().unwrap_or_else(PoisonError::into_inner);
+        let others = others.iter().filter(|(shard, _)| **shard != Shard::DEFAULT);
+        std::iter::once(default).chain(others.map(|(shard, database)| (*shard, database.clone()))).collect()
+    }
+}
+
+impl<D> Clone for Shards<D> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<D> fmt::Debug for Shards<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others = self.0.others.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_list().entry(&Shard::DEFAULT).entries(others.keys()).finish()
     }
 }
 
@@ -127,7 +111,7 @@ pub(super) struct Part<D> {
 /// # Errors
 /// [`Code::ShardsMixed`] if there are several shards and the call does not allow it.
 pub(super) fn parts<D>(
-    databases: &Databases<D>,
+    databases: &Shards<D>,
     changes: Vec<Change>,
     events: Vec<StagedEvent>,
     across: Option<AcrossShards>,
@@ -180,22 +164,4 @@ pub(super) fn diverged(
         list(rolled_back)
     );
     Error::new(Code::ShardsDiverged, what).with_source(error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_shard_survives_in_an_id_that_is_still_a_version_7() {
-        for group in 0..=255 {
-            for member in 0..=63 {
-                let shard = Shard::new(group, member).unwrap();
-                let id = shard.new_id();
-                assert_eq!(Shard::of(&id), shard);
-                assert_eq!((id.get_version_num(), id.get_variant()), (7, uuid::Variant::RFC4122));
-            }
-        }
-        assert_eq!(Shard::new(0, 64).unwrap_err().code(), Code::ExecutorInvalid);
-    }
 }

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use ::sqlx::{AssertSqlSafe, Pool};
 use tracing::Instrument;
+use uuid::Uuid;
 
-use super::{CommitError, Database, Repository, Table};
+use super::{CommitError, Database, Repository, Shards, Table};
+use crate::inbox::{Inbox, Received};
 use crate::write::{ActionRecord, driver_error};
 use crate::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 
@@ -68,6 +70,14 @@ pub trait SqlxDialect: ::sqlx::Database + ::sqlx::database::HasStatementCache {
         outbox: &'a Outbox,
         record: ActionRecord,
     ) -> BoxFuture<'a, Result<()>>;
+
+    #[doc(hidden)]
+    fn receive<'a>(
+        tx: &'a mut ::sqlx::Transaction<'static, Self>,
+        inbox: &'a Inbox,
+        group: &'a str,
+        id: Uuid,
+    ) -> BoxFuture<'a, Result<Received>>;
 }
 
 /// What differs between the databases of sqlx.
@@ -127,6 +137,15 @@ macro_rules! impl_dialect {
                 record: ActionRecord,
             ) -> BoxFuture<'a, Result<()>> {
                 outbox.record_action(tx, record)
+            }
+
+            fn receive<'a>(
+                tx: &'a mut ::sqlx::Transaction<'static, Self>,
+                inbox: &'a Inbox,
+                group: &'a str,
+                id: Uuid,
+            ) -> BoxFuture<'a, Result<Received>> {
+                inbox.receive(tx, group, id)
             }
         }
     };
@@ -188,10 +207,8 @@ impl<DB: SqlxDialect> Database for Pool<DB> {
 
     async fn commit(tx: Self::Transaction) -> Result<(), CommitError> {
         let Err(error) = tx.commit().await else { return Ok(()) };
-        match error.as_database_error().is_some_and(DB::is_rolled_back) {
-            true => Err(CommitError::RolledBack(DB::failed(error))),
-            false => Err(CommitError::Unknown(DB::failed(error))),
-        }
+        let is_rolled_back = error.as_database_error().is_some_and(DB::is_rolled_back);
+        Err(CommitError::new(is_rolled_back, DB::failed(error)))
     }
 
     async fn rollback(tx: Self::Transaction) {
@@ -208,6 +225,10 @@ impl<DB: SqlxDialect> Database for Pool<DB> {
 
     async fn record_action(tx: &mut Self::Transaction, outbox: &Outbox, record: ActionRecord) -> Result<()> {
         DB::record_action(tx, outbox, record).await
+    }
+
+    async fn receive(tx: &mut Self::Transaction, inbox: &Inbox, group: &str, id: Uuid) -> Result<Received> {
+        DB::receive(tx, inbox, group, id).await
     }
 
     fn failed(error: ::sqlx::Error) -> Error {
@@ -240,7 +261,7 @@ pub trait SqlxRow<DB: ::sqlx::Database>: Table {
 ///
 /// An update is one statement per row.
 pub struct SqlxRepository<M, DB: ::sqlx::Database> {
-    pool: Pool<DB>,
+    pools: Shards<Pool<DB>>,
     statements: Arc<Statements>,
     entity: PhantomData<fn() -> M>,
 }
@@ -256,6 +277,12 @@ struct Statements {
 impl<M: Table, DB: SqlxDialect> SqlxRepository<M, DB> {
     /// A repository that reads with connections of this pool. It writes in the transaction of an executor.
     pub fn new(pool: Pool<DB>) -> Self {
+        Self::sharded(Shards::new(pool))
+    }
+
+    /// A repository that reads each row from the database of its shard. Give it a clone of the [`Shards`] that the executor
+    /// writes to, so that both know the same databases.
+    pub fn sharded(pools: Shards<Pool<DB>>) -> Self {
         let quoted = |names: &[&str], separator: &str| -> String {
             names.iter().map(|name| DB::quoted(name)).collect::<Vec<_>>().join(separator)
         };
@@ -281,7 +308,7 @@ impl<M: Table, DB: SqlxDialect> SqlxRepository<M, DB> {
             ),
             find: format!("SELECT {columns} FROM {table} WHERE {id} = {}", DB::parameter(1)),
         };
-        Self { pool, statements: Arc::new(statements), entity: PhantomData }
+        Self { pools, statements: Arc::new(statements), entity: PhantomData }
     }
 
     /// The INSERT of this number of rows.
@@ -311,7 +338,8 @@ impl<M: SqlxRow<DB>, DB: SqlxDialect> SqlxRepository<M, DB> {
         let failed = |error| DB::failed(error).with_message(format!("{} {id} could not be read", M::NAME));
         let mut arguments = DB::Arguments::default();
         M::bind_id(id, &mut arguments).map_err(|error| failed(::sqlx::Error::Encode(error)))?;
-        let fetching = DB::fetch(self.pool.clone(), self.statements.find.clone(), arguments);
+        let pool = Pool::clone(&self.pools.get(M::shard_of(id)));
+        let fetching = DB::fetch(pool, self.statements.find.clone(), arguments);
         let fetched = match tokio::spawn(fetching.in_current_span()).await {
             Ok(fetched) => fetched,
             Err(ended) => Err(::sqlx::Error::Io(std::io::Error::other(ended))),
@@ -379,7 +407,7 @@ impl<M: SqlxRow<DB>, DB: SqlxDialect> Repository<M, Pool<DB>> for SqlxRepository
 
 impl<M, DB: ::sqlx::Database> Clone for SqlxRepository<M, DB> {
     fn clone(&self) -> Self {
-        Self { pool: self.pool.clone(), statements: self.statements.clone(), entity: PhantomData }
+        Self { pools: self.pools.clone(), statements: self.statements.clone(), entity: PhantomData }
     }
 }
 

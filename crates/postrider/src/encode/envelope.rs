@@ -105,7 +105,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> ActionObject<'a> {
-    fn of(action: &'a event::Action) -> Self {
+    fn of(action: &'a event::ActionContext) -> Self {
         let params = serde_json::from_str(&action.params).ok();
         Self {
             id: &action.id,

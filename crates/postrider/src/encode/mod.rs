@@ -68,9 +68,17 @@ impl<'a> Outgoing<'a> {
 
 /// An encoded event.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Encoded {
     /// The bytes to send.
     pub body: Bytes,
     /// Their media type.
     pub content_type: Cow<'static, str>,
+}
+
+impl Encoded {
+    /// Bytes of this media type.
+    pub fn new(body: impl Into<Bytes>, content_type: impl Into<Cow<'static, str>>) -> Self {
+        Self { body: body.into(), content_type: content_type.into() }
+    }
 }

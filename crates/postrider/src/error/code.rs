@@ -148,6 +148,9 @@ codes! {
     /// A table with a state per row contains undelivered rows that the configured start would skip.
     StartRefused = 322, Operator, "nothing was changed", "set `start = \"beginning\"`, or mark the old rows as delivered first";
 
+    /// There is no event with this id, position or row id, or not in the state that the command is about.
+    EventUnknown = 323, Operator, "nothing was changed", "check the id; `postrider events list` shows the events of the outbox";
+
     /// The table to adopt contains undelivered events, and no option specifies which of them to move.
     AdoptionStart = 330, Operator, "nothing was changed", "pass --start beginning (move all), --start time:RFC3339 (move events written at or after that time) or --start now (move none)";
     /// A relay or another adoption holds the lease of the subscription.
@@ -210,6 +213,8 @@ codes! {
     Undelivered = 404, Operator, "the parked events stay in the outbox; all other events were delivered", "run `postrider status` to see how many are parked and why";
     /// The functions of a handler contradict each other, or a setting of the handler is out of range.
     HandlerInvalid = 405, Operator, "nothing was started", "change what the message names; events of one type go to one function of a handler, and to as many handlers as you like";
+    /// A sink has the name of a subscription that a program serves with a handler: it would take the handler's events.
+    SubscriptionIsHandler = 406, Operator, "nothing was started; the handler keeps its events", "give the sink another name; if it shall replace the handler, use `postrider relay --replace-handlers`, or `Subscription::replaces_handler`";
     /// A template names a field that no event has.
     TemplateField = 412, Operator, "nothing was started", "use one of the fields in docs/src/routing.md";
     /// A template has a syntax error.
@@ -247,6 +252,10 @@ codes! {
     FileExists = 609, Operator, "the file is unchanged", "choose another name, or pass --force to replace it";
     /// Output could not be written to the terminal, pipe or file.
     OutputFailed = 610, Operator, "the printed output is incomplete; the command itself completed", "free disk space or grant write access, then run it again";
+    /// The HTTP listener of the relay cannot be opened.
+    HttpListen = 611, Operator, "nothing was started", "choose a free port in `listen` of [http], or stop the other program";
+    /// The relay did not answer `postrider healthcheck`.
+    HttpAnswer = 612, Operator, "nothing was changed", "check that the relay runs, and with the same [http] settings";
     /// A benchmark did not finish.
     BenchFailed = 620, Operator, "only the benchmark's own temporary files were changed", "see the message; a common cause is a full disk in the temporary folder";
     /// A destination of a webhook sink is not a valid URL.

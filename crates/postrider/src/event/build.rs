@@ -4,15 +4,15 @@ use bytes::Bytes;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Action, Aggregate, Event, Headers};
-use crate::{Clock, Code, Error, Result, SystemClock, Timestamp};
+use super::{ActionContext, Aggregate, Event, Headers};
+use crate::{Code, Error, Result, Timestamp};
 
 impl Event {
     /// An event that happens now, with a new UUIDv7 as its id. The ids of one process increase.
     ///
     /// Nothing is checked here; the writer checks the event before it runs any SQL.
     pub fn new(event_type: impl Into<String>, payload: impl Into<Bytes>) -> Self {
-        Self::bare(Uuid::now_v7(), event_type.into(), payload.into(), SystemClock::new().now().wall)
+        Self::bare(Uuid::now_v7(), event_type.into(), payload.into(), Timestamp::now())
     }
 
     /// An event with only the fields that every event has.
@@ -60,7 +60,7 @@ impl Event {
     /// Sets the aggregate that the event is about, for example `("Order", "42")`. Without a key, it orders the event.
     #[must_use]
     pub fn with_aggregate(mut self, kind: impl Into<String>, id: impl Into<String>) -> Self {
-        self.aggregate = Some(Aggregate { kind: kind.into(), id: id.into() });
+        self.aggregate = Some(Aggregate::new(kind, id));
         self
     }
 
@@ -109,7 +109,7 @@ impl Event {
 
     /// Sets the action that caused it.
     #[must_use]
-    pub fn with_action(mut self, action: Action) -> Self {
+    pub fn with_action(mut self, action: ActionContext) -> Self {
         self.action = Some(action);
         self
     }
@@ -125,6 +125,28 @@ impl Event {
     #[must_use]
     pub fn with_producer(mut self, producer: impl Into<String>) -> Self {
         self.producer = Some(producer.into());
+        self
+    }
+}
+
+impl ActionContext {
+    /// An execution that starts and completes now, with a new UUIDv7 as its id. `params` is JSON; the writer checks it.
+    pub fn new(name: impl Into<String>, params: impl Into<String>) -> Self {
+        let now = Timestamp::now();
+        Self { id: Uuid::now_v7(), name: name.into(), params: params.into(), started: now, completed: now }
+    }
+
+    /// Sets the id, which all events of one execution share.
+    #[must_use]
+    pub fn with_id(mut self, id: Uuid) -> Self {
+        self.id = id;
+        self
+    }
+
+    /// Sets when it started and completed.
+    #[must_use]
+    pub fn with_times(mut self, started: Timestamp, completed: Timestamp) -> Self {
+        (self.started, self.completed) = (started, completed);
         self
     }
 }

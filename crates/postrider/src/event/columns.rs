@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::{Action, Headers};
+use super::{ActionContext, Headers};
 use crate::{Code, Error, Result};
 
 /// The column `headers`: an object of strings, or `None` if there are no headers.
@@ -41,7 +41,7 @@ struct ActionColumn {
 }
 
 /// The column `action`.
-pub(crate) fn action_to_json(action: &Action) -> Result<String> {
+pub(crate) fn action_to_json(action: &ActionContext) -> Result<String> {
     let params = RawValue::from_string(action.params.clone())
         .map_err(|e| Error::new(Code::ParamsInvalid, "the action's params are not JSON").with_source(e))?;
     let column = ActionColumn {
@@ -56,10 +56,10 @@ pub(crate) fn action_to_json(action: &Action) -> Result<String> {
 
 /// Reads the column `action`.
 #[cfg(feature = "_store")]
-pub(crate) fn action_from_json(text: &str) -> Result<Action> {
+pub(crate) fn action_from_json(text: &str) -> Result<ActionContext> {
     let column: ActionColumn =
         serde_json::from_str(text).map_err(|e| damaged("its action is not valid", e))?;
-    Ok(Action {
+    Ok(ActionContext {
         id: column.id,
         name: column.name,
         params: column.params.get().to_owned(),

@@ -44,10 +44,10 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
     }
 }
 
-impl Extend<(String, String)> for Headers {
+impl<N: Into<String>, V: Into<String>> Extend<(N, V)> for Headers {
     /// Sets each header; later values replace earlier ones.
-    fn extend<I: IntoIterator<Item = (String, String)>>(&mut self, headers: I) {
-        self.0.extend(headers);
+    fn extend<I: IntoIterator<Item = (N, V)>>(&mut self, headers: I) {
+        self.0.extend(headers.into_iter().map(|(name, value)| (name.into(), value.into())));
     }
 }
 

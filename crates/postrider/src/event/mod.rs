@@ -52,7 +52,7 @@ pub struct Event {
     /// It is not delivered after this time.
     pub expires_at: Option<Timestamp>,
     /// The action that caused it.
-    pub action: Option<Action>,
+    pub action: Option<ActionContext>,
     /// The service it comes from.
     pub namespace: Option<String>,
     /// The machine or process it comes from.
@@ -61,6 +61,7 @@ pub struct Event {
 
 /// The entity that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Aggregate {
     /// Its type, for example `Order`.
     pub kind: String,
@@ -69,6 +70,11 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
+    /// An aggregate, for example of type `Order` with the id `42`.
+    pub fn new(kind: impl Into<String>, id: impl Into<String>) -> Self {
+        Self { kind: kind.into(), id: id.into() }
+    }
+
     /// Type and id as one text, separated by the first slash. Slashes in the type are written as `%2F`.
     fn ordering_key(&self) -> String {
         match self.kind.contains(['/', '%']) {
@@ -78,9 +84,10 @@ impl Aggregate {
     }
 }
 
-/// The action of the application that caused an event.
+/// The execution of an action of the application that caused an event. The executor of actions sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
+#[non_exhaustive]
+pub struct ActionContext {
     /// The same on all events of one execution.
     pub id: Uuid,
     /// For example `PlaceOrder`.

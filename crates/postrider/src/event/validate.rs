@@ -5,7 +5,7 @@ use std::fmt::{Arguments, Display};
 
 use serde_json::value::RawValue;
 
-use super::{Action, Event, Headers, TEXT_FIELDS};
+use super::{ActionContext, Event, Headers, TEXT_FIELDS};
 use crate::{Code, Error, Limits, Result, Timestamp};
 
 /// The prefix of the headers that the relay sets; writers may not set them.
@@ -46,7 +46,7 @@ pub(crate) fn validate_one(event: &Event, limits: &Limits, label: &dyn Display) 
 /// # Errors
 /// The first rule that it breaks, with its code.
 pub(crate) fn validate_action(
-    action: &Action,
+    action: &ActionContext,
     namespace: &str,
     principal: Option<&str>,
     limits: &Limits,
@@ -98,7 +98,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn action(&self, action: &Action) -> Result<()> {
+    fn action(&self, action: &ActionContext) -> Result<()> {
         self.text("action's name", Some(&action.name))?;
         self.time("action's start", action.started)?;
         self.time("action's end", action.completed)?;

@@ -90,15 +90,15 @@ const CASES: &[Case] = &[
     ("two params", |e| e.with_action(action("{} {}")), Code::ParamsInvalid, "params are not JSON"),
     (
         "no action name",
-        |e| e.with_action(Action { name: String::new(), ..action("{}") }),
+        |e| e.with_action(ActionContext { name: String::new(), ..action("{}") }),
         Code::TextEmpty,
         "action's name",
     ),
 ];
 
-fn action(params: &str) -> Action {
+fn action(params: &str) -> ActionContext {
     let time = Timestamp::from_micros(0);
-    Action {
+    ActionContext {
         id: Uuid::nil(),
         name: "PlaceOrder".into(),
         params: params.into(),

@@ -41,11 +41,11 @@ impl FromEvent for Arc<Event> {
 }
 
 /// A function of the program that takes any event of its type.
-pub(super) struct Call(Box<Erased>);
+pub(super) struct HandlerFn(Box<Erased>);
 
 type Erased = dyn Fn(Arc<Event>, Context) -> BoxFuture<'static, Result> + Send + Sync;
 
-impl Call {
+impl HandlerFn {
     pub(super) fn new<E, F, R>(function: F) -> Self
     where
         E: FromEvent,
@@ -66,8 +66,8 @@ impl Call {
     }
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for HandlerFn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Call")
+        f.write_str("HandlerFn")
     }
 }

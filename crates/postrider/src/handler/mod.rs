@@ -76,7 +76,7 @@ use std::time::Duration;
 
 use crate::sink::Sink;
 use crate::{Code, Error};
-use call::Call;
+use call::HandlerFn;
 use context::CrashHook;
 pub(crate) use sink::{HandlerSink, Unencoded};
 
@@ -119,7 +119,7 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(86_400);
 /// ```
 #[derive(Debug)]
 pub struct Handlers {
-    calls: Vec<(Option<&'static str>, Call)>,
+    calls: Vec<(Option<&'static str>, HandlerFn)>,
     concurrency: Option<NonZeroUsize>,
     timeout: Duration,
     crash_hook: CrashHook,
@@ -154,7 +154,7 @@ impl Handlers {
         F: Fn(E, Context) -> R + Send + Sync + 'static,
         R: Future<Output = Result> + Send + 'static,
     {
-        self.calls.push((E::TYPE, Call::new(function)));
+        self.calls.push((E::TYPE, HandlerFn::new(function)));
         self
     }
 

@@ -12,7 +12,7 @@ use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use super::Context;
-use super::call::Call;
+use super::call::HandlerFn;
 use super::context::CrashHook;
 use crate::encode::{Encoded, Encoder, Outgoing};
 use crate::sink::{Capabilities, Destinations, EarlyOutcomes, Failure, Message, Outcome, Receipt, Sink};
@@ -26,9 +26,9 @@ pub const NOT_TAKEN: &str = "no function of the handler takes its type";
 #[derive(Debug)]
 pub(crate) struct HandlerSink {
     pub(super) subscription: Arc<str>,
-    pub(super) by_type: HashMap<&'static str, Call>,
+    pub(super) by_type: HashMap<&'static str, HandlerFn>,
     /// Takes events of all other types.
-    pub(super) others: Option<Call>,
+    pub(super) others: Option<HandlerFn>,
     pub(super) concurrency: NonZeroUsize,
     pub(super) timeout: Duration,
     pub(super) crash_hook: CrashHook,

@@ -17,6 +17,23 @@ const RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 ///
 /// It keeps no state about events: the rows of the table `inbox` are all there is. The table is part of the migrations of
 /// every outbox; a database that only consumes needs `postrider migrate up` as well.
+///
+/// ```
+/// # #[cfg(feature = "sqlx-postgres")]
+/// # async fn consume(pool: sqlx::PgPool, event_id: uuid::Uuid) -> Result<(), Box<dyn std::error::Error>> {
+/// use postrider::Inbox;
+/// use postrider::inbox::Received;
+///
+/// let inbox = Inbox::new();
+///
+/// let mut tx = pool.begin().await?;
+/// if inbox.receive(&mut tx, "mailer", event_id).await? == Received::First {
+///     sqlx::query("INSERT INTO mails (order_id) VALUES (42)").execute(&mut *tx).await?;
+/// }
+/// tx.commit().await?; // then acknowledge the message
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Inbox {
     table: InboxTable,

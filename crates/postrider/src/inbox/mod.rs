@@ -69,8 +69,6 @@
 //! the event if it crashes in between; one that acknowledges after it receives the event again, and the inbox reports
 //! the duplicate.
 
-#[cfg(feature = "_writer")]
-pub(crate) mod executor;
 mod handle;
 mod incoming;
 #[cfg(feature = "_writer")]
@@ -81,6 +79,8 @@ pub(crate) mod postgres;
 pub(crate) mod processed_events;
 #[cfg(feature = "_writer")]
 pub(crate) mod sqlite;
+#[cfg(feature = "_writer")]
+pub(crate) mod statements;
 mod step;
 
 pub use handle::Inbox;

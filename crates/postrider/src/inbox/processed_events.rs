@@ -5,7 +5,7 @@
 //! remember its events next to those of another.
 
 use super::InboxStep;
-use super::executor::Executor;
+use super::statements::StepConnection;
 use crate::write::Value;
 use crate::{Code, Error, Ident, Result};
 
@@ -71,7 +71,7 @@ fn name(schema: &Ident) -> String {
 }
 
 /// Runs a step on the table. Returns the number of rows that it inserted or deleted. `id` is the event's id as text.
-pub(super) async fn run<X: Executor>(tx: &mut X, step: &InboxStep, id: &str) -> Result<u64> {
+pub(super) async fn run<X: StepConnection>(tx: &mut X, step: &InboxStep, id: &str) -> Result<u64> {
     match step {
         InboxStep::Receive { table, group, retention_micros, .. } => {
             receive(tx, table.schema(), group, id, *retention_micros).await
@@ -83,7 +83,7 @@ pub(super) async fn run<X: Executor>(tx: &mut X, step: &InboxStep, id: &str) -> 
     }
 }
 
-async fn receive<X: Executor>(
+async fn receive<X: StepConnection>(
     tx: &mut X,
     schema: &Ident,
     group: &str,

@@ -223,7 +223,7 @@ impl RowTable {
 
     /// The statement with its placeholders replaced: `{table}`, `{processed}` and `{table_schema}` (the schema), quoted;
     /// `{name}`, for the names of indexes.
-    #[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+    #[cfg(feature = "_postgres")]
     pub(crate) fn put_into(&self, statement: &str) -> String {
         let mapped = self.map.as_ref().map(|map| map.put_into_postgres(statement));
         let statement = mapped.as_deref().unwrap_or(statement);

@@ -57,7 +57,7 @@ impl KnownRows {
     }
 
     /// Applies a change that was settled.
-    pub fn settle(&mut self, change: Change) {
+    pub fn settle(&mut self, change: SettledChange) {
         if self.epoch == change.epoch {
             change.removed.iter().for_each(|position| _ = self.rows.remove(position));
             self.rows.extend(change.written);
@@ -67,13 +67,13 @@ impl KnownRows {
 
 /// What a settlement does to the parked rows, to be applied once it is committed.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub struct SettledChange {
     epoch: Epoch,
     written: BTreeMap<Position, String>,
     removed: BTreeSet<Position>,
 }
 
-impl Change {
+impl SettledChange {
     /// The change of a settlement. A row that is both removed and written is written.
     pub fn of(settlement: &Settlement) -> Self {
         let written = settlement.park.iter().map(|row| (row.position, seal(row))).collect();
@@ -95,6 +95,7 @@ mod tests {
             attempts,
             next_attempt_at: Some(Timestamp::from_micros(7)),
             last_error: None,
+            redelivery: None,
         }
     }
 
@@ -113,7 +114,7 @@ mod tests {
         assert_eq!(known.expected(ours, Position::new(9)), None);
         assert_eq!(known.expected(other, Position::new(9)), Some(ANY));
         let written = BTreeMap::from([(Position::new(2), seal(&row(2, 6)))]);
-        known.settle(Change { epoch: ours, written, removed: BTreeSet::from([Position::new(1)]) });
+        known.settle(SettledChange { epoch: ours, written, removed: BTreeSet::from([Position::new(1)]) });
         assert!(!known.differ(ours, &found(&[row(2, 6)])));
     }
 }

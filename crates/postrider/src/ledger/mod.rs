@@ -8,6 +8,6 @@ mod progress;
 pub(crate) mod range_map;
 
 pub use intervals::{Intervals, ParseIntervalsError};
-pub use known::{ANY, Change, KnownRows, seal};
-pub use parked::{ParkedRow, ParkedState};
+pub use known::{ANY, KnownRows, SettledChange, seal};
+pub use parked::{ParkedRow, ParkedState, Redelivery};
 pub use progress::{LastSeen, Progress, Trial};

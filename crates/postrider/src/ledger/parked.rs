@@ -20,14 +20,43 @@ pub struct ParkedRow {
     pub next_attempt_at: Option<Timestamp>,
     /// The last error.
     pub last_error: Option<String>,
+    /// An operator asked to deliver it again; its messages say so.
+    pub redelivery: Option<Redelivery>,
+}
+
+/// Why an operator's request delivers an event again. The message has it as a header, because the event may arrive after
+/// later events of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Redelivery {
+    /// It was dead, and an operator retried it.
+    Retry,
+    /// It was delivered before, and an operator replays it.
+    Replay,
+}
+
+impl Redelivery {
+    /// Its name in the table and in the header.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Replay => "replay",
+        }
+    }
+
+    /// The one with this name. Any other text counts as a retry: the message must not arrive without its header.
+    pub fn from_word(word: &str) -> Self {
+        if word == "replay" { Self::Replay } else { Self::Retry }
+    }
 }
 
 impl ParkedRow {
-    /// Copies key and destination from the row that it replaces, if it has none: when the state of a row changes, its
-    /// event may no longer be in memory.
+    /// Copies key, destination and the operator's request from the row that it replaces, if it has none: when the state
+    /// of a row changes, its event may no longer be in memory.
     pub fn keep_names_of(&mut self, old: Self) {
         self.key = self.key.take().or(old.key);
         self.destination = self.destination.take().or(old.destination);
+        self.redelivery = self.redelivery.or(old.redelivery);
     }
 }
 

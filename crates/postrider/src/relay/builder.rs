@@ -1,33 +1,24 @@
 //! Configures a relay and starts it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use super::bring_up::BringUp;
 use super::handle::RelayHandle;
-use super::health_log::{HealthLog, Operation};
-use super::served_outbox::{OutboxOptions, ServedOutbox, TaskCx};
+use super::served_outbox::{OutboxOptions, ServedOutbox};
 use super::{Relay, Subscription};
-use crate::store::{Backlog, IntoStore, Store};
+use crate::store::IntoStore;
 use crate::{Clock, Code, Error, Result, SystemClock};
 
-/// First delay before an unreachable database is tried again; doubles with each attempt.
-const WAIT_MIN: Duration = Duration::from_millis(100);
-
-/// Longest wait between two attempts.
-const WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// Maximum number of events that are counted for the log line about a new subscription.
-const BACKLOG_COUNTED_MAX: u64 = 10_000;
 /// Longest name of a relay. The column for holders has 255 characters on MySQL.
 const NAME_CHARS_MAX: usize = 200;
 
 /// Separates the name of a relay from its random part.
 pub(super) const UNIQUE_MARK: char = '#';
+
+/// Separates the name of a relay from the number of an outbox.
+const OUTBOX_MARK: char = '/';
 
 /// Configures a relay: which outboxes, and which subscriptions of each.
 #[derive(Default)]
@@ -77,8 +68,8 @@ impl RelayBuilder {
 
     /// Replaces the system clock, for tests. The relay reads the time and waits with it. Leases in the database, and the
     /// age of events for retention, are measured by the database's clock.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = Some(clock);
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
         self
     }
 
@@ -89,9 +80,12 @@ impl RelayBuilder {
     }
 
     /// Creates the subscriptions that do not exist yet and starts a task for each. A subscription is stored in the
-    /// database: every event committed after this returns is delivered to it, even if this process dies.
+    /// database: every event committed after it is created is delivered to it, even if this process dies. When this
+    /// returns, it is created in every outbox whose database was available.
     ///
-    /// Waits for a database that is unreachable, busy or read-only, and logs this once; see
+    /// Waits until one outbox is ready. A database that is unreachable, busy or read-only, or that does not answer within
+    /// two seconds, delays only its own outbox: it is logged once, and served as soon as it is available. Until then
+    /// [`status`](RelayHandle::status) contains its error. With one outbox this waits for its database. See
     /// [`fail_fast`](Self::fail_fast).
     ///
     /// # Errors
@@ -102,37 +96,39 @@ impl RelayBuilder {
     ///
     /// # Cancel safety
     /// Dropping the future starts nothing; subscriptions may have been created.
-    pub async fn spawn(mut self) -> Result<Relay> {
-        let holder = holder(self.name)?;
+    pub async fn spawn(self) -> Result<Relay> {
+        let name = unique(self.name)?;
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
-        for outbox in &mut self.outboxes {
-            if outbox.store.notifications().is_some() {
-                outbox.subscriptions.iter_mut().for_each(Subscription::use_defaults_of_notifications);
-            } else if let Some(renamed) = outbox.subscriptions.iter().find(|of| !of.aliases.is_empty()) {
-                let what = format!("subscription {:?} has an alias, and this outbox has none", renamed.name);
-                return Err(Error::new(Code::HandlerInvalid, what)
-                    .with_hint("only layout eventlog has aliases; elsewhere keep the earlier name"));
-            }
-            check(&mut outbox.subscriptions)?;
-            outbox.check()?;
-        }
-        for ServedOutbox { store, subscriptions, .. } in &self.outboxes {
-            for subscription in subscriptions {
-                subscribe(&**store, subscription, self.fail_fast).await?;
-            }
-        }
-        let (stop, stopped) = watch::channel(false);
-        let (mut served, mut tasks) = (Vec::new(), JoinSet::new());
-        let cx = TaskCx { holder: &holder, clock, stopped };
+        // Ends everything that was started if this future is dropped or returns an error.
+        let relay = Relay { handle: RelayHandle::new(name, clock) };
+        let mut checked = Vec::new();
         for outbox in self.outboxes {
-            served.extend(outbox.start(&cx, &mut tasks)?);
+            checked.push(outbox.checked()?);
         }
-        Ok(Relay { handle: RelayHandle::new(holder, served, stop), tasks })
+        relay.handle.serve(checked, BringUp::new(self.fail_fast)).await?;
+        Ok(relay)
     }
 }
 
-/// The name under which a relay holds leases: its own name and a random part.
-fn holder(name: Option<String>) -> Result<String> {
+/// The name under which a relay holds the leases of an outbox that it serves besides `earlier` ones.
+pub(super) fn holder_of(relay: &str, earlier: usize) -> String {
+    match earlier {
+        0 => relay.to_owned(),
+        earlier => format!("{relay}{OUTBOX_MARK}{}", earlier + 1),
+    }
+}
+
+/// The relay that holds leases under this name.
+pub(super) fn relay_of(holder: &str) -> &str {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match holder.rsplit_once(OUTBOX_MARK) {
+        Some((relay, number)) if is_number(number) => relay,
+        _ => holder,
+    }
+}
+
+/// The name of a relay: the configured name and a random part.
+fn unique(name: Option<String>) -> Result<String> {
     let unique = Uuid::now_v7();
     let Some(name) = name else { return Ok(format!("relay-{unique}")) };
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
@@ -141,97 +137,6 @@ fn holder(name: Option<String>) -> Result<String> {
     }
     // The last bits of a UUIDv7 are random.
     Ok(format!("{name}{UNIQUE_MARK}{:08x}", unique.as_u64_pair().1 & 0xffff_ffff))
-}
-
-/// Logs that a subscription was created, where it begins, and how many existing events it will deliver. If it skips
-/// events, that is a warning. If the overview fails, only the creation is logged.
-async fn log_created(store: &dyn Store, of: &Subscription) {
-    let Ok(overview) = store.overview(BACKLOG_COUNTED_MAX).await else {
-        tracing::info!(subscription = of.name, start = ?of.start, "subscription created");
-        return;
-    };
-    let created = overview.subscriptions.iter().find(|subscription| subscription.name == of.name);
-    let (skipped, backlog) =
-        created.map_or((0, Backlog::default()), |created| (created.floor.get(), created.backlog));
-    let (subscription, start, waiting) = (&of.name, of.start, backlog.events);
-    if skipped > 0 {
-        tracing::warn!(
-            subscription,
-            ?start,
-            last_position_skipped = skipped,
-            waiting,
-            "subscription created; events before its start are not delivered to it"
-        );
-    } else if waiting > 0 {
-        let at_least = if backlog.more { "at least " } else { "" };
-        tracing::info!(
-            subscription,
-            ?start,
-            "subscription created; it starts with the {at_least}{waiting} event(s) already in the outbox"
-        );
-    } else {
-        tracing::info!(subscription, ?start, "subscription created");
-    }
-}
-
-/// Creates a subscription if it does not exist; waits for a database that is unavailable unless `fail_fast`.
-async fn subscribe(store: &dyn Store, subscription: &Subscription, fail_fast: bool) -> Result<()> {
-    let notifications = store.notifications();
-    let health = HealthLog::new(&subscription.name);
-    let mut wait = WAIT_MIN;
-    loop {
-        let answer = match &notifications {
-            Some(notifications) => {
-                notifications.register(&subscription.to_handler(), subscription.start).await
-            }
-            None => store.subscribe(&subscription.name, subscription.start).await,
-        };
-        if answer.as_ref().is_err_and(|error| fail_fast || !error.code().may_recover_by_itself()) {
-            return answer.map(|_| ());
-        }
-        if let Ok(is_new) = health.record(Operation::Subscribe, answer) {
-            if is_new {
-                log_created(store, subscription).await;
-            }
-            return Ok(());
-        }
-        tokio::time::sleep(wait).await;
-        wait = WAIT_MAX.min(wait * 2);
-    }
-}
-
-/// Rejects invalid settings before anything is changed, and fits each router to its sink.
-fn check(subscriptions: &mut [Subscription]) -> Result<()> {
-    let all: HashSet<String> = subscriptions.iter().map(|of| of.name.clone()).collect();
-    for of in &*subscriptions {
-        if let Some(alias) = of.aliases.iter().find(|alias| all.contains(*alias)) {
-            let what = format!("{alias:?} is a subscription of this relay and an alias of {:?}", of.name);
-            return Err(Error::new(Code::HandlerInvalid, what).with_hint("an alias is an earlier name"));
-        }
-    }
-    let mut names = HashSet::new();
-    for Subscription { name, policy, router, sink, invalid, .. } in subscriptions {
-        if let Some(error) = invalid.take() {
-            return Err(error);
-        }
-        let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if name.is_empty() || name.len() > 100 || !name.chars().all(valid) {
-            let what = format!("subscription name {:?}", name.chars().take(120).collect::<String>());
-            return Err(
-                Error::new(Code::NameInvalid, what).with_hint("1 to 100 letters, digits, '_', '-', '.'")
-            );
-        }
-        if !names.insert(name.clone()) {
-            return Err(Error::new(
-                Code::SubscriptionTwice,
-                format!("subscription {name:?} is defined twice"),
-            ));
-        }
-        policy.check()?;
-        let fitting = router.clone().for_destinations(sink.capabilities().destinations);
-        *router = fitting.map_err(|error| error.within(&format!("subscription {name:?}")))?;
-    }
-    Ok(())
 }
 
 impl std::fmt::Debug for RelayBuilder {

@@ -6,9 +6,11 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::logged_error::LoggedError;
+use super::meter::OUTBOX_UNNAMED;
 use super::pace::Pace;
 use super::retention::Retention;
 use crate::store::{InboxPurge, InboxPurged, Purge, Purged, RetentionHold, Store};
+use crate::telemetry::{self, add};
 use crate::{BoxFuture, Clock, Code, Error, Position, Result};
 
 /// Number of deletions after which they are logged even if there are more to delete.
@@ -27,11 +29,11 @@ pub(super) trait Deletion: Send + 'static {
     const WAITING: &'static str;
 
     /// Deletes one batch, in one transaction.
-    fn delete<'a>(&'a mut self, store: &'a dyn Store) -> BoxFuture<'a, Result<Batch>>;
+    fn delete<'a>(&'a mut self, store: &'a dyn Store) -> BoxFuture<'a, Result<Deleted>>;
 }
 
 /// The result of one batch.
-pub(super) struct Batch {
+pub(super) struct Deleted {
     deleted: u64,
     /// There may be more to delete now.
     more: bool,
@@ -82,7 +84,7 @@ impl<D: Deletion> Cleaner<D> {
     /// Deletes one batch. Returns how long to wait before the next.
     async fn batch(&mut self) -> Duration {
         let begun = self.clock.now().elapsed;
-        let Batch { deleted, more } = match self.deletion.delete(&*self.store).await {
+        let Deleted { deleted, more } = match self.deletion.delete(&*self.store).await {
             Ok(batch) => batch,
             Err(error) => {
                 self.log_deleted();
@@ -120,6 +122,8 @@ impl<D: Deletion> Cleaner<D> {
 pub(super) struct EventDeletion {
     /// The next batch.
     purge: Purge,
+    /// The label `outbox` of the metrics.
+    label: Arc<str>,
     /// Sweeps since the last one that began at the first event.
     sweeps: u32,
     /// The subscription that was logged last as blocking the retention, so that it is logged once.
@@ -128,13 +132,15 @@ pub(super) struct EventDeletion {
 
 impl EventDeletion {
     /// `None` if everything is kept forever.
-    pub(super) fn new(retention: &Retention) -> Option<Self> {
+    pub(super) fn new(retention: &Retention, label: Option<&str>) -> Option<Self> {
         let purge = Purge {
             scope: retention.scope,
             at_expiry: retention.at_expiry,
             ..Purge::new(retention.keep?, retention.batch_events_max.max(1))
         };
-        Some(Self { purge, sweeps: 0, blocked_by: None })
+        let label: Arc<str> = label.unwrap_or(OUTBOX_UNNAMED).into();
+        add(&telemetry::EVENTS_DELETED, [(&label).into()], 0);
+        Some(Self { purge, label, sweeps: 0, blocked_by: None })
     }
 
     fn log_blocked(&mut self, held: Option<RetentionHold>) {
@@ -160,10 +166,13 @@ impl Deletion for EventDeletion {
     const NOT_DELETED: &'static str = "delivered events are not deleted";
     const WAITING: &'static str = "retention is waiting";
 
-    fn delete<'a>(&'a mut self, store: &'a dyn Store) -> BoxFuture<'a, Result<Batch>> {
+    fn delete<'a>(&'a mut self, store: &'a dyn Store) -> BoxFuture<'a, Result<Deleted>> {
         Box::pin(async move {
             let Purged { deleted, reached, more, held } = store.purge(self.purge).await?;
             self.purge.after = reached;
+            if deleted > 0 {
+                add(&telemetry::EVENTS_DELETED, [(&self.label).into()], deleted);
+            }
             self.log_blocked(held);
             if !more {
                 self.sweeps += 1;
@@ -171,7 +180,7 @@ impl Deletion for EventDeletion {
             if self.sweeps >= SWEEPS_BEFORE_RESTART {
                 (self.sweeps, self.purge.after) = (0, Position::ZERO);
             }
-            Ok(Batch { deleted, more })
+            Ok(Deleted { deleted, more })
         })
     }
 }
@@ -184,10 +193,10 @@ impl Deletion for InboxDeletion {
     const NOT_DELETED: &'static str = "expired rows of the inbox are not deleted";
     const WAITING: &'static str = "the cleanup of the inbox is waiting";
 
-    fn delete<'a>(&'a mut self, store: &'a dyn Store) -> BoxFuture<'a, Result<Batch>> {
+    fn delete<'a>(&'a mut self, store: &'a dyn Store) -> BoxFuture<'a, Result<Deleted>> {
         Box::pin(async move {
             let InboxPurged { deleted, more } = store.purge_inbox(self.0).await?;
-            Ok(Batch { deleted, more })
+            Ok(Deleted { deleted, more })
         })
     }
 }

@@ -3,112 +3,31 @@
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use uuid::Uuid;
 
 use super::Subscription;
-use super::brain::{Brain, Effect, Input, Reply, Report, Setup, Step, SubscriptionState, Term};
+use super::brain::{Brain, Effect, Input, Reply, Report, Setup, StepOutput, SubscriptionState, Term};
+use super::driver_handle::DriverHandle;
 use super::effects::{CallResult, Effects};
 use super::health_log::HealthLog;
+use super::heartbeat::Heartbeat;
+use super::meter::{GaugePace, Meter};
 use super::publish::Publisher;
 use super::report::{Reports, display_destination};
 use super::routing::Routing;
-use crate::store::{Claimer, RelayReport, Store, Wakes};
-use crate::{Clock, Code};
+use crate::store::{Claimer, RelayFacts, RelayReport, Store};
+use crate::{Clock, Code, Now};
 
 /// How long a relay that stops waits for its last report.
 const LAST_REPORT_MAX: Duration = Duration::from_secs(1);
 
 /// How much later than a sink's own time limit the relay gives up waiting for it.
 const SINK_TIMEOUT_MARGIN: Duration = Duration::from_secs(5);
-
-/// The status of one subscription in one relay.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct SubscriptionStatus {
-    /// Its name.
-    pub subscription: String,
-    /// Its state in this relay.
-    pub state: SubscriptionState,
-    /// Events since the relay started that no rule matched and that the router is configured to skip
-    /// ([`Unrouted::Skip`](crate::route::Unrouted::Skip)). An event that is read again after a takeover counts again.
-    pub skipped: u64,
-    /// The current error of the database, or of the takeover at the destination, if there is one. The operation is
-    /// retried until it succeeds.
-    pub error: Option<String>,
-    /// The code of that error. With [`Recovery::Operator`](crate::Recovery::Operator) it does not end without an
-    /// operator.
-    pub error_code: Option<Code>,
-}
-
-/// What other tasks use to reach a driver.
-#[derive(Debug)]
-pub(super) struct DriverHandle {
-    wake: Notify,
-    /// Wakes the fan-out of the outbox, if it has one: new events reach the driver through it.
-    fan_out: Option<Arc<Notify>>,
-    pause: Notify,
-    shared: Mutex<Shared>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    status: SubscriptionStatus,
-    paused: Option<String>,
-}
-
-impl DriverHandle {
-    pub(super) fn new(subscription: &str, fan_out: Option<Arc<Notify>>) -> Self {
-        let status = SubscriptionStatus { subscription: subscription.to_owned(), ..Default::default() };
-        let shared = Mutex::new(Shared { status, paused: None });
-        Self { wake: Notify::new(), fan_out, pause: Notify::new(), shared }
-    }
-
-    /// There may be new events.
-    pub(super) fn wake(&self) {
-        if let Some(fan_out) = &self.fan_out {
-            fan_out.notify_one();
-        }
-        self.wake_driver();
-    }
-
-    /// There may be new events that are fanned out.
-    pub(super) fn wake_driver(&self) {
-        self.wake.notify_one();
-    }
-
-    pub(super) fn pause(&self, reason: Option<String>) {
-        self.with(|shared| shared.paused = reason);
-        self.pause.notify_one();
-    }
-
-    pub(super) fn status(&self) -> SubscriptionStatus {
-        self.with(|shared| shared.status.clone())
-    }
-
-    fn with<T>(&self, act: impl FnOnce(&mut Shared) -> T) -> T {
-        act(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// Wakes the drivers at every wake-up of the store of their outbox, until the relay stops.
-pub(super) async fn forward_wakes(
-    mut wakes: Box<dyn Wakes>,
-    drivers: Vec<Arc<DriverHandle>>,
-    mut stop: watch::Receiver<bool>,
-) {
-    loop {
-        tokio::select! {
-            biased;
-            _ = stop.changed() => return,
-            () = wakes.next() => drivers.iter().for_each(|driver| driver.wake()),
-        }
-    }
-}
 
 /// Runs one subscription's brain.
 pub(super) struct Driver {
@@ -127,21 +46,24 @@ pub(super) struct Driver {
     panic_replies: HashMap<Id, (AbortHandle, Term, Reply)>,
     /// The report in progress, if there is one. Reports are for operators; the brain never waits for one.
     reporting: JoinSet<()>,
-    /// Something happened that a report should contain, or the last report is about to expire.
-    report_due: bool,
+    /// When the next report is due, and what it contains besides the state of the brain.
+    heartbeat: Heartbeat,
+    gauges: GaugePace,
+    /// Skipped events that are counted.
+    skipped: u64,
     stopped: bool,
     reports: Reports,
 }
 
 impl Driver {
     pub(super) fn new(
-        holder: &str,
         clock: Arc<dyn Clock>,
         store: Arc<dyn Store>,
         subscription: Subscription,
         handle: Arc<DriverHandle>,
     ) -> Self {
-        let Subscription { name, mut policy, router, encoder, sink, .. } = subscription;
+        let Subscription { name, mut policy, router, encoder, sink, sink_name, .. } = subscription;
+        let metrics_outbox = handle.metrics_outbox();
         policy.several_destinations |= router.has_several_destinations();
         let capabilities = sink.capabilities();
         if let Some(probe_max) = capabilities.probe_max {
@@ -161,7 +83,10 @@ impl Driver {
             counts_expired: store.notifications().is_none(),
             seed: Uuid::now_v7().as_u64_pair().1,
         };
-        let health = HealthLog::new(&name);
+        let (label, holder) = (handle.label(), handle.holder());
+        let meter = Arc::new(Meter::new(metrics_outbox.as_deref(), &name, sink_name.as_deref()));
+        meter.begin();
+        let health = HealthLog::new(&label, clock.clone()).with_meter(meter.clone());
         let publisher = Publisher {
             subscription: name.as_str().into(),
             sink,
@@ -169,17 +94,20 @@ impl Driver {
             timeout: policy.publish_timeout,
             copies: Arc::default(),
         };
-        let reports = Reports::new(&name, holder);
+        let reports = Reports::new(&label, &holder);
+        let lease = policy.lease;
         let (early_sender, early) = mpsc::unbounded_channel();
         let effects = Effects {
             subscription: name,
-            holder: holder.to_owned(),
+            holder,
             store,
             routing: Arc::new(Routing::new(router, policy.order)),
             publisher,
             early: early_sender,
             policy,
             health: Arc::new(health),
+            meter,
+            clock: clock.clone(),
         };
         Self {
             brain: Brain::new(setup),
@@ -192,7 +120,9 @@ impl Driver {
             early,
             panic_replies: HashMap::new(),
             reporting: JoinSet::new(),
-            report_due: false,
+            heartbeat: Heartbeat::new(lease),
+            gauges: GaugePace::default(),
+            skipped: 0,
             stopped: false,
             reports,
         }
@@ -206,13 +136,16 @@ impl Driver {
             let step = self.brain.step(now, input);
             self.reports.log_suppressed(now.elapsed);
             self.perform(step);
+            let state = self.brain.snapshot();
+            self.heartbeat.observe(now, self.brain.role(), &state);
+            self.report(now, &state);
+            self.measure(now, &state);
             self.handle.with(|shared| {
-                shared.status.state = self.brain.snapshot();
+                shared.status.state = state;
                 shared.status.skipped = self.effects.routing.skipped();
-                shared.status.error = self.effects.health.message();
-                shared.status.error_code = self.effects.health.code();
+                shared.status.last_progress_at = self.heartbeat.last_progress_at();
             });
-            self.report();
+            self.handle.set_error(&self.effects.health);
             if self.stopped {
                 break;
             }
@@ -231,7 +164,7 @@ impl Driver {
         let handle = self.handle.clone();
         // Created once: a call that ends without a reply must not postpone the tick.
         let clock = self.clock.clone();
-        let mut tick = pin!(sleep_until(&*clock, self.brain.due()));
+        let mut tick = pin!(sleep_until(&*clock, self.next_due()));
         loop {
             tokio::select! {
                 biased;
@@ -242,6 +175,8 @@ impl Driver {
                         return input;
                     }
                 }
+                // The next report may be due already.
+                Some(_) = self.reporting.join_next() => return Input::Tick,
                 () = handle.pause.notified() => return Input::Pause(handle.with(|shared| shared.paused.clone())),
                 () = handle.wake.notified() => return Input::Wake,
                 () = &mut tick => return Input::Tick,
@@ -265,14 +200,37 @@ impl Driver {
         }
     }
 
+    /// When to step the brain, or to report, if nothing happens before.
+    fn next_due(&self) -> Option<Duration> {
+        let report = self.reporting.is_empty().then(|| self.heartbeat.due());
+        [self.brain.due(), report].into_iter().flatten().min()
+    }
+
+    /// Gives numbers to the recorder of the program.
+    fn measure(&mut self, now: Now, state: &SubscriptionState) {
+        if self.gauges.is_due(now.elapsed, state) {
+            self.effects.meter.state(state, self.heartbeat.last_progress_at());
+            let skipped = self.effects.routing.skipped();
+            self.effects.meter.skipped(skipped.saturating_sub(self.skipped));
+            self.skipped = skipped;
+        }
+    }
+
     /// Records what `status` shows about this relay, if that is due and no report is in progress.
-    fn report(&mut self) {
+    fn report(&mut self, now: Now, state: &SubscriptionState) {
         while self.reporting.try_join_next().is_some() {}
-        if !self.report_due || (!self.reporting.is_empty() && !self.stopped) {
+        let is_due = self.heartbeat.due() <= now.elapsed && self.reporting.is_empty();
+        if !is_due && !self.stopped {
             return;
         }
-        self.report_due = false;
-        let mut down = self.brain.snapshot().down;
+        let facts = RelayFacts {
+            last_error: self.effects.health.last(),
+            undecided: self.effects.meter.undecided(),
+            events_per_second_max: self.effects.policy.events_per_second_max,
+            bytes_per_second_max: self.effects.policy.bytes_per_second_max,
+            ..self.heartbeat.start(now, state)
+        };
+        let mut down = state.down.clone();
         down.iter_mut().for_each(|of| of.destination = display_destination(&of.destination).into_owned());
         let report = RelayReport {
             subscription: self.effects.subscription.clone(),
@@ -280,6 +238,7 @@ impl Driver {
             role: self.brain.role(),
             duration: self.effects.policy.lease,
             down,
+            facts,
         };
         let store = self.effects.store.clone();
         self.reporting.spawn(async move {
@@ -289,14 +248,19 @@ impl Driver {
         });
     }
 
-    fn perform(&mut self, step: Step) {
+    fn perform(&mut self, step: StepOutput) {
         if step.term != self.term {
             self.start_term(step.term);
         }
         for effect in step.effects {
-            self.report_due |= makes_report_due(&effect);
             match &effect {
-                Effect::Report(report) => self.reports.log(report),
+                Effect::Report(report) => {
+                    self.reports.log(report);
+                    self.effects.meter.reported(report);
+                    if is_change(report) {
+                        self.heartbeat.changed();
+                    }
+                }
                 Effect::Stop => self.stopped = true,
                 Effect::Release { .. } => {
                     // The time to drain is over, and nothing may be published without the lease.
@@ -333,20 +297,16 @@ impl Driver {
     }
 }
 
-/// Whether a report is due after this effect. Renewals and requests for the lease are among them because they occur
-/// several times per lease, so that a report never expires while the relay runs.
-fn makes_report_due(effect: &Effect) -> bool {
-    match effect {
-        Effect::Renew(_) | Effect::Acquire | Effect::Stop => true,
-        Effect::Report(report) => matches!(
-            report,
-            Report::Leading { .. }
-                | Report::StandingBy { .. }
-                | Report::BreakerOpened { .. }
-                | Report::BreakerClosed { .. }
-        ),
-        _ => false,
-    }
+/// Whether operators should see this soon.
+fn is_change(report: &Report) -> bool {
+    matches!(
+        report,
+        Report::Leading { .. }
+            | Report::StandingBy { .. }
+            | Report::TermEnded(_)
+            | Report::BreakerOpened { .. }
+            | Report::BreakerClosed { .. }
+    )
 }
 
 /// The reply that the brain gets if the call for an effect panics.
@@ -396,10 +356,10 @@ mod tests {
         let policy = Policy::default().lease(Duration::from_millis(900));
         let subscription = Subscription::new("mail", Unused).policy(policy);
         let (clock, store) = (Arc::new(SystemClock::new()), Arc::new(SqliteStore::open(&file)?));
-        let handle = Arc::new(DriverHandle::new("mail", None));
-        let mut driver = Driver::new("relay", clock.clone(), store, subscription, handle);
+        let handle = Arc::new(DriverHandle::new("mail", None, "relay", None));
+        let mut driver = Driver::new(clock.clone(), store, subscription, handle);
         // A request for the lease that fails: the next one is due about 30 ms later.
-        let Step { term, .. } = driver.brain.step(clock.now(), Input::Tick);
+        let StepOutput { term, .. } = driver.brain.step(clock.now(), Input::Tick);
         let refused = Input::Reply(term, Reply::Acquired(Err(Code::StoreBusy)));
         driver.brain.step(clock.now(), refused);
 

@@ -1,6 +1,6 @@
 //! Performs the brain's effects: each effect becomes one call, and each call returns one reply.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -9,11 +9,12 @@ use tokio::task::JoinSet;
 use super::Policy;
 use super::brain::{Acquisition, Effect, Reply, RoutedFetch, Term};
 use super::health_log::{HealthLog, Operation};
+use super::meter::{BatchAnswer, Meter};
 use super::publish::Publisher;
 use super::routing::Routing;
-use crate::sink::{EarlyOutcomes, Sink};
-use crate::store::{Acquired, Claimer, LeaseRequest, Settled, Store};
-use crate::{BoxFuture, Code, Error};
+use crate::sink::{EarlyOutcomes, Outcome, Sink};
+use crate::store::{Acquired, Claimed, Claimer, LeaseRequest, Settled, Store};
+use crate::{BoxFuture, Clock, Code, Error};
 
 /// What the effects of one subscription need.
 #[derive(Clone)]
@@ -28,6 +29,8 @@ pub(super) struct Effects {
     pub(super) policy: Policy,
     /// Logs errors of the database, and of the takeover at the destination.
     pub(super) health: Arc<HealthLog>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 /// The reply of a call, and the claimer if the call used it.
@@ -63,23 +66,27 @@ impl Effects {
             Effect::Renew(epoch) => {
                 let lease = self.lease();
                 Box::pin(async move {
-                    done(Reply::Renewed(health.record(Operation::Renew, store.renew(lease, epoch).await)))
+                    done(Reply::Renewed(health.watch(Operation::Renew, store.renew(lease, epoch)).await))
                 })
             }
             Effect::Release { epoch, clean } => Box::pin(async move {
-                _ = health.record(Operation::Release, store.release(&subscription, epoch, clean).await);
+                _ = health.watch(Operation::Release, store.release(&subscription, epoch, clean)).await;
                 done(Reply::Released)
             }),
             Effect::Claim(budget) => {
                 let mut claimer = claimer.take()?;
+                let meter = self.meter.clone();
                 Box::pin(async move {
-                    let claimed = health.record(Operation::Claim, claimer.claim(budget).await);
+                    let claimed = health.watch(Operation::Claim, claimer.claim(budget)).await;
+                    if let Ok(Claimed::Page(page)) = &claimed {
+                        meter.claimed(page);
+                    }
                     let reply = Reply::Claimed(claimed.map(|claimed| routing.claim(claimed)));
                     CallResult { term, reply, claimer: Some(claimer) }
                 })
             }
             Effect::Fetch(positions, bytes_max) => Box::pin(async move {
-                let fetched = health.record(Operation::Fetch, store.fetch(positions, bytes_max).await);
+                let fetched = health.watch(Operation::Fetch, store.fetch(positions, bytes_max)).await;
                 done(Reply::Fetched(fetched.map(|fetched| RoutedFetch {
                     events: fetched.events.into_iter().map(|event| routing.route(event)).collect(),
                     gone: fetched.gone,
@@ -88,13 +95,20 @@ impl Effects {
             }),
             Effect::Publish(batch, events) => {
                 let publisher = self.publisher.clone();
+                let (meter, clock) = (self.meter.clone(), self.clock.clone());
+                let answered = Arc::new(Mutex::new(Vec::new()));
                 let early = self.early.clone();
-                let early = Arc::new(EarlyOutcomes::new(move |outcomes| {
+                let (answered_early, early_clock) = (answered.clone(), clock.clone());
+                let early = Arc::new(EarlyOutcomes::new(move |outcomes: Vec<(usize, Outcome)>| {
+                    let at = early_clock.now().wall;
+                    let answers = outcomes.iter().map(|(index, _)| (*index, at));
+                    answered_early.lock().unwrap_or_else(PoisonError::into_inner).extend(answers);
                     // The receiver ends only with the driver, which then needs no outcomes.
                     _ = early.send((term, Reply::PublishedEarly(batch, outcomes)));
                 }));
                 Box::pin(async move {
                     let events = Arc::new(events);
+                    let begun = clock.now().elapsed;
                     // In a separate task, so that a panic of the sink does not end the relay.
                     let mut task = JoinSet::new();
                     task.spawn(publisher.clone().publish(events.clone(), early.clone()));
@@ -104,16 +118,21 @@ impl Effects {
                         _ if early.has_reported() => Vec::new(),
                         _ => publisher.publish_apart(&events).await,
                     };
+                    let now = clock.now();
+                    let answered =
+                        std::mem::take(&mut *answered.lock().unwrap_or_else(PoisonError::into_inner));
+                    let batch_answer = BatchAnswer { outcomes: &outcomes, at: now.wall, early: &answered };
+                    meter.published(&events, &batch_answer, now.elapsed.saturating_sub(begun));
                     done(Reply::Published(batch, outcomes))
                 })
             }
             Effect::Settle(settlement) => Box::pin(async move {
-                done(Reply::Settled(health.record(Operation::Settle, store.settle(settlement).await)))
+                done(Reply::Settled(health.watch(Operation::Settle, store.settle(settlement)).await))
             }),
             // Refused if another relay has become the owner: then the new owner must detect the change itself.
             Effect::Halt { epoch, reason } => Box::pin(async move {
                 if let Ok(Settled::Fenced) =
-                    health.record(Operation::Halt, store.halt(&subscription, epoch, &reason).await)
+                    health.watch(Operation::Halt, store.halt(&subscription, epoch, &reason)).await
                 {
                     tracing::error!(
                         subscription,
@@ -126,8 +145,7 @@ impl Effects {
                 done(Reply::Released)
             }),
             Effect::Pause { epoch, reason } => Box::pin(async move {
-                _ = health
-                    .record(Operation::Pause, store.pause_as_owner(&subscription, epoch, &reason).await);
+                _ = health.watch(Operation::Pause, store.pause_as_owner(&subscription, epoch, &reason)).await;
                 // The brain does not wait for this reply: every renewal reads the pause again.
                 done(Reply::Paused)
             }),
@@ -140,7 +158,11 @@ impl Effects {
     async fn acquire(&self) -> Result<(Acquisition, Option<Box<dyn Claimer>>), Code> {
         // Another relay may have held the lease in between, and its deliveries are unknown here.
         self.publisher.copies.clear();
-        let mut loaded = match self.store.acquire(self.lease()).await {
+        let begun = self.clock.now().elapsed;
+        let acquired = self.store.acquire(self.lease()).await;
+        let took = self.clock.now().elapsed.saturating_sub(begun);
+        self.meter.called(Operation::Acquire, took, acquired.as_ref().err().map(Error::code));
+        let mut loaded = match acquired {
             Ok(Acquired::Granted(loaded)) => loaded,
             not_granted => {
                 let standby = self.health.record(Operation::Acquire, not_granted)?;

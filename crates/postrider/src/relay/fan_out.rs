@@ -5,22 +5,25 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use super::driver::DriverHandle;
+use super::driver_handle::DriverHandle;
 use super::logged_error::LoggedError;
 use super::refused_events::RefusedEvents;
 use crate::layout::FanOutPolicy;
-use crate::store::{FannedOut, Notifications, RefusedEvent};
+use crate::store::{FannedOut, Notifications, RefusedEvent, Skipped};
 use crate::{Clock, Error, Result};
 
 /// Events whose notification the database refused are left out until this time has passed.
 const REFUSED_RETRY: Duration = Duration::from_secs(10 * 60);
 
+/// How often events are read whose types no registered pattern matches; see [`Skipped::unmatched_types`].
+const ALL_TYPES_EVERY: Duration = Duration::from_secs(10 * 60);
+
 /// How many refused events are tried again at once. Each is a transaction, and new events wait meanwhile.
 const RETRIED_EVENTS_MAX: usize = 20;
 
-/// While more events wait, the handlers are woken when this many notifications were inserted: they then read larger
-/// pages.
-const WAKE_NOTIFICATIONS: u64 = 1_000;
+/// While more events wait, the handlers are woken this often: each list of due notifications also reads those that are
+/// handled and not recorded yet, so a few long lists cost less than many short ones.
+const WAKE_EVERY: Duration = Duration::from_millis(100);
 
 /// Wait while another relay fans out.
 const BUSY_WAIT: Duration = Duration::from_millis(200);
@@ -38,12 +41,16 @@ pub(super) struct FanOutTask {
     wake: Arc<Notify>,
     /// Notifications that were inserted since the handlers were woken.
     unannounced: u64,
+    /// When the handlers are woken next, if more events wait.
+    wake_at: Duration,
     /// Refused events, which are left out.
     refused: RefusedEvents,
     /// When they are tried again.
     retry_refused_at: Duration,
     /// The pass in which they are tried again, next to the fan-out of new events.
     retry: Option<RetryPass>,
+    /// When events of all types are read again, whether a pattern matches them or not.
+    all_types_at: Duration,
     /// Since when another process has been fanning out.
     busy_since: Option<Duration>,
     /// The error that was logged last, so that it is logged once.
@@ -75,9 +82,11 @@ impl FanOutTask {
             drivers,
             wake,
             unannounced: 0,
+            wake_at: retry_refused_at,
             refused: RefusedEvents::default(),
             retry_refused_at,
             retry: None,
+            all_types_at: retry_refused_at,
             busy_since: None,
             logged_error: LoggedError::default(),
         }
@@ -116,9 +125,14 @@ impl FanOutTask {
     /// Fans one batch out. Returns how long to wait; `None` if there is more to do.
     async fn step(&mut self) -> Result<Option<Duration>> {
         let now = self.clock.now().elapsed;
-        let batch = self.notifications.fan_out(self.settings.events_max, self.refused.skipped()).await?;
+        let reads_all_types = now >= self.all_types_at;
+        let skipped = Skipped { unmatched_types: !reads_all_types, ..self.refused.skipped().clone() };
+        let batch = self.notifications.fan_out(self.settings.events_max, &skipped).await?;
         self.note_busy(batch.busy, now);
         let (is_busy, more) = (batch.busy, batch.more);
+        if reads_all_types && !is_busy && !more {
+            self.all_types_at = now + ALL_TYPES_EVERY;
+        }
         if self.refused.is_empty() {
             self.retry_refused_at = now + REFUSED_RETRY;
         }
@@ -173,6 +187,7 @@ impl FanOutTask {
 
     fn wake_handlers(&mut self) {
         if std::mem::take(&mut self.unannounced) > 0 {
+            self.wake_at = self.clock.now().elapsed + WAKE_EVERY;
             self.drivers.iter().for_each(|driver| driver.wake_driver());
         }
     }
@@ -180,7 +195,7 @@ impl FanOutTask {
     /// Wakes the handlers. Returns the refused events.
     fn apply(&mut self, batch: FannedOut) -> Vec<RefusedEvent> {
         self.unannounced += batch.notifications;
-        if !batch.more || batch.busy || self.unannounced >= WAKE_NOTIFICATIONS {
+        if !batch.more || batch.busy || self.clock.now().elapsed >= self.wake_at {
             self.wake_handlers();
         }
         batch.refused

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::Code;
 use crate::layout::RegisteredHandler;
-use crate::store::{MissedNotification, MissedSearch, Skipped, Start, Store};
+use crate::store::{MissedNotification, MissedSearch, Start, Store};
 use crate::{BoxFuture, Now, Timestamp};
 
 /// A clock that the test moves.
@@ -25,6 +25,8 @@ struct Table {
     waiting: Mutex<BTreeMap<i64, bool>>,
     /// The largest number of ids that a fan-out was given.
     ids_most: Mutex<usize>,
+    /// How many fan-outs have read events of all types.
+    of_all_types: Mutex<usize>,
 }
 
 impl Table {
@@ -51,6 +53,7 @@ impl Notifications for Table {
     fn fan_out<'a>(&'a self, events_max: usize, skipped: &'a Skipped) -> BoxFuture<'a, Result<FannedOut>> {
         let mut most = self.ids_most.lock().unwrap();
         *most = skipped.ids.len().max(*most);
+        *self.of_all_types.lock().unwrap() += usize::from(!skipped.unmatched_types);
         let ids: std::collections::HashSet<&str> = skipped.ids.iter().map(String::as_str).collect();
         let from = skipped.older_than.get("Placed").map_or(i64::MIN, |date| date.as_micros());
         let mut waiting = self.waiting.lock().unwrap();
@@ -149,4 +152,22 @@ async fn refused_events_are_tried_again_after_ten_minutes_and_new_ones_do_not_wa
     *clock.0.lock().unwrap() += REFUSED_RETRY;
     fan_out_all(&mut task).await;
     assert_eq!(table.waiting(), (10_000, 0));
+}
+
+#[tokio::test]
+async fn types_that_no_pattern_matches_are_read_at_the_start_and_every_ten_minutes() {
+    let table = Arc::new(Table::default());
+    let (mut task, clock) = task(&table);
+    let of_all_types = || *table.of_all_types.lock().unwrap();
+    for passes in 1..=3 {
+        for _ in 0..5 {
+            fan_out_all(&mut task).await;
+        }
+        assert_eq!(of_all_types(), passes);
+        *clock.0.lock().unwrap() += ALL_TYPES_EVERY;
+    }
+    // A pass that is not complete is continued.
+    table.write(0..250, false);
+    fan_out_all(&mut task).await;
+    assert_eq!((of_all_types(), table.waiting()), (5, (0, 0)));
 }

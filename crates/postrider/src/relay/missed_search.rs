@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::driver::DriverHandle;
+use super::driver_handle::DriverHandle;
 use super::logged_error::LoggedError;
 use crate::layout::FanOutPolicy;
 use crate::store::{FannedOut, MissedNotification, MissedSearch, Notifications, RefusedEvent};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::driver::DriverHandle;
+use super::driver_handle::DriverHandle;
 
 /// Shortest pause between two batches.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -36,7 +36,7 @@ impl Pace {
 
     /// The names of the subscriptions, for the log.
     pub(super) fn names(&self) -> String {
-        self.0.iter().map(|handle| handle.status().subscription).collect::<Vec<_>>().join(", ")
+        self.0.iter().map(|handle| handle.label()).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether there is something to publish or to settle.

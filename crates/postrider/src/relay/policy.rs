@@ -37,6 +37,13 @@ pub struct Policy {
     /// Timeout for one batch. After it, the batch's messages may or may not have been written.
     pub publish_timeout: Duration,
 
+    /// Maximum events per second that go to the sink; a retry counts again. `None`: no limit. Each subscription of each
+    /// relay has its own limit.
+    pub events_per_second_max: Option<u64>,
+    /// Maximum bytes of events per second that go to the sink, all columns. An event that is larger is sent, and the
+    /// next one waits accordingly. `None`: no limit.
+    pub bytes_per_second_max: Option<u64>,
+
     /// Maximum events in memory: read, waiting or in flight.
     pub read_ahead_events_max: usize,
     /// Maximum bytes of events in memory: all columns, and 512 bytes per event of overhead.
@@ -97,6 +104,8 @@ crate::setters! { Policy:
     batch_linger: Duration,
     batches_in_flight_max: usize,
     publish_timeout: Duration,
+    events_per_second_max: Option<u64>,
+    bytes_per_second_max: Option<u64>,
     read_ahead_events_max: usize,
     read_ahead_bytes_max: usize,
     claim_events_max: usize,
@@ -153,6 +162,8 @@ impl Default for Policy {
             batch_linger: Duration::from_millis(5),
             batches_in_flight_max: 4,
             publish_timeout: Duration::from_secs(30),
+            events_per_second_max: None,
+            bytes_per_second_max: None,
             read_ahead_events_max: 8_192,
             read_ahead_bytes_max: 16 * 1024 * 1024,
             claim_events_max: 2_000,
@@ -195,6 +206,11 @@ impl Policy {
         }
     }
 
+    /// Whether there is a limit of events or bytes per second.
+    pub(crate) fn is_paced(&self) -> bool {
+        self.events_per_second_max.is_some() || self.bytes_per_second_max.is_some()
+    }
+
     /// Checks the settings. [`RelayBuilder::spawn`](super::RelayBuilder::spawn) does this too.
     ///
     /// # Errors
@@ -216,6 +232,10 @@ impl Policy {
         ];
         if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(Error::new(Code::PolicyInvalid, format!("{name} is 0")).with_hint("use at least 1"));
+        }
+        if self.events_per_second_max == Some(0) || self.bytes_per_second_max == Some(0) {
+            return Err(Error::new(Code::PolicyInvalid, "a limit of events or bytes per second is 0")
+                .with_hint("use at least 1, or pause the subscription"));
         }
         if self.breaker_keys < 2 {
             return Err(Error::new(Code::PolicyInvalid, "breaker_keys is below 2")

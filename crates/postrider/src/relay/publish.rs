@@ -122,7 +122,7 @@ impl Publisher {
         };
         let Some(delivery) = delivery else {
             let message = Message::encode(&self.encoder, *position, event.clone(), name.clone())?;
-            encoded.messages.push(message.with_attempt(attempt));
+            encoded.messages.push(message.with_attempt(attempt, routed.redelivery));
             return Ok(());
         };
         let missing = match &delivery.copies[..] {
@@ -131,7 +131,9 @@ impl Publisher {
         };
         let messages = Message::encode_copies(&self.encoder, *position, event, delivery, &missing)?;
         let start = encoded.messages.len();
-        encoded.messages.extend(messages.into_iter().map(|message| message.with_attempt(attempt)));
+        encoded
+            .messages
+            .extend(messages.into_iter().map(|message| message.with_attempt(attempt, routed.redelivery)));
         if delivery.copies.len() > 1 {
             encoded.special.push((at, Special::Copies(start..encoded.messages.len())));
         }

@@ -79,6 +79,7 @@ impl Fixture {
                 key: KeyId(at as u64),
                 disposition,
                 attempts: 0,
+                redelivery: None,
                 event,
             }
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use super::brain::{CapacityLimit, FailureDetails, Report, TermEnd};
-use super::builder::UNIQUE_MARK;
+use super::builder::{UNIQUE_MARK, relay_of};
 use crate::Position;
 use crate::ledger::ParkedState;
 
@@ -42,7 +42,11 @@ impl Reports {
     pub(super) fn log_suppressed(&mut self, now: Duration) {
         let subscription = self.subscription.as_str();
         if let Some(events) = self.given_up.end_window(now) {
-            tracing::warn!(subscription, events, "more events are dead or held; they are not listed");
+            tracing::warn!(
+                subscription,
+                events,
+                "more events are dead, expired or unrouted; they are not listed"
+            );
         }
         if let Some(events) = self.failing.end_window(now) {
             tracing::warn!(subscription, events, "more events failed and are retried; they are not listed");
@@ -55,6 +59,14 @@ impl Reports {
         match report {
             Report::Leading { epoch, clean } => {
                 tracing::info!(subscription, epoch = epoch.0, clean, "leading");
+            }
+            Report::StandingBy { holder } if relay_of(holder) == relay_of(&self.holder) => {
+                tracing::warn!(
+                    subscription,
+                    holder,
+                    "standby: this relay serves the same database through another outbox or shard; its events are \
+                     delivered once, through that one; remove one of the two"
+                );
             }
             Report::StandingBy { holder } if name(holder).is_some() && name(holder) == name(&self.holder) => {
                 let own = self.holder.as_str();
@@ -101,7 +113,7 @@ impl Reports {
             {
                 let what = match state {
                     ParkedState::Expired => "event expired before it was delivered",
-                    ParkedState::Unrouted => "event held",
+                    ParkedState::Unrouted => "event unrouted",
                     _ => "event dead",
                 };
                 warn(subscription, *position, Some(*attempts), details, what);

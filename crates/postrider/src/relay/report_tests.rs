@@ -60,7 +60,7 @@ fn a_first_failure_a_damaged_row_and_an_unrouted_event_are_logged() {
         let details = self::details("no rule matches");
         reports.log(&Report::Parked { position: Position::new(3), state, attempts: 0, details });
     });
-    let expected = ["event failed; it will be retried", "headers are no JSON", "event held"];
+    let expected = ["event failed; it will be retried", "headers are no JSON", "event unrouted"];
     assert_eq!(lines.len(), 3, "{lines:?}");
     for (line, part) in lines.iter().zip(expected) {
         assert!(line.starts_with("WARN") && line.contains(part), "{line}");
@@ -81,7 +81,10 @@ fn thousands_of_dead_events_are_logged_as_a_few_lines_and_a_count() {
     });
     assert_eq!(lines.len() as u64, GIVEN_UP_LINES_MAX + 2, "{lines:?}");
     let summary = &lines[lines.len() - 2];
-    assert!(summary.contains("more events are dead or held") && summary.contains("events=4980"), "{summary}");
+    assert!(
+        summary.contains("more events are dead, expired or unrouted") && summary.contains("events=4980"),
+        "{summary}"
+    );
 }
 
 #[test]
@@ -90,6 +93,21 @@ fn a_standby_with_the_name_of_the_leader_logs_a_warning() {
         let lines = seen(|reports| reports.log(&Report::StandingBy { holder: holder.into() }));
         assert_eq!(lines.len(), 1);
         assert_eq!(lines[0].contains("WARN") && lines[0].contains("same name"), is_clash, "{lines:?}");
+        assert!(lines[0].contains(holder), "{lines:?}");
+    }
+}
+
+#[test]
+fn a_standby_behind_the_same_relay_logs_that_one_database_is_served_twice() {
+    for (own, holder) in [
+        ("twin#00000001/2", "twin#00000001"),
+        ("twin#00000001", "twin#00000001/12"),
+        ("relay-1/2", "relay-1/3"),
+    ] {
+        let standby = Report::StandingBy { holder: holder.into() };
+        let lines = CapturedLog::of(|_| Reports::new("orders", own).log(&standby));
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].contains("WARN") && lines[0].contains("serves the same database"), "{lines:?}");
         assert!(lines[0].contains(holder), "{lines:?}");
     }
 }

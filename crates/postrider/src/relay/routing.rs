@@ -46,7 +46,7 @@ impl Routing {
             Route::Filtered => Disposition::Filtered,
             Route::Unrouted => Disposition::Unrouted,
         };
-        Routed { position, key, disposition, attempts: 0, event }
+        Routed { position, key, disposition, attempts: 0, redelivery: None, event }
     }
 
     fn key(&self, key: Option<&str>, position: Position) -> KeyId {

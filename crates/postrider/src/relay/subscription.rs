@@ -13,6 +13,24 @@ use crate::{BoxFuture, Error};
 /// A durable, named consumer of an outbox: where its events go, how, and where it starts.
 ///
 /// Progress is stored under its name: a renamed subscription is a new one.
+///
+/// ```
+/// # fn shop(broker: impl postrider::sink::Sink) -> postrider::Result<()> {
+/// use postrider::Subscription;
+/// use postrider::encode::Plain;
+/// use postrider::relay::Policy;
+/// use postrider::route::{Router, Rule};
+/// use postrider::store::Start;
+///
+/// let orders = Subscription::new("orders", broker)
+///     .router(Router::by_topic().first_match([Rule::to("orders").types(["order.*"])])?)
+///     .encoder(Plain)
+///     .policy(Policy::default().max_attempts(5))
+///     .start(Start::Now);
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a subscription is served by a relay"]
 pub struct Subscription {
     pub(super) name: String,
     pub(super) start: Start,
@@ -26,6 +44,12 @@ pub struct Subscription {
     pub(super) router: Router,
     pub(super) encoder: Arc<dyn Encoder>,
     pub(super) sink: Arc<dyn Sink>,
+    /// Functions of this program are called for its events.
+    pub(super) is_handler: bool,
+    /// Its sink may take the events of a handler with the same name.
+    pub(super) replaces_handler: bool,
+    /// The label `sink` of its metrics.
+    pub(super) sink_name: Option<String>,
     /// Why it cannot be started.
     pub(super) invalid: Option<Error>,
 }
@@ -44,6 +68,9 @@ impl Subscription {
             router: Router::to(name.as_str()),
             encoder: Arc::new(Envelope),
             sink: Arc::new(sink),
+            is_handler: false,
+            replaces_handler: false,
+            sink_name: None,
             invalid: None,
             name,
         }
@@ -74,15 +101,23 @@ impl Subscription {
                     Some(types) => router.only(types),
                     None => router,
                 };
-                Self::new(name, sink).router(router).encoder(Unencoded)
+                Self { is_handler: true, ..Self::new(name, sink).router(router).encoder(Unencoded) }
             }
             Err(error) => Self { invalid: Some(error), ..Self::new(name, NoSink) },
         }
     }
 
+    /// Allows a sink under a name that a program has registered as its handler: the sink gets the events, and the handler
+    /// none. Without it the relay refuses to start, with
+    /// [`Code::SubscriptionIsHandler`](crate::Code::SubscriptionIsHandler). A program that starts the handler again is not
+    /// refused.
+    pub fn replaces_handler(mut self) -> Self {
+        self.replaces_handler = true;
+        self
+    }
+
     /// Delivers events in no particular order, so that no event waits for another one of its key. Takes precedence over
     /// the order of the [`policy`](Self::policy).
-    #[must_use]
     pub fn unordered(mut self) -> Self {
         self.is_unordered = true;
         self.policy.order = Order::None;
@@ -90,14 +125,12 @@ impl Subscription {
     }
 
     /// Where a new subscription starts. Ignored once the subscription exists: it then continues where it left off.
-    #[must_use]
     pub fn start(mut self, start: Start) -> Self {
         self.start = start;
         self
     }
 
     /// Its limits and times.
-    #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         let order = if self.is_unordered { Order::None } else { policy.order };
         self.policy = Policy { order, ..policy };
@@ -108,7 +141,6 @@ impl Subscription {
     /// An earlier name of a handler in an outbox of layout `eventlog`. Notifications under that name are handled too, and
     /// no event is fanned out to it any more. Other outboxes have no aliases: the relay does not start, because a renamed
     /// subscription would be a new one.
-    #[must_use]
     pub fn alias(mut self, name: impl Into<String>) -> Self {
         self.aliases.push(name.into());
         self
@@ -130,14 +162,19 @@ impl Subscription {
     }
 
     /// Which events it wants and where they go.
-    #[must_use]
     pub fn router(mut self, router: Router) -> Self {
         self.router = router;
         self
     }
 
+    /// The name of the sink in metrics: the label `sink`. The default is the name of the subscription. Use one of few
+    /// names: each is a new series.
+    pub fn sink_name(mut self, name: impl Into<String>) -> Self {
+        self.sink_name = Some(name.into());
+        self
+    }
+
     /// How events become bytes.
-    #[must_use]
     pub fn encoder(mut self, encoder: impl Encoder) -> Self {
         self.encoder = Arc::new(encoder);
         self

@@ -70,7 +70,7 @@ enum Mode {
 pub enum Unrouted {
     /// It is parked and shown by `status` until a relay starts whose rules match it.
     #[default]
-    Hold,
+    Park,
     /// It is done without delivery: this subscription never delivers it. Skipped events are counted.
     Skip,
 }
@@ -284,7 +284,7 @@ impl Router {
 
     fn unrouted_route(&self) -> Route {
         match self.unrouted {
-            Unrouted::Hold => Route::Unrouted,
+            Unrouted::Park => Route::Unrouted,
             Unrouted::Skip => Route::Skipped,
         }
     }

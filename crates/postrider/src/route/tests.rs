@@ -113,7 +113,7 @@ fn an_event_without_a_destination_is_skipped_only_if_configured() {
     let user = Event::new("user.born", "{}");
     assert_eq!(router.route(&user), Route::Unrouted);
     assert_eq!(router.clone().unrouted(Unrouted::Skip).route(&user), Route::Skipped);
-    assert_eq!(router.unrouted(Unrouted::Hold).route(&user), Route::Unrouted);
+    assert_eq!(router.unrouted(Unrouted::Park).route(&user), Route::Unrouted);
     assert_eq!(Router::by_topic().unrouted(Unrouted::Skip).route(&user), Route::Skipped);
 }
 

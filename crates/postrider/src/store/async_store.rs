@@ -6,10 +6,14 @@
 
 use super::{
     Acquired, Budget, Claimed, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Loaded,
-    Overview, Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
+    Overview, Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes, not_operated,
 };
 use crate::layout::RowTable;
 use crate::ledger::Progress;
+use crate::operate::{
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
+    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+};
 use crate::{BoxFuture, Position, Result};
 
 /// The trait that a database implements to be a [`Store`]. Each operation has the contract of the one with its name
@@ -106,6 +110,70 @@ pub trait AsyncStore: Send + Sync + 'static {
 
     /// See [`Store::overview`].
     fn overview(&self, backlog_max: u64) -> impl Future<Output = Result<Overview>> + Send;
+
+    /// See [`Store::subscription_names`].
+    fn subscription_names(&self) -> impl Future<Output = Result<Vec<String>>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::list_parked`].
+    fn list_parked(&self, _query: ParkedQuery) -> impl Future<Output = Result<Vec<ParkedItem>>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::count_parked`].
+    fn count_parked(&self, _query: ParkedQuery) -> impl Future<Output = Result<u64>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::change_parked`].
+    fn change_parked(&self, _change: ParkedChange) -> impl Future<Output = Result<ParkedChanged>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::pause_audited`].
+    fn pause_audited(
+        &self,
+        _subscription: String,
+        _reason: Option<String>,
+        _audit: AuditRecord,
+    ) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::note_audit`].
+    fn note_audit(&self, _name: String, _audit: AuditRecord) -> impl Future<Output = Result<()>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::list_audit`].
+    fn list_audit(&self, _query: AuditQuery) -> impl Future<Output = Result<Vec<AuditEntry>>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::find_audit`].
+    fn find_audit(&self, _search: AuditSearch) -> impl Future<Output = Result<Vec<AuditEntry>>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::plan_subscription`].
+    fn plan_subscription(
+        &self,
+        _subscription: String,
+        _start: Start,
+    ) -> impl Future<Output = Result<SubscriptionPlan>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::change_subscription`].
+    fn change_subscription(&self, _change: SubscriptionChange) -> impl Future<Output = Result<bool>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::event_facts`].
+    fn event_facts(&self, _sought: Sought) -> impl Future<Output = Result<EventFacts>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
 
     /// See [`Store::wakes`].
     fn wakes(&self) -> Option<Box<dyn Wakes>> {
@@ -205,6 +273,56 @@ impl<S: AsyncStore> Store for S {
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {
         Box::pin(AsyncStore::overview(self, backlog_max))
+    }
+
+    fn subscription_names(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(AsyncStore::subscription_names(self))
+    }
+
+    fn list_parked(&self, query: ParkedQuery) -> BoxFuture<'_, Result<Vec<ParkedItem>>> {
+        Box::pin(AsyncStore::list_parked(self, query))
+    }
+
+    fn count_parked(&self, query: ParkedQuery) -> BoxFuture<'_, Result<u64>> {
+        Box::pin(AsyncStore::count_parked(self, query))
+    }
+
+    fn change_parked(&self, change: ParkedChange) -> BoxFuture<'_, Result<ParkedChanged>> {
+        Box::pin(AsyncStore::change_parked(self, change))
+    }
+
+    fn pause_audited(
+        &self,
+        subscription: &str,
+        reason: Option<&str>,
+        audit: AuditRecord,
+    ) -> BoxFuture<'_, Result<()>> {
+        let (name, reason) = (subscription.to_owned(), reason.map(str::to_owned));
+        Box::pin(AsyncStore::pause_audited(self, name, reason, audit))
+    }
+
+    fn note_audit(&self, name: &str, audit: AuditRecord) -> BoxFuture<'_, Result<()>> {
+        Box::pin(AsyncStore::note_audit(self, name.to_owned(), audit))
+    }
+
+    fn list_audit(&self, query: AuditQuery) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
+        Box::pin(AsyncStore::list_audit(self, query))
+    }
+
+    fn find_audit(&self, search: AuditSearch) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
+        Box::pin(AsyncStore::find_audit(self, search))
+    }
+
+    fn plan_subscription(&self, subscription: &str, start: Start) -> BoxFuture<'_, Result<SubscriptionPlan>> {
+        Box::pin(AsyncStore::plan_subscription(self, subscription.to_owned(), start))
+    }
+
+    fn change_subscription(&self, change: SubscriptionChange) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(AsyncStore::change_subscription(self, change))
+    }
+
+    fn event_facts(&self, sought: Sought) -> BoxFuture<'_, Result<EventFacts>> {
+        Box::pin(AsyncStore::event_facts(self, sought))
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {

@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::takeover::Takeover;
 use super::{Acquired, Epoch, Settled, Settlement};
-use crate::ledger::{Change, KnownRows};
+use crate::ledger::{KnownRows, SettledChange};
 use crate::{Code, Error, Position, Recovery, Result};
 
 /// Opens connections to one server.
@@ -38,7 +38,7 @@ pub(super) trait ServerSession: Send {
 type Server<C> = <<C as Connect>::Session as ServerSession>::Server;
 
 /// The connections of a store of the default layout. Each claimer opens one more.
-pub(super) struct Connections<C: Connect> {
+pub(super) struct StoreConnections<C: Connect> {
     pub(super) config: C,
     /// Settles, and takes and renews leases.
     pub(super) settler: SharedConnection<C>,
@@ -48,7 +48,7 @@ pub(super) struct Connections<C: Connect> {
     pub(super) cleaner: SharedConnection<C>,
 }
 
-impl<C: Connect> Connections<C> {
+impl<C: Connect> StoreConnections<C> {
     /// Connections that are opened when they are needed.
     pub(super) fn new(config: &C) -> Self {
         let connection = || SharedConnection::new(config.clone());
@@ -120,7 +120,7 @@ impl Reached {
 /// What to remember once a settle is committed.
 pub(super) struct Settling {
     subscription: String,
-    change: Change,
+    change: SettledChange,
     reached: Reached,
 }
 
@@ -285,7 +285,7 @@ impl<C: Connect> Guard<'_, C> {
         self.check_lease(&settlement.subscription)?;
         Ok(Settling {
             subscription: settlement.subscription.clone(),
-            change: Change::of(settlement),
+            change: SettledChange::of(settlement),
             reached: Reached::of(settlement),
         })
     }
@@ -293,7 +293,7 @@ impl<C: Connect> Guard<'_, C> {
     /// Remembers a settle, if it was recorded.
     pub(super) fn remember_settled(&mut self, settling: Settling, settled: Settled) {
         let Settling { subscription, change, reached } = settling;
-        if settled == Settled::Done {
+        if settled != Settled::Fenced {
             self.known(&subscription).settle(change);
             self.remember_reached(&subscription, reached);
         }

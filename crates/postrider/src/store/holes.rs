@@ -111,6 +111,11 @@ impl Holes {
         self.holes.len()
     }
 
+    /// The limit of holes.
+    pub(super) fn max(&self) -> usize {
+        self.patience.holes_max
+    }
+
     /// Whether the limit of holes is reached, so that nothing new is read.
     pub(super) fn is_full(&self) -> bool {
         self.holes.len() >= self.patience.holes_max

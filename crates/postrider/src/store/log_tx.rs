@@ -3,13 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use super::subscription::{SubscriptionRow, unknown};
+use super::subscription::{SubscriptionRow, parked_state, unknown};
 use super::{
     Backlog, LeaseOverview, Overview, ParkedOverview, Purge, PurgeBound, PurgePlan, Purged, RelayOverview,
     Start, SubscriptionOverview,
 };
-use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress};
+use crate::ledger::{Intervals, LastSeen, ParkedRow, ParkedState, Progress};
+use crate::operate::AuditRecord;
 use crate::{Position, Result, Timestamp};
+
+/// How many parked rows are searched for the last different errors.
+const ERRORS_SEARCHED_MAX: usize = 200;
 
 /// A transaction on an outbox of the default layout.
 pub(super) trait LogTx: Send {
@@ -54,14 +58,35 @@ pub(super) trait LogTx: Send {
     /// The state of a subscription, if there is one of this name.
     fn load(&mut self, name: &str) -> impl Future<Output = Result<Option<SubscriptionRow>>> + Send;
 
-    /// All parked rows of a subscription, by position.
+    /// All parked rows of a subscription, by position. A takeover on a server reads them.
+    #[cfg_attr(not(feature = "_server"), expect(dead_code, reason = "SQLite reads them without this trait"))]
     fn parked(&mut self, name: &str) -> impl Future<Output = Result<Vec<ParkedRow>>> + Send;
+
+    /// The parked rows of a subscription, counted by state, with the lowest position of each.
+    fn parked_states(&mut self, name: &str) -> impl Future<Output = Result<Vec<(String, i64, i64)>>> + Send;
+
+    /// The errors at the highest positions of parked rows, the highest first.
+    fn parked_errors(
+        &mut self,
+        name: &str,
+        rows_max: usize,
+    ) -> impl Future<Output = Result<Vec<String>>> + Send;
+
+    /// How many rows in state `behind` wait for a dead row of their key, and how many for an unrouted one: for the last one
+    /// before them.
+    fn parked_behind(&mut self, name: &str) -> impl Future<Output = Result<(u64, u64)>> + Send;
 
     /// The lease of a subscription, expired or not.
     fn lease(&mut self, name: &str) -> impl Future<Output = Result<Option<LeaseOverview>>> + Send;
 
-    /// The relays of a subscription whose report is still valid.
+    /// The latest reports of relays of a subscription, also those that are no longer valid.
     fn relays(&mut self, name: &str) -> impl Future<Output = Result<Vec<RelayOverview>>> + Send;
+
+    /// When the oldest open transaction of the database began, except for this one; see
+    /// [`Overview::oldest_transaction`].
+    fn oldest_transaction(&mut self) -> impl Future<Output = Result<Option<Option<Timestamp>>>> + Send {
+        std::future::ready(Ok(None))
+    }
 
     /// Prevents other processes from deleting events and from creating or moving subscriptions until the transaction
     /// ends. Fails instead of waiting: one relay that deletes is enough, and subscriptions have priority.
@@ -102,7 +127,8 @@ pub(super) async fn overview<T: LogTx>(tx: &mut T, backlog_max: u64) -> Result<O
     for name in tx.subscriptions().await? {
         subscriptions.push(subscription(tx, name, last, backlog_max).await?);
     }
-    Ok(Overview { now: tx.clock().await?, last, oldest, newest, subscriptions })
+    let oldest_transaction = tx.oldest_transaction().await?;
+    Ok(Overview { now: tx.clock().await?, last, oldest, newest, oldest_transaction, subscriptions })
 }
 
 async fn subscription<T: LogTx>(
@@ -112,10 +138,7 @@ async fn subscription<T: LogTx>(
     backlog_max: u64,
 ) -> Result<SubscriptionOverview> {
     let row = tx.load(&name).await?.ok_or_else(|| unknown(&name))?;
-    let mut parked: ParkedOverview = tx.parked(&name).await?.into_iter().collect();
-    if let Some(first) = parked.first {
-        parked.oldest = tx.time_of(first).await?;
-    }
+    let parked = parked(tx, &name).await?;
     Ok(SubscriptionOverview {
         epoch: row.epoch,
         floor: row.progress.done.floor(),
@@ -128,6 +151,30 @@ async fn subscription<T: LogTx>(
         halted: row.halted,
         name,
     })
+}
+
+/// Counts the parked rows in the database: there may be a million of them.
+async fn parked<T: LogTx>(tx: &mut T, name: &str) -> Result<ParkedOverview> {
+    let mut parked = ParkedOverview::default();
+    for (word, rows, lowest) in tx.parked_states(name).await? {
+        let position = Position::new(lowest);
+        let state = parked_state(position, &word)?;
+        parked.add(state, rows.unsigned_abs(), position);
+    }
+    if parked.total() == 0 {
+        return Ok(parked);
+    }
+    for error in tx.parked_errors(name, ERRORS_SEARCHED_MAX).await? {
+        parked.add_older_error(error);
+    }
+    let blocking = parked.count(ParkedState::Dead) + parked.count(ParkedState::Unrouted);
+    if parked.count(ParkedState::Behind) > 0 && blocking > 0 {
+        (parked.behind_dead, parked.behind_unrouted) = tx.parked_behind(name).await?;
+    }
+    if let Some(first) = parked.first {
+        parked.oldest = tx.time_of(first).await?;
+    }
+    Ok(parked)
 }
 
 /// Counts the events in the gaps of what is done, and stops at the limit.
@@ -177,6 +224,30 @@ pub(super) async fn start_progress<T: LogTx>(tx: &mut T, start: Start) -> Result
     };
     let highest = tx.last_at_or_below(done.highest()).await?;
     Ok(Progress { done, highest, trial: None })
+}
+
+/// What the audit trail records about a subscription that begins after existing events: from it `explain` knows
+/// that they were not delivered. `None` if it begins with the first one.
+pub(super) fn start_audit(start: Start, done: &Intervals) -> Option<(AuditRecord, String)> {
+    let record = || AuditRecord::new("a relay", "subscribe", &format!("start {start}"), None);
+    (done.highest() > Position::ZERO).then(|| (record(), ranges_text(done)))
+}
+
+/// Maximum number of bytes of positions in one audit row.
+const TARGETS_BYTES_MAX: usize = 100_000;
+
+/// The positions of a set as the audit trail writes them: `1-40 43-50`. Cut at a limit.
+pub(super) fn ranges_text(done: &Intervals) -> String {
+    let first = (done.floor() > Position::ZERO).then(|| (Position::new(1), done.floor()));
+    let mut text = String::new();
+    for (start, end) in first.into_iter().chain(done.ranges()) {
+        if text.len() > TARGETS_BYTES_MAX {
+            break;
+        }
+        let gap = if text.is_empty() { "" } else { " " };
+        text.push_str(&if start == end { format!("{gap}{start}") } else { format!("{gap}{start}-{end}") });
+    }
+    text
 }
 
 /// Builds the answer of [`LogTx::visible`] from a scan of all events. Each step is a gap: the event before it, if

@@ -38,9 +38,13 @@ mod address;
 #[cfg(feature = "_store")]
 pub mod admin;
 mod async_store;
+#[cfg(feature = "_store")]
+mod audit_tx;
 #[cfg(feature = "_server")]
 mod connection;
 mod event_counts;
+#[cfg(feature = "_store")]
+mod event_facts;
 #[cfg(feature = "_store")]
 mod event_row;
 mod failover;
@@ -59,6 +63,8 @@ mod overview;
 mod page;
 #[cfg(feature = "_store")]
 mod page_builder;
+#[cfg(feature = "_store")]
+mod parked_tx;
 pub(crate) mod relays;
 #[cfg(feature = "_store")]
 mod result_row;
@@ -73,6 +79,8 @@ mod search;
 mod server_options;
 #[cfg(feature = "_store")]
 mod subscription;
+#[cfg(feature = "_store")]
+mod subscription_tx;
 #[cfg(feature = "_server")]
 mod tail;
 #[cfg(feature = "_server")]
@@ -87,7 +95,7 @@ pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
-pub use crate::ledger::{LastSeen, ParkedState};
+pub use crate::ledger::{LastSeen, ParkedState, Redelivery};
 #[doc(hidden)]
 pub use async_store::{AsyncClaimer, AsyncStore};
 pub use event_counts::{CountBy, CountGroup, Distribution, EventCounts};
@@ -105,9 +113,9 @@ pub use notifications::{HandlerCheck, OpenNotifications};
 pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
 #[doc(hidden)]
 pub use page::{Budget, Claimed, Claimer, Fetched, Page};
-pub use relays::{DestinationDown, RelayOverview};
+pub use relays::{DestinationDown, RelayError, RelayFacts, RelayOverview};
 #[doc(hidden)]
-pub use relays::{RelayReport, RelayRole};
+pub use relays::{RELAYS_MAX, RelayReport, RelayRole};
 pub use retention::{InboxPurge, InboxPurged, Purge, Purged, RetentionHold, RetentionScope};
 #[doc(hidden)]
 pub use retention::{PurgeBound, PurgePlan};
@@ -120,7 +128,11 @@ use std::sync::Arc;
 
 use crate::layout::RowTable;
 use crate::ledger::{Intervals, ParkedRow, Progress, Trial};
-use crate::{BoxFuture, Position, Result, Timestamp};
+use crate::operate::{
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, HandlerEntry, ParkedChange, ParkedChanged, ParkedItem,
+    ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+};
+use crate::{BoxFuture, Code, Error, Position, Result, Timestamp};
 
 /// One outbox in one database: the type `Arc<dyn Store>` stands for a store of any database. Several relays in one
 /// process may share it.
@@ -143,7 +155,7 @@ pub trait Store: Send + Sync + 'static {
     /// subscription not [cleanly released](Loaded::clean).
     ///
     /// # Errors
-    /// [`Code::SubscriptionUnknown`](crate::Code::SubscriptionUnknown) if there is no such subscription.
+    /// [`Code::SubscriptionUnknown`] if there is no such subscription.
     #[doc(hidden)]
     fn acquire(&self, lease: LeaseRequest) -> BoxFuture<'_, Result<Acquired>>;
 
@@ -181,7 +193,8 @@ pub trait Store: Send + Sync + 'static {
     /// Records progress if the epoch is still current: all of it or nothing, except that a table with a state per row
     /// may record it in several transactions. Events that were published and not settled when a relay dies are
     /// published again by the next owner. A parked row that another process has changed since this owner loaded or
-    /// settled it is not overwritten; the next renewal reports the change.
+    /// settled it is not overwritten, and the result says so. A row is removed whatever its state is now: its event was
+    /// delivered.
     #[doc(hidden)]
     fn settle(&self, settlement: Settlement) -> BoxFuture<'_, Result<Settled>>;
 
@@ -213,7 +226,7 @@ pub trait Store: Send + Sync + 'static {
     /// waits until the batch is deleted.
     ///
     /// # Errors
-    /// [`Code::StoreBusy`](crate::Code::StoreBusy) if another process is deleting events, or is creating or moving a
+    /// [`Code::StoreBusy`] if another process is deleting events, or is creating or moving a
     /// subscription.
     fn purge(&self, purge: Purge) -> BoxFuture<'_, Result<Purged>>;
 
@@ -253,6 +266,121 @@ pub trait Store: Send + Sync + 'static {
     /// The backlog of each subscription is counted up to `backlog_max` events.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
+    /// The names of all subscriptions, in their order.
+    ///
+    /// # Errors
+    /// The database's error.
+    fn subscription_names(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Parked events of a subscription that match a filter, in their order. Needs no lease and writes nothing.
+    ///
+    /// # Errors
+    /// [`Code::LayoutDiffers`] if the layout does not have a condition of the filter.
+    fn list_parked(&self, _query: ParkedQuery) -> BoxFuture<'_, Result<Vec<ParkedItem>>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// How many parked events of a subscription match a filter, counted up to `rows_max` of the query.
+    ///
+    /// # Errors
+    /// As [`list_parked`](Self::list_parked).
+    fn count_parked(&self, _query: ParkedQuery) -> BoxFuture<'_, Result<u64>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Changes parked events for an operator, and writes an audit row, in one transaction: all of it or nothing. Waits for
+    /// a settle in progress. The owner notices the change with its next settle or renewal, finishes what is in flight, and
+    /// loads its state again; what it delivered meanwhile stays delivered, and is not delivered again.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`], or
+    /// [`Code::LayoutDiffers`] if the layout cannot record the change.
+    fn change_parked(&self, _change: ParkedChange) -> BoxFuture<'_, Result<ParkedChanged>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Sets the operator's pause with its reason, or removes it, and writes an audit row, in one transaction.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`]
+    fn pause_audited(
+        &self,
+        _subscription: &str,
+        _reason: Option<&str>,
+        _audit: AuditRecord,
+    ) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Writes an audit row under this name.
+    ///
+    /// # Errors
+    /// The database's error.
+    #[doc(hidden)]
+    fn note_audit(&self, _name: &str, _audit: AuditRecord) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Commands of operators, newest first.
+    ///
+    /// # Errors
+    /// The database's error.
+    fn list_audit(&self, _query: AuditQuery) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Rows of the audit trail that match a search, newest first. At most the newest 20,000 rows are searched.
+    ///
+    /// # Errors
+    /// The database's error.
+    fn find_audit(&self, _search: AuditSearch) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// The registered handlers, with their types, in their order. Only layout `eventlog` has any.
+    ///
+    /// # Errors
+    /// The database's error, or [`Code::LayoutDiffers`] for another layout.
+    fn handlers(&self) -> BoxFuture<'_, Result<Vec<HandlerEntry>>> {
+        let what = "only layout eventlog registers handlers in the database";
+        let hint = "in other layouts each subscription is a handler: see `postrider subscriptions list`";
+        Box::pin(std::future::ready(Err(Error::new(Code::LayoutDiffers, what).with_hint(hint))))
+    }
+
+    /// What moving a subscription to another start would skip and repeat, counted up to a limit. Writes nothing.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`], or
+    /// [`Code::LayoutDiffers`] if the layout has no positions.
+    fn plan_subscription(
+        &self,
+        _subscription: &str,
+        _start: Start,
+    ) -> BoxFuture<'_, Result<SubscriptionPlan>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Creates, moves or removes a subscription for an operator, and writes an audit row, in one transaction. Returns
+    /// whether it changed.
+    ///
+    /// # Errors
+    /// See [`Operator::change_subscription`](crate::operate::Operator::change_subscription).
+    fn change_subscription(&self, _change: SubscriptionChange) -> BoxFuture<'_, Result<bool>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// What the outbox knows about one event, for [`Operator::explain`](crate::operate::Operator::explain). Needs no
+    /// lease and writes nothing. An event is found by its position, or by the time in its id: the outbox is not read as a
+    /// whole.
+    ///
+    /// # Errors
+    /// The database's error.
+    fn event_facts(&self, _sought: Sought) -> BoxFuture<'_, Result<EventFacts>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
     /// Wake-ups for committed events, if the database supports them. A relay calls this once, at its start. Wake-ups
     /// only reduce the latency: if one is missed, polling finds the events.
     #[doc(hidden)]
@@ -265,6 +393,11 @@ pub trait Store: Send + Sync + 'static {
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
     }
+}
+
+/// The error of a store that operators cannot change, such as one of a test.
+pub(crate) fn not_operated() -> Error {
+    Error::new(Code::LayoutDiffers, "this store has no commands for operators")
 }
 
 /// A store, or a shared store: the argument of [`RelayBuilder::outbox`](crate::relay::RelayBuilder::outbox).
@@ -353,6 +486,9 @@ pub struct Settlement {
 pub enum Settled {
     /// Recorded.
     Done,
+    /// Recorded, except that parked rows which another process has changed stay as that process left them. The owner
+    /// must load its state again before it publishes anything. Only for [`Store::settle`].
+    ParkedChanged,
     /// The epoch is no longer current, and nothing was recorded.
     Fenced,
 }

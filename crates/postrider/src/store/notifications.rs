@@ -55,6 +55,10 @@ pub struct Skipped {
     pub ids: Vec<String>,
     /// Events of a type that are older than this date.
     pub older_than: BTreeMap<String, Timestamp>,
+    /// Events of types that no registered pattern matches under the collation of the column. A pattern may match another
+    /// spelling of such a type, if the collation regards them as equal although they differ by more than case and accents:
+    /// only a fan-out without this finds it. Without meaning on PostgreSQL.
+    pub unmatched_types: bool,
 }
 
 /// An event whose notification the database refused.

@@ -22,6 +22,9 @@ pub struct Overview {
     pub oldest: Option<Timestamp>,
     /// The last event and its time.
     pub newest: Option<(LastSeen, Timestamp)>,
+    /// When the oldest open transaction of the database began, if there is one. `None` if the database has no such list,
+    /// or this user may not read it.
+    pub oldest_transaction: Option<Option<Timestamp>>,
     /// By name.
     pub subscriptions: Vec<SubscriptionOverview>,
 }
@@ -121,6 +124,26 @@ impl ParkedOverview {
         self.errors.first().map(String::as_str)
     }
 
+    /// Adds rows in a state; `lowest` is the lowest of their positions.
+    #[cfg(feature = "_store")]
+    pub(super) fn add(&mut self, state: ParkedState, rows: u64, lowest: Position) {
+        for (_, count) in ParkedState::ALL.iter().zip(&mut self.counts).filter(|(known, _)| **known == state)
+        {
+            *count += rows;
+        }
+        if !state.is_final() && rows > 0 {
+            self.first = Some(self.first.map_or(lowest, |first| first.min(lowest)));
+        }
+    }
+
+    /// Adds an error of a lower position than the others, if it is new and there is room.
+    #[cfg(feature = "_store")]
+    pub(super) fn add_older_error(&mut self, error: String) {
+        if self.errors.len() < ERRORS_MAX && !self.errors.contains(&error) {
+            self.errors.push(error);
+        }
+    }
+
     /// The number of rows, including final ones.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
@@ -185,6 +208,7 @@ mod tests {
             attempts: 1,
             next_attempt_at: None,
             last_error,
+            redelivery: None,
         }
     }
 

@@ -54,6 +54,8 @@ pub struct Page {
     pub has_unread: bool,
     /// The number of holes: ranges of positions without an event that may still get one. Every claim reads them again.
     pub holes: usize,
+    /// The limit of holes; 0 on databases that have none.
+    pub holes_max: usize,
     /// The limit of holes is reached: nothing new is read until some holes are filled or proven empty.
     pub holes_full: bool,
     /// Only for tables with a state per row: rows that another process changed after they were listed and before they
@@ -69,6 +71,8 @@ pub struct Fetched {
     pub events: Vec<StoredEvent>,
     /// Positions whose event no longer exists or cannot be read.
     pub gone: Vec<Position>,
+    /// Those of `gone` whose row exists and cannot be read, and why.
+    pub damaged: Vec<(Position, String)>,
     /// Positions whose row another publisher of a shared table has taken. This relay does not deliver them.
     pub taken: Vec<Position>,
 }

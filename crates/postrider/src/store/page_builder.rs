@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::{Budget, Fetched};
 #[cfg(feature = "_server")]
-use crate::{Action, Headers};
+use crate::{ActionContext, Headers};
 use crate::{Code, Error, Position, Result, StoredEvent};
 
 /// The largest capacity that is allocated in advance; a larger page grows.
@@ -44,7 +44,7 @@ pub(super) struct PageBuilder {
 pub(super) struct DeferredColumns {
     pub(super) payload: Bytes,
     pub(super) headers: Headers,
-    pub(super) action: Option<Action>,
+    pub(super) action: Option<ActionContext>,
 }
 
 impl PageBuilder {
@@ -158,7 +158,7 @@ impl PageBuilder {
         let read = positions.iter().take_while(|position| Some(**position) != self.left);
         let mut found = self.events.iter().map(|event| event.position).peekable();
         let gone = read.copied().filter(|position| found.next_if_eq(position).is_none()).collect();
-        Fetched { events: self.events, gone, ..Fetched::default() }
+        Fetched { events: self.events, gone, damaged: self.damaged, ..Fetched::default() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads rows of a result, whichever driver returned them. The statements of every database return the same columns in
 //! the same order; each `read` below lists them.
 
+use crate::operate::{AuditEntry, ParkedItem};
 use crate::store::{Epoch, event_row};
 use crate::{Code, Error, Result, Timestamp};
 
@@ -34,12 +35,53 @@ pub(crate) fn count(row: &impl ResultRow, column: usize) -> Result<u32> {
     event_row::count(required(row.number(column)?, column)?)
 }
 
+impl ParkedItem {
+    /// `position or row, event_id, type, key, destination, state, attempts, next_attempt_at, last_error, parked_at,
+    /// updated_at, redelivery`
+    pub(crate) fn read(subscription: &str, row: &impl ResultRow) -> Result<Self> {
+        Ok(Self {
+            subscription: subscription.to_owned(),
+            row: required(row.text(0)?, 0)?,
+            id: row.text(1)?,
+            event_type: row.text(2)?,
+            key: row.text(3)?,
+            destination: row.text(4)?,
+            state: required(row.text(5)?, 5)?,
+            attempts: count(row, 6)?,
+            next_attempt_at: row.time(7)?,
+            last_error: row.text(8)?,
+            parked_at: row.time(9)?,
+            updated_at: row.time(10)?,
+            redelivery: row.text(11)?,
+        })
+    }
+}
+
+impl AuditEntry {
+    /// `command, made_at, made_by, db_user, action, subscription, selection, events, targets, reason`
+    pub(crate) fn read(row: &impl ResultRow) -> Result<Self> {
+        let command = required(row.text(0)?, 0)?;
+        Ok(Self {
+            command: uuid::Uuid::parse_str(&command).unwrap_or_default(),
+            made_at: required(row.time(1)?, 1)?,
+            made_by: required(row.text(2)?, 2)?,
+            db_user: required(row.text(3)?, 3)?,
+            action: required(row.text(4)?, 4)?,
+            subscription: row.text(5)?,
+            selection: required(row.text(6)?, 6)?,
+            events: required(row.number(7)?, 7)?.unsigned_abs(),
+            targets: required(row.text(8)?, 8)?,
+            reason: row.text(9)?,
+        })
+    }
+}
+
 #[cfg(feature = "_server")]
 mod of_servers {
     use std::time::Duration;
 
     use super::{ResultRow, count, epoch, required};
-    use crate::ledger::{LastSeen, ParkedRow};
+    use crate::ledger::{LastSeen, ParkedRow, Redelivery};
     use crate::store::relays::{self, RelayOverview};
     use crate::store::retention::PurgeBound;
     use crate::store::subscription::{ProgressColumns, SubscriptionRow, parked_state};
@@ -78,7 +120,7 @@ mod of_servers {
     }
 
     impl ParkedRow {
-        /// `position, key, destination, state, attempts, next_attempt_at, last_error`
+        /// `position, key, destination, state, attempts, next_attempt_at, last_error, redelivery`
         pub(crate) fn read(row: &impl ResultRow) -> Result<Self> {
             let position = position(row, 0)?;
             Ok(Self {
@@ -89,6 +131,7 @@ mod of_servers {
                 attempts: count(row, 4)?,
                 next_attempt_at: row.time(5)?,
                 last_error: row.text(6)?,
+                redelivery: row.text(7)?.as_deref().map(Redelivery::from_word),
             })
         }
     }
@@ -122,7 +165,7 @@ mod of_servers {
     }
 
     impl RelayOverview {
-        /// `relay, leads, seen_at, expires_at, down`
+        /// `relay, leads, seen_at, expires_at, down, facts`
         pub(crate) fn read(row: &impl ResultRow) -> Result<Self> {
             Ok(Self {
                 relay: required(row.text(0)?, 0)?,
@@ -130,6 +173,7 @@ mod of_servers {
                 seen_at: required(row.time(2)?, 2)?,
                 expires_at: required(row.time(3)?, 3)?,
                 down: relays::from_column(row.text(4)?.as_deref()),
+                facts: relays::facts_from_column(row.text(5)?.as_deref()),
             })
         }
     }

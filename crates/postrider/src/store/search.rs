@@ -91,7 +91,8 @@ pub(super) fn text(payload: Vec<u8>) -> String {
 /// Whether the payload is JSON that contains this value.
 pub(super) fn passes(event: &ListedEvent, part: Option<&Value>) -> bool {
     part.is_none_or(|part| {
-        serde_json::from_str::<Value>(&event.payload).is_ok_and(|payload| contains(&payload, part))
+        let payload = event.payload.as_deref().unwrap_or_default();
+        serde_json::from_str::<Value>(payload).is_ok_and(|payload| contains(&payload, part))
     })
 }
 

@@ -95,6 +95,7 @@ impl Tail {
             more_at_once: !to_the_end && (left.is_some() || !holes_full),
             has_unread: !to_the_end,
             holes: self.holes.len(),
+            holes_max: self.holes.max(),
             holes_full,
             taken: 0,
         }

@@ -5,9 +5,9 @@ use uuid::Uuid;
 
 #[cfg(feature = "_writer")]
 use super::Value;
-use crate::event::{Action, validate_action};
+use crate::event::{ActionContext, validate_action};
 #[cfg(feature = "_writer")]
-use crate::inbox::executor::Database;
+use crate::inbox::statements::SqlFamily;
 use crate::layout::{Ability, RowTable};
 use crate::{Code, Error, Ident, Limits, Result, Timestamp};
 
@@ -16,7 +16,7 @@ use crate::{Code, Error, Ident, Limits, Result, Timestamp};
 #[non_exhaustive]
 pub struct ActionRecord {
     /// Its id, name, parameters and times.
-    pub action: Action,
+    pub action: ActionContext,
     /// The service it ran in.
     pub namespace: String,
     /// On whose behalf it ran. Layout `eventlog` has no column for it.
@@ -27,7 +27,7 @@ pub struct ActionRecord {
 
 impl ActionRecord {
     /// A record of an action without events.
-    pub fn new(action: Action, namespace: impl Into<String>) -> Self {
+    pub fn new(action: ActionContext, namespace: impl Into<String>) -> Self {
         Self { action, namespace: namespace.into(), principal: None, event_ids: Vec::new() }
     }
 }
@@ -91,12 +91,12 @@ impl Parameter {
 
 /// The statement of a step, with its values.
 #[cfg(feature = "_writer")]
-pub(super) fn statement(database: Database, step: &ActionStep) -> Result<(String, Vec<Parameter>)> {
+pub(super) fn statement(family: SqlFamily, step: &ActionStep) -> Result<(String, Vec<Parameter>)> {
     Ok(match step {
-        ActionStep::Insert(schema, record) => (insert(database, schema), values(database, record)),
-        ActionStep::InsertSentinel(table, record) => (sentinel(database, table)?, sentinel_values(record)),
+        ActionStep::Insert(schema, record) => (insert(family, schema), values(family, record)),
+        ActionStep::InsertSentinel(table, record) => (sentinel(family, table)?, sentinel_values(record)),
         ActionStep::Delete { schema, before, rows_max } => (
-            delete(database, schema),
+            delete(family, schema),
             vec![Parameter::Number(before.as_micros()), Parameter::Number(*rows_max)],
         ),
     })
@@ -104,19 +104,19 @@ pub(super) fn statement(database: Database, step: &ActionStep) -> Result<(String
 
 /// Uses no index.
 #[cfg(feature = "_writer")]
-fn insert(database: Database, schema: &Ident) -> String {
+fn insert(family: SqlFamily, schema: &Ident) -> String {
     const COLUMNS: &str = "(id, namespace, name, params, principal, started_at, completed_at, event_ids)";
-    match database {
-        Database::Postgres => schema.put_into(&format!(
+    match family {
+        SqlFamily::Postgres => schema.put_into(&format!(
             "INSERT INTO {{schema}}.actions {COLUMNS}
              VALUES ($1::text::uuid, $2::text, $3::text, $4::text::json, $5::text, {}, {}, $8::text::json)",
             postgres_time(6),
             postgres_time(7)
         )),
-        Database::MySql => schema.put_into_mysql(&format!(
+        SqlFamily::MySql => schema.put_into_mysql(&format!(
             "INSERT INTO {{schema}}.actions {COLUMNS} VALUES (?, ?, ?, ?, ?, {MYSQL_TIME}, {MYSQL_TIME}, ?)"
         )),
-        Database::Sqlite => {
+        SqlFamily::Sqlite => {
             format!("INSERT INTO postrider_actions {COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
         }
     }
@@ -134,14 +134,14 @@ fn postgres_time(parameter: usize) -> String {
 const MYSQL_TIME: &str = "TIMESTAMPADD(MICROSECOND, ?, '1970-01-01 00:00:00')";
 
 #[cfg(feature = "_writer")]
-fn values(database: Database, record: &ActionRecord) -> Vec<Parameter> {
+fn values(family: SqlFamily, record: &ActionRecord) -> Vec<Parameter> {
     let ActionRecord { action, namespace, principal, event_ids } = record;
     let ids: Vec<String> = event_ids.iter().map(|id| format!("\"{id}\"")).collect();
     vec![
         // A PostgreSQL driver may know no type for a UUID; the statement converts it.
-        match database {
-            Database::Postgres => Parameter::Text(Some(action.id.to_string())),
-            Database::MySql | Database::Sqlite => Parameter::Id(action.id),
+        match family {
+            SqlFamily::Postgres => Parameter::Text(Some(action.id.to_string())),
+            SqlFamily::MySql | SqlFamily::Sqlite => Parameter::Id(action.id),
         },
         Parameter::Text(Some(namespace.clone())),
         Parameter::Text(Some(action.name.clone())),
@@ -155,22 +155,22 @@ fn values(database: Database, record: &ActionRecord) -> Vec<Parameter> {
 
 /// The columns of an event stay NULL. Uses no index.
 #[cfg(feature = "_writer")]
-fn sentinel(database: Database, table: &RowTable) -> Result<String> {
+fn sentinel(family: SqlFamily, table: &RowTable) -> Result<String> {
     const COLUMNS: &str = "(id, namespace, action_id, action_name, action_params, started_date, completion_date, \
                            event_date, delivered)";
     let (schema, name) = (&table.schema, &table.name);
-    match database {
-        Database::Postgres => Ok(format!(
+    match family {
+        SqlFamily::Postgres => Ok(format!(
             "INSERT INTO {schema}.{name} {COLUMNS}
              VALUES ($1::text::uuid, $2::text, $3::text::uuid, $4::text, $5::text::jsonb, $6::text::timestamp,
                      $7::text::timestamp, pg_catalog.clock_timestamp() AT TIME ZONE 'UTC', FALSE)"
         )),
-        Database::MySql => Ok(format!(
+        SqlFamily::MySql => Ok(format!(
             "INSERT INTO `{}`.`{}` {COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(6), FALSE)",
             schema.as_str(),
             name.as_str()
         )),
-        Database::Sqlite => Err(super::rows::unwritable(table)),
+        SqlFamily::Sqlite => Err(super::rows::unwritable(table)),
     }
 }
 
@@ -192,9 +192,9 @@ fn sentinel_values(record: &ActionRecord) -> Vec<Parameter> {
 
 /// Index: actions_completed_at (completed_at), from its begin, and the primary key.
 #[cfg(feature = "_writer")]
-fn delete(database: Database, schema: &Ident) -> String {
-    match database {
-        Database::Postgres => schema.put_into(&format!(
+fn delete(family: SqlFamily, schema: &Ident) -> String {
+    match family {
+        SqlFamily::Postgres => schema.put_into(&format!(
             "WITH old AS MATERIALIZED (
                  SELECT id FROM {{schema}}.actions
                  WHERE completed_at OPERATOR(pg_catalog.<) ({})
@@ -203,10 +203,10 @@ fn delete(database: Database, schema: &Ident) -> String {
              DELETE FROM {{schema}}.actions AS a USING old WHERE a.id OPERATOR(pg_catalog.=) old.id",
             postgres_time(1)
         )),
-        Database::MySql => schema.put_into_mysql(&format!(
+        SqlFamily::MySql => schema.put_into_mysql(&format!(
             "DELETE FROM {{schema}}.actions WHERE completed_at < {MYSQL_TIME} ORDER BY completed_at LIMIT ?"
         )),
-        Database::Sqlite => "DELETE FROM postrider_actions WHERE id IN
+        SqlFamily::Sqlite => "DELETE FROM postrider_actions WHERE id IN
              (SELECT id FROM postrider_actions WHERE completed_at < ? ORDER BY completed_at LIMIT ?)"
             .to_owned(),
     }

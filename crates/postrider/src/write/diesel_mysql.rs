@@ -9,13 +9,21 @@ use diesel_async::{AsyncMysqlConnection, RunQueryDsl, SimpleAsyncConnection};
 
 use super::columns::{Columns, Value};
 use super::diesel_error::{is_deadlock, is_read_only, is_schema_missing};
-use super::mysql_driver::{Driver, insert};
+use super::mysql_driver::{InsertConnection, insert};
 use super::{Step, step};
-use crate::inbox::executor::{Database, Executor};
+use crate::inbox::statements::{SqlFamily, StepConnection};
 use crate::mysql_error::{DUPLICATE, insert_failed, is_duplicate};
 use crate::{Error, Result};
 
 impl_async_transaction!('c, insert, run_step: &'c mut AsyncMysqlConnection);
+
+#[derive(QueryableByName)]
+struct Numbers {
+    #[diesel(sql_type = BigInt)]
+    number: i64,
+    #[diesel(sql_type = BigInt)]
+    created: i64,
+}
 
 #[derive(QueryableByName)]
 struct First {
@@ -23,7 +31,7 @@ struct First {
     position: u64,
 }
 
-impl Driver for AsyncMysqlConnection {
+impl InsertConnection for AsyncMysqlConnection {
     async fn execute(&mut self, statement: &'static str) -> Result<()> {
         // Not prepared: servers cannot prepare every statement.
         self.batch_execute(statement).await.map_err(error)
@@ -33,18 +41,33 @@ impl Driver for AsyncMysqlConnection {
     async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
         let query = query(statement, rows.iter().flat_map(Columns::values));
         query.execute(self).await.map_err(error)?;
-        let first = diesel::sql_query("SELECT LAST_INSERT_ID() AS position");
-        first.get_result::<First>(self).await.map(|first| first.position).map_err(error)
+        last_insert_id(self).await
     }
+
+    async fn insert_texts(&mut self, statement: String, values: Vec<Option<String>>) -> Result<u64> {
+        let texts = values.iter().map(|value| Value::Text(value.as_deref()));
+        query(statement, texts).execute(self).await.map_err(error)?;
+        last_insert_id(self).await
+    }
+
+    async fn numbers(&mut self, statement: String) -> Result<Vec<(i64, i64)>> {
+        let rows: Vec<Numbers> = diesel::sql_query(statement).get_results(self).await.map_err(error)?;
+        Ok(rows.into_iter().map(|row| (row.number, row.created)).collect())
+    }
+}
+
+async fn last_insert_id(connection: &mut AsyncMysqlConnection) -> Result<u64> {
+    let first = diesel::sql_query("SELECT LAST_INSERT_ID() AS position");
+    first.get_result::<First>(connection).await.map(|first| first.position).map_err(error)
 }
 
 async fn run_step(connection: &mut AsyncMysqlConnection, step: &Step) -> Result<u64> {
     step::run(connection, step).await
 }
 
-impl Executor for AsyncMysqlConnection {
-    fn database(&self) -> Result<Database> {
-        Ok(Database::MySql)
+impl StepConnection for AsyncMysqlConnection {
+    fn sql_family(&self) -> Result<SqlFamily> {
+        Ok(SqlFamily::MySql)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

@@ -11,8 +11,10 @@ use uuid::Uuid;
 use super::columns::{Columns, Value};
 use super::diesel_error::{is_deadlock, is_read_only, is_schema_missing};
 use super::postgres::{Array, INSERT, arrays, written_rows};
+use super::rows_postgres::RowColumns;
 use super::{Batch, Step, Written, step};
-use crate::inbox::executor::{Database, Executor};
+use crate::inbox::statements::{SqlFamily, StepConnection};
+use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
 
@@ -27,6 +29,9 @@ struct Inserted {
 }
 
 async fn insert(connection: &mut AsyncPgConnection, batch: &Batch) -> Result<Vec<Written>> {
+    if let Some(table) = batch.row_table() {
+        return insert_into_layout(connection, table, batch).await;
+    }
     let rows = Columns::of(batch)?;
     let mut query = diesel::sql_query(batch.schema().put_into(&INSERT)).into_boxed::<Pg>();
     for array in arrays(&rows) {
@@ -41,6 +46,30 @@ async fn insert(connection: &mut AsyncPgConnection, batch: &Batch) -> Result<Vec
     written_rows(&rows, inserted.into_iter().map(|row| (row.id, row.position)).collect())
 }
 
+#[derive(QueryableByName)]
+struct InsertedRow {
+    #[diesel(sql_type = Text)]
+    number: String,
+    #[diesel(sql_type = BigInt)]
+    created: i64,
+}
+
+/// Inserts into a table of another layout.
+async fn insert_into_layout(
+    connection: &mut AsyncPgConnection,
+    table: &RowTable,
+    batch: &Batch,
+) -> Result<Vec<Written>> {
+    let columns = RowColumns::of(batch)?;
+    let mut query = diesel::sql_query(columns.named_statement(table)).into_boxed::<Pg>();
+    for column in columns.all() {
+        let texts: Vec<Option<&str>> = column.iter().map(Option::as_deref).collect();
+        query = query.bind::<SqlArray<Nullable<Text>>, _>(texts);
+    }
+    let inserted: Vec<InsertedRow> = query.get_results(connection).await.map_err(error)?;
+    columns.written(batch, inserted.into_iter().map(|row| (row.number, row.created)).collect())
+}
+
 async fn run_step(connection: &mut AsyncPgConnection, step: &Step) -> Result<u64> {
     step::run(connection, step).await
 }
@@ -51,9 +80,9 @@ struct Number {
     number: i64,
 }
 
-impl Executor for AsyncPgConnection {
-    fn database(&self) -> Result<Database> {
-        Ok(Database::Postgres)
+impl StepConnection for AsyncPgConnection {
+    fn sql_family(&self) -> Result<SqlFamily> {
+        Ok(SqlFamily::Postgres)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

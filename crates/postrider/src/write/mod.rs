@@ -50,7 +50,7 @@ mod postgres;
 mod rows;
 #[cfg(feature = "_mysql_driver")]
 mod rows_mysql;
-#[cfg(any(feature = "tokio-postgres", feature = "sqlx-postgres"))]
+#[cfg(feature = "_postgres")]
 mod rows_postgres;
 #[cfg(feature = "_sqlite_driver")]
 mod rows_sqlite;
@@ -117,9 +117,17 @@ use crate::Position;
 
 /// An event that was inserted. It is in the outbox once the caller commits; if the process dies before, it is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Written {
     /// The event's id.
     pub id: Uuid,
     /// Its position in the outbox.
     pub position: Position,
+}
+
+impl Written {
+    /// For code that writes events in its own way, such as an `EventPersister` of actions.
+    pub const fn new(id: Uuid, position: Position) -> Self {
+        Self { id, position }
+    }
 }

@@ -5,9 +5,9 @@ use ::mysql_async::prelude::Queryable;
 use ::mysql_async::{Conn, Error as SqlError, Params, Value};
 
 use super::columns::{self, Columns};
-use super::mysql_driver::{self, Driver};
+use super::mysql_driver::{self, InsertConnection};
 use super::{Batch, Step, Written, step};
-use crate::inbox::executor::{Database, Executor};
+use crate::inbox::statements::{SqlFamily, StepConnection};
 use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
@@ -19,7 +19,7 @@ async fn insert<Q: Queryable + Send>(connection: &mut Q, batch: &Batch) -> Resul
 
 struct Connection<'c, Q>(&'c mut Q);
 
-impl<Q: Queryable + Send> Driver for Connection<'_, Q> {
+impl<Q: Queryable + Send> InsertConnection for Connection<'_, Q> {
     async fn execute(&mut self, statement: &'static str) -> Result<()> {
         self.0.query_drop(statement).await.map_err(error)
     }
@@ -49,9 +49,9 @@ async fn run_step<Q: Queryable + Send>(connection: &mut Q, step: &Step) -> Resul
     step::run(&mut Connection(connection), step).await
 }
 
-impl<Q: Queryable + Send> Executor for Connection<'_, Q> {
-    fn database(&self) -> Result<Database> {
-        Ok(Database::MySql)
+impl<Q: Queryable + Send> StepConnection for Connection<'_, Q> {
+    fn sql_family(&self) -> Result<SqlFamily> {
+        Ok(SqlFamily::MySql)
     }
 
     async fn execute(&mut self, statement: String, values: &[columns::Value<'_>]) -> Result<u64> {

@@ -14,7 +14,7 @@ const SAVEPOINT: [&str; 2] = ["SAVEPOINT postrider_write", "ROLLBACK TO SAVEPOIN
 const RELEASE: &str = "RELEASE SAVEPOINT postrider_write";
 
 /// The operations of a driver that [`insert`] needs.
-pub(super) trait Driver: Send {
+pub(super) trait InsertConnection: Send {
     /// Runs a statement without values.
     fn execute(&mut self, statement: &'static str) -> impl Future<Output = Result<()>> + Send;
 
@@ -22,24 +22,15 @@ pub(super) trait Driver: Send {
     fn insert(&mut self, statement: String, rows: &[Columns<'_>])
     -> impl Future<Output = Result<u64>> + Send;
 
-    /// Inserts rows of texts and returns the number of the first one.
+    /// Inserts rows of texts and returns the number of the first one, if the server assigns one.
     fn insert_texts(
         &mut self,
-        _statement: String,
-        _values: Vec<Option<String>>,
-    ) -> impl Future<Output = Result<u64>> + Send {
-        std::future::ready(Err(unsupported()))
-    }
+        statement: String,
+        values: Vec<Option<String>>,
+    ) -> impl Future<Output = Result<u64>> + Send;
 
-    /// Runs a query that returns pairs of numbers.
-    fn numbers(&mut self, _statement: String) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send {
-        std::future::ready(Err(unsupported()))
-    }
-}
-
-fn unsupported() -> Error {
-    Error::new(Code::LayoutUnfit, "this driver cannot write to tables of other layouts")
-        .with_hint("use mysql_async or sqlx")
+    /// Runs a query that returns pairs of numbers, in the columns `number` and `created`.
+    fn numbers(&mut self, statement: String) -> impl Future<Output = Result<Vec<(i64, i64)>>> + Send;
 }
 
 /// The rows of one statement.
@@ -51,7 +42,7 @@ enum Piece<'r, 'a> {
 
 /// Inserts all rows or none: in one statement, which the server undoes if it fails, or in several after a savepoint.
 /// If the future is dropped between two statements, the rows of the first ones stay in the transaction.
-pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<Vec<Written>> {
+pub(super) async fn insert<D: InsertConnection>(driver: &mut D, batch: &Batch) -> Result<Vec<Written>> {
     let rows = if batch.row_table().is_some() { Vec::new() } else { Columns::of(batch)? };
     let pieces: Vec<Piece<'_, '_>> = match batch.row_table() {
         Some(table) => pieces(batch.events()).into_iter().map(|piece| Piece::Rows(table, piece)).collect(),
@@ -82,7 +73,7 @@ pub(super) async fn insert<D: Driver>(driver: &mut D, batch: &Batch) -> Result<V
     Ok(written)
 }
 
-async fn insert_piece<D: Driver>(
+async fn insert_piece<D: InsertConnection>(
     driver: &mut D,
     schema: &Ident,
     piece: &Piece<'_, '_>,
@@ -114,7 +105,7 @@ mod tests {
         is_rolled_back: bool,
     }
 
-    impl Driver for Deadlocked {
+    impl InsertConnection for Deadlocked {
         async fn execute(&mut self, _: &'static str) -> Result<()> {
             match self.is_rolled_back {
                 true => Err(Error::new(Code::SchemaMissing, "SAVEPOINT postrider_write does not exist")),
@@ -129,6 +120,14 @@ mod tests {
                 true => Err(Error::new(Code::StoreBusy, "deadlock")),
                 false => Ok(1),
             }
+        }
+
+        async fn insert_texts(&mut self, _: String, _: Vec<Option<String>>) -> Result<u64> {
+            Ok(0)
+        }
+
+        async fn numbers(&mut self, _: String) -> Result<Vec<(i64, i64)>> {
+            Ok(Vec::new())
         }
     }
 

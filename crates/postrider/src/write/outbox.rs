@@ -14,6 +14,22 @@ use crate::{Code, Error, Event, Ident, Limits, Result, Timestamp};
 /// Writes events in the caller's transactions. Holds no connection and is cheap to clone; one per program is enough.
 ///
 /// It keeps no state about events: if the process dies, only the caller's transaction decides whether an event exists.
+///
+/// ```
+/// # #[cfg(feature = "sqlx-postgres")]
+/// # async fn shop(pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
+/// use postrider::{Event, Outbox};
+///
+/// let outbox = Outbox::new().namespace("shop");
+///
+/// let mut tx = pool.begin().await?;
+/// sqlx::query("INSERT INTO orders (id, cents) VALUES (42, 1200)").execute(&mut *tx).await?;
+/// let event = Event::new("order.placed", r#"{"cents": 1200}"#).with_aggregate("Order", "42");
+/// outbox.write(&mut tx, event).await?;
+/// tx.commit().await?; // both, or neither
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Outbox {
     limits: Limits,

@@ -14,22 +14,15 @@ pub(super) fn has_producer(table: &RowTable) -> bool {
     table.layout().spec().has_column(EventField::Producer)
 }
 
-/// The error of a table that a driver cannot write to.
+/// The error of a table that does not exist on the driver's database.
 #[cfg(feature = "_writer")]
 pub(super) fn unwritable(table: &RowTable) -> Error {
-    let what = format!("this driver cannot write to layout {}", table.layout().name());
-    Error::new(Code::LayoutUnfit, what).with_hint(
-        "use tokio-postgres, mysql_async, rusqlite or sqlx, on a database that supports the layout",
-    )
+    let what = format!("this database has no layout {}", table.layout().name());
+    Error::new(Code::LayoutUnfit, what).with_hint("use a database that has the layout")
 }
 
 /// The payload as text.
-#[cfg(any(
-    feature = "_mysql_driver",
-    feature = "_sqlite_driver",
-    feature = "tokio-postgres",
-    feature = "sqlx-postgres"
-))]
+#[cfg(feature = "_writer")]
 pub(super) fn text_of(event: &Event) -> Result<&str> {
     std::str::from_utf8(&event.payload)
         .map_err(|e| Error::new(Code::LayoutUnfit, "the payload is not text").with_source(e))
@@ -43,15 +36,7 @@ pub(super) fn utc(time: crate::Timestamp) -> String {
 
 /// Combines the events with the numbers and creation times of their rows, in the same order. A row whose id is a UUID
 /// has no number.
-#[cfg(any(
-    feature = "tokio-postgres",
-    feature = "sqlx-postgres",
-    feature = "mysql_async",
-    feature = "sqlx-mysql",
-    feature = "diesel-mysql",
-    feature = "rusqlite",
-    feature = "sqlx-sqlite"
-))]
+#[cfg(feature = "_writer")]
 pub(super) fn written(
     table: &RowTable,
     events: &[Event],

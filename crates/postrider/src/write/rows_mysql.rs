@@ -1,9 +1,9 @@
 //! INSERTs into a table of another layout on MySQL and MariaDB.
 
 use super::Written;
-use super::mysql_driver::Driver;
+use super::mysql_driver::InsertConnection;
 use super::rows::{text_of, too_long, unwritable, utc, written};
-use crate::layout::{EventField, RowInsert, RowTable};
+use crate::layout::{Ability, EventField, RowInsert, RowTable};
 use crate::{Code, Error, Event, Result};
 
 /// The length of a VARCHAR(255).
@@ -47,7 +47,7 @@ fn values(table: &RowTable, insert: &RowInsert, event: &Event) -> Result<Vec<Opt
 }
 
 /// Inserts events that fit one statement.
-pub(super) async fn insert<D: Driver>(
+pub(super) async fn insert<D: InsertConnection>(
     driver: &mut D,
     table: &RowTable,
     events: &[Event],
@@ -64,7 +64,7 @@ pub(super) async fn insert<D: Driver>(
     let created = match spec.has_column(EventField::Id) {
         false => {
             let select = table.put_into_mysql(&format!(
-                "SELECT id, CAST(UNIX_TIMESTAMP(created_at) * 1000000 AS SIGNED)
+                "SELECT id AS number, CAST(UNIX_TIMESTAMP(created_at) * 1000000 AS SIGNED) AS created
                  FROM {{table}}
                  WHERE id >= {first}
                  ORDER BY id
@@ -73,6 +73,8 @@ pub(super) async fn insert<D: Driver>(
             ));
             driver.numbers(select).await?
         }
+        // Rows of this layout have a UUID. The server's last number is that of another statement then.
+        true if spec.has(Ability::Notifications) => vec![(0, 0); events.len()],
         true => (first..).take(events.len()).map(|id| (i64::try_from(id).unwrap_or(0), 0)).collect(),
     };
     written(table, events, created)

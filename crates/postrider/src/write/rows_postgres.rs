@@ -53,7 +53,41 @@ impl RowColumns {
         table.put_into(table.layout().spec().inserts.postgres.unwrap_or_default())
     }
 
+    /// The same with names for what the INSERT returns: `number` and `created`.
+    #[cfg(feature = "diesel-postgres")]
+    pub(super) fn named_statement(&self, table: &RowTable) -> String {
+        let insert = self.statement(table);
+        format!("WITH inserted (number, created) AS ({insert}) SELECT number, created FROM inserted")
+    }
+
+    /// The same for a driver without arrays: each parameter is the JSON of a column.
+    ///
+    /// # Errors
+    /// Those of the serialiser.
+    #[cfg(feature = "sea-orm")]
+    pub(super) fn json_statement(&self, table: &RowTable) -> Result<(String, Vec<String>)> {
+        let mut statement = self.statement(table);
+        let mut values = Vec::with_capacity(self.used);
+        // From the last one on, because `$1` is also the beginning of `$10`.
+        for (index, column) in self.columns[..self.used].iter().enumerate().rev() {
+            let parameter = format!("${}", index + 1);
+            let array = format!(
+                "ARRAY(SELECT j.value FROM pg_catalog.json_array_elements_text({parameter}::text::json)
+                       WITH ORDINALITY AS j (value, ordinal) ORDER BY j.ordinal)"
+            );
+            statement = statement.replace(&format!("{parameter}::text[]"), &array);
+            let json = serde_json::to_string(column).map_err(|e| {
+                crate::Error::new(crate::Code::LayoutUnfit, "the events cannot be sent as JSON")
+                    .with_source(e)
+            })?;
+            values.push(json);
+        }
+        values.reverse();
+        Ok((statement, values))
+    }
+
     /// The columns in the order of the parameters.
+    #[cfg(feature = "_postgres_driver")]
     pub(super) fn all(&self) -> impl IntoIterator<Item = &Vec<Option<String>>> {
         &self.columns[..self.used]
     }

@@ -2,19 +2,25 @@
 
 use ::sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement,
-    TransactionTrait, Value,
+    TransactionTrait, TryGetable, Value,
 };
 use uuid::Uuid;
 
 use super::columns::{self, Columns, consecutive, pieces};
-use super::{Batch, Step, Written, mysql, postgres, sqlite, step};
-use crate::inbox::executor::{Database, Executor};
+use super::mysql_driver::{self, InsertConnection};
+use super::rows_postgres::RowColumns;
+use super::{Batch, Step, Written, mysql, postgres, rows, rows_sqlite, sqlite, step};
+use crate::inbox::statements::{SqlFamily, StepConnection};
+use crate::layout::RowTable;
 use crate::{Code, Error, Ident, Result, mysql_error, postgres_error, sqlite_error};
 
 impl_async_transaction!('c, insert, run_step: &'c DatabaseTransaction);
 
 /// SeaORM's nested transaction is a savepoint that is rolled back when the future is dropped.
 async fn insert(tx: &DatabaseTransaction, batch: &Batch) -> Result<Vec<Written>> {
+    if let Some(table) = batch.row_table() {
+        return insert_into_layout(tx, table, batch).await;
+    }
     let rows = Columns::of(batch)?;
     let pieces = pieces(&rows);
     if let [all] = pieces.as_slice() {
@@ -60,6 +66,80 @@ async fn insert_piece(
     consecutive(done.last_insert_id().saturating_sub(before), rows)
 }
 
+/// Inserts into a table of another layout.
+async fn insert_into_layout(
+    tx: &DatabaseTransaction,
+    table: &RowTable,
+    batch: &Batch,
+) -> Result<Vec<Written>> {
+    match tx.get_database_backend() {
+        DbBackend::Postgres => {
+            let columns = RowColumns::of(batch)?;
+            let (statement, values) = columns.json_statement(table)?;
+            columns.written(batch, pairs(tx, statement, values).await?)
+        }
+        DbBackend::MySql => mysql_driver::insert(&mut MySqlInsert(tx), batch).await,
+        DbBackend::Sqlite => {
+            let statement = rows_sqlite::statement(table)?;
+            let failed = |failure| error(DbBackend::Sqlite, failure);
+            let savepoint = tx.begin().await.map_err(failed)?;
+            let mut reported = Vec::with_capacity(batch.events().len());
+            for row in rows_sqlite::values(table, batch.events())? {
+                match pairs::<i64, _>(&savepoint, statement.clone(), row.map(str::to_owned)).await {
+                    Ok(pair) => reported.extend(pair),
+                    Err(error) => return savepoint.rollback().await.map_err(failed).and(Err(error)),
+                }
+            }
+            savepoint.commit().await.map_err(failed)?;
+            rows::written(table, batch.events(), reported)
+        }
+        other => Err(no_tables(other)),
+    }
+}
+
+/// The rows that a statement returns: a number, as this type, and another number.
+async fn pairs<N: TryGetable, V: Into<Value>>(
+    tx: &DatabaseTransaction,
+    statement: String,
+    values: impl IntoIterator<Item = V>,
+) -> Result<Vec<(N, i64)>> {
+    let backend = tx.get_database_backend();
+    let statement = Statement::from_sql_and_values(backend, statement, values.into_iter().map(Into::into));
+    let pair = |row: &QueryResult| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?));
+    let rows = tx.query_all_raw(statement).await;
+    rows.and_then(|rows| rows.iter().map(pair).collect()).map_err(|failure| error(backend, failure))
+}
+
+/// Inserts rows of other layouts on MySQL and MariaDB.
+struct MySqlInsert<'t>(&'t DatabaseTransaction);
+
+impl InsertConnection for MySqlInsert<'_> {
+    async fn execute(&mut self, statement: &'static str) -> Result<()> {
+        self.0.execute_unprepared(statement).await.map(drop).map_err(|e| error(DbBackend::MySql, e))
+    }
+
+    async fn insert(&mut self, statement: String, rows: &[Columns<'_>]) -> Result<u64> {
+        let values = rows.iter().flat_map(Columns::values).map(|of| value(DbBackend::MySql, of));
+        self.run(statement, values).await
+    }
+
+    async fn insert_texts(&mut self, statement: String, values: Vec<Option<String>>) -> Result<u64> {
+        self.run(statement, values.into_iter().map(Value::from)).await
+    }
+
+    async fn numbers(&mut self, statement: String) -> Result<Vec<(i64, i64)>> {
+        pairs::<i64, Value>(self.0, statement, []).await
+    }
+}
+
+impl MySqlInsert<'_> {
+    async fn run(&mut self, statement: String, values: impl Iterator<Item = Value> + Send) -> Result<u64> {
+        let statement = Statement::from_sql_and_values(DbBackend::MySql, statement, values);
+        let done = self.0.execute_raw(statement).await.map_err(|e| error(DbBackend::MySql, e))?;
+        Ok(done.last_insert_id())
+    }
+}
+
 fn no_tables(backend: DbBackend) -> Error {
     Error::new(Code::StoreFailed, format!("this library has no tables for {backend:?}"))
 }
@@ -68,12 +148,12 @@ async fn run_step(mut tx: &DatabaseTransaction, step: &Step) -> Result<u64> {
     step::run(&mut tx, step).await
 }
 
-impl Executor for &DatabaseTransaction {
-    fn database(&self) -> Result<Database> {
+impl StepConnection for &DatabaseTransaction {
+    fn sql_family(&self) -> Result<SqlFamily> {
         match self.get_database_backend() {
-            DbBackend::Postgres => Ok(Database::Postgres),
-            DbBackend::MySql => Ok(Database::MySql),
-            DbBackend::Sqlite => Ok(Database::Sqlite),
+            DbBackend::Postgres => Ok(SqlFamily::Postgres),
+            DbBackend::MySql => Ok(SqlFamily::MySql),
+            DbBackend::Sqlite => Ok(SqlFamily::Sqlite),
             other => Err(no_tables(other)),
         }
     }

@@ -3,7 +3,7 @@
 use super::columns::{EVENT_COLUMNS, names};
 
 /// The INSERT of one event. The database assigns the position. Uses no index.
-#[cfg(feature = "_sqlite_driver")]
+#[cfg(any(feature = "rusqlite", feature = "sqlx-sqlite"))]
 pub(super) static INSERT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| statement(1));
 
 /// The INSERT of this number of events. There is one writer at a time, so their positions are consecutive.

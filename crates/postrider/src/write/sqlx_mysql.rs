@@ -4,9 +4,9 @@ use sqlx::mysql::MySqlDatabaseError;
 use sqlx::{AssertSqlSafe, MySql, MySqlConnection};
 
 use super::columns::{Columns, Value};
-use super::mysql_driver::{self, Driver};
+use super::mysql_driver::{self, InsertConnection};
 use super::{Batch, Step, Written, step};
-use crate::inbox::executor::{Database, Executor};
+use crate::inbox::statements::{SqlFamily, StepConnection};
 use crate::mysql_error::{insert_failed, is_duplicate};
 use crate::{Error, Result};
 
@@ -16,7 +16,7 @@ async fn insert(connection: &mut MySqlConnection, batch: &Batch) -> Result<Vec<W
     mysql_driver::insert(connection, batch).await
 }
 
-impl Driver for MySqlConnection {
+impl InsertConnection for MySqlConnection {
     async fn execute(&mut self, statement: &'static str) -> Result<()> {
         sqlx::raw_sql(statement).execute(self).await.map(drop).map_err(error)
     }
@@ -45,9 +45,9 @@ async fn run_step(connection: &mut MySqlConnection, step: &Step) -> Result<u64> 
     step::run(connection, step).await
 }
 
-impl Executor for MySqlConnection {
-    fn database(&self) -> Result<Database> {
-        Ok(Database::MySql)
+impl StepConnection for MySqlConnection {
+    fn sql_family(&self) -> Result<SqlFamily> {
+        Ok(SqlFamily::MySql)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

@@ -5,7 +5,7 @@ use sqlx::{Connection, Sqlite, SqliteConnection};
 use super::columns::{Columns, Value};
 use super::sqlite::INSERT;
 use super::{Batch, Step, Written, rows, rows_sqlite, step};
-use crate::inbox::executor::{Database, Executor};
+use crate::inbox::statements::{SqlFamily, StepConnection};
 use crate::sqlite_error::insert_failed;
 use crate::{Error, Position, Result};
 
@@ -78,9 +78,9 @@ async fn run_step(connection: &mut SqliteConnection, step: &Step) -> Result<u64>
     step::run(connection, step).await
 }
 
-impl Executor for SqliteConnection {
-    fn database(&self) -> Result<Database> {
-        Ok(Database::Sqlite)
+impl StepConnection for SqliteConnection {
+    fn sql_family(&self) -> Result<SqlFamily> {
+        Ok(SqlFamily::Sqlite)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

@@ -7,7 +7,7 @@ use super::{Value, action_record};
 use crate::Result;
 use crate::inbox::InboxStep;
 #[cfg(feature = "_writer")]
-use crate::inbox::executor;
+use crate::inbox::statements;
 
 /// One step in the caller's transaction, after all checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +20,12 @@ pub enum Step {
 
 /// Runs a step. Returns the number of rows that it inserted or deleted.
 #[cfg(feature = "_async")]
-pub(super) async fn run<X: executor::Executor>(tx: &mut X, step: &Step) -> Result<u64> {
+pub(super) async fn run<X: statements::StepConnection>(tx: &mut X, step: &Step) -> Result<u64> {
     let step = match step {
-        Step::Inbox(step) => return executor::run(tx, step).await,
+        Step::Inbox(step) => return statements::run(tx, step).await,
         Step::Action(step) => step,
     };
-    let (statement, values) = action_record::statement(tx.database()?, step)?;
+    let (statement, values) = action_record::statement(tx.sql_family()?, step)?;
     let values: Vec<Value<'_>> = values.iter().map(action_record::Parameter::value).collect();
     tx.execute(statement, &values).await.map_err(action_record::failed)
 }
@@ -38,13 +38,13 @@ pub(super) fn run_blocking(
 ) -> Result<u64> {
     match step {
         Step::Inbox(step) => {
-            let id = executor::id_of(step);
-            let (statement, values) = executor::statement(executor::Database::Sqlite, step, &id)
-                .ok_or_else(executor::only_on_postgres)?;
-            execute(&statement, values).map_err(|error| executor::about(step, error))
+            let id = statements::id_of(step);
+            let (statement, values) = statements::statement(statements::SqlFamily::Sqlite, step, &id)
+                .ok_or_else(statements::only_on_postgres)?;
+            execute(&statement, values).map_err(|error| statements::about(step, error))
         }
         Step::Action(step) => {
-            let (statement, values) = action_record::statement(executor::Database::Sqlite, step)?;
+            let (statement, values) = action_record::statement(statements::SqlFamily::Sqlite, step)?;
             let values = values.iter().map(action_record::Parameter::value).collect();
             execute(&statement, values).map_err(action_record::failed)
         }

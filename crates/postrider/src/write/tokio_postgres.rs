@@ -8,7 +8,7 @@ use super::columns::{Columns, Value};
 use super::postgres::{Array, INSERT, INSERT_ONE, arrays, written_rows};
 use super::rows_postgres::RowColumns;
 use super::{Batch, Step, Written, step};
-use crate::inbox::executor::{Database, Executor};
+use crate::inbox::statements::{SqlFamily, StepConnection};
 use crate::layout::RowTable;
 use crate::postgres_error::insert_failed;
 use crate::{Error, Result};
@@ -67,9 +67,9 @@ async fn run_step(mut client: &Client, step: &Step) -> Result<u64> {
     step::run(&mut client, step).await
 }
 
-impl Executor for &Client {
-    fn database(&self) -> Result<Database> {
-        Ok(Database::Postgres)
+impl StepConnection for &Client {
+    fn sql_family(&self) -> Result<SqlFamily> {
+        Ok(SqlFamily::Postgres)
     }
 
     async fn execute(&mut self, statement: String, values: &[Value<'_>]) -> Result<u64> {

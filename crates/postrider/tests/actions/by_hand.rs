@@ -329,7 +329,7 @@ driver!(
     DieselPostgres,
     DieselPg,
     Postgres,
-    &[None],
+    Postgres::LAYOUTS,
     |url| Box::pin(async move {
         Connections::new(move || {
             let url = url.clone();
@@ -349,7 +349,7 @@ driver!(
     DieselMariaDb,
     DieselMy,
     MySqlPlace<OnMariaDb>,
-    &[None],
+    MySqlPlace::<OnMariaDb>::LAYOUTS,
     |url| Box::pin(async move {
         Connections::new(move || {
             let url = url.clone();
@@ -400,7 +400,7 @@ driver!(
     SeaOrmPostgres,
     DatabaseConnection,
     Postgres,
-    &[None],
+    Postgres::LAYOUTS,
     |url| Box::pin(async move { sea_orm::Database::connect(url).await.unwrap() }),
     |database, _, id| Box::pin(async move {
         let sql = format!("SELECT balance, version FROM wallets WHERE id = '{id}'");

@@ -11,6 +11,7 @@ mod with_every_driver {
         an_action_that_fails_leaves_nothing, an_action_without_events_is_recorded,
         rows_events_and_the_action_are_written_together,
     };
+    use crate::once::a_call_with_an_id_is_executed_once_also_by_concurrent_callers;
 
     crate::drivers::on_every_driver! {
         rows_events_and_the_action_are_written_together,
@@ -19,17 +20,20 @@ mod with_every_driver {
         a_program_that_dies_at_any_wait_of_the_transaction_leaves_all_of_it_or_nothing,
         an_execution_whose_caller_is_dropped_happens_as_a_whole_or_not_at_all,
         concurrent_deposits_end_with_the_right_balance_and_one_event_each,
+        a_call_with_an_id_is_executed_once_also_by_concurrent_callers,
     }
 }
 
 /// One driver on every database.
 mod with_sqlx {
+    use crate::in_transaction::an_action_in_a_transaction_happens_if_its_caller_commits;
     use crate::retries::{
         a_stale_action_runs_again_as_a_whole_with_a_new_plan,
         an_action_that_stays_stale_fails_with_its_code_and_writes_nothing,
     };
 
     crate::drivers::on_every_database! {
+        an_action_in_a_transaction_happens_if_its_caller_commits,
         a_stale_action_runs_again_as_a_whole_with_a_new_plan,
         an_action_that_stays_stale_fails_with_its_code_and_writes_nothing,
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use postrider::action::{CommitError, Database, EventPersister, Executor, Performed, SqlxRepository};
+use postrider::inbox::{Inbox, Received};
 use postrider::write::ActionRecord;
 use postrider::{BoxFuture, Code, Error, Event, Outbox, Result, Written};
 use sqlx::PgPool;
@@ -43,6 +44,10 @@ impl<D: Database> Database for Losing<D> {
 
     async fn record_action(tx: &mut D::Transaction, outbox: &Outbox, record: ActionRecord) -> Result<()> {
         D::record_action(tx, outbox, record).await
+    }
+
+    async fn receive(tx: &mut D::Transaction, inbox: &Inbox, group: &str, id: Uuid) -> Result<Received> {
+        D::receive(tx, inbox, group, id).await
     }
 
     fn failed(error: D::Error) -> Error {

@@ -1,32 +1,16 @@
 //! A program that dies at any point of an execution, and a caller that is dropped at any point.
 
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use postrider::action::{Retry, RetryOn};
 use postrider::layout::RowLayout;
+use postrider_testkit::dropped_after;
 use uuid::Uuid;
 
 use crate::drivers::{Case, Driver};
 use crate::mortal::Life;
 use crate::place::Place;
 use crate::wallet::{Amount, Deposit, Open, PlaceOrders};
-
-/// Runs a future until it has waited this often, and drops it then. `None` if it was dropped.
-async fn die_after<T>(waits: usize, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    let mut left = waits;
-    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if left == 0 => Poll::Ready(None),
-        Poll::Pending => {
-            left -= 1;
-            Poll::Pending
-        }
-    })
-    .await
-}
 
 /// How often every point is hit: how long the database takes decides what a death leaves.
 const ROUNDS: usize = 3;
@@ -116,7 +100,7 @@ pub(crate) async fn an_execution_whose_caller_is_dropped_happens_as_a_whole_or_n
             }
             for waits in 0.. {
                 let ended =
-                    die_after(waits, executor.execute::<PlaceOrders>(Amount { wallet, amount: 1 })).await;
+                    dropped_after(waits, executor.execute::<PlaceOrders>(Amount { wallet, amount: 1 })).await;
                 agrees(&case, layout, waits).await;
                 match ended {
                     Some(placed) => {

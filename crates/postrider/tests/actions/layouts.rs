@@ -8,7 +8,7 @@ use crate::place::{Layout, Place};
 use crate::wallet::{Amount, Open, PlaceOrders};
 
 /// How a layout names what the test reads: event type, aggregate id, payload.
-fn columns(layout: Layout) -> &'static str {
+pub(crate) fn columns(layout: Layout) -> &'static str {
     match layout {
         None => "type, aggregate_id, payload",
         Some(RowLayout::Eventlog) => "event_type, model_id, payload",
@@ -17,7 +17,7 @@ fn columns(layout: Layout) -> &'static str {
     }
 }
 
-fn order_of(layout: Layout) -> &'static str {
+pub(crate) fn order_of(layout: Layout) -> &'static str {
     match layout {
         None => "position",
         Some(RowLayout::Eventlog) => "event_date, id",

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use postrider::action::{CommitError, Database, Entity, Repository};
+use postrider::inbox::{Inbox, Received};
 use postrider::write::ActionRecord;
 use postrider::{Error, Event, Outbox, Result, Written};
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 /// How often the program may still wait for the database.
 pub(crate) struct Life {
@@ -79,6 +81,10 @@ impl<D: Database> Database for Mortal<D> {
 
     async fn record_action(tx: &mut Self::Transaction, outbox: &Outbox, record: ActionRecord) -> Result<()> {
         tx.1.live(D::record_action(&mut tx.0, outbox, record)).await
+    }
+
+    async fn receive(tx: &mut Self::Transaction, inbox: &Inbox, group: &str, id: Uuid) -> Result<Received> {
+        tx.1.live(D::receive(&mut tx.0, inbox, group, id)).await
     }
 
     fn failed(error: D::Error) -> Error {

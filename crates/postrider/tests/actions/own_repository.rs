@@ -49,8 +49,8 @@ impl Action for Set {
         let rows =
             rows.iter().map(|(id, cents, version)| Balance { id: *id, cents: *cents, version: *version });
         match is_new {
-            true => plan.add_all(rows),
-            false => plan.update_all(rows),
+            true => plan.add_all(rows).map(drop),
+            false => plan.update_all(rows).map(drop),
         }
     }
 }

@@ -10,7 +10,7 @@ use postrider::store::RowExtras;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
 use postrider::store::postgres::{PostgresConfig, PostgresRowStore, PostgresStore};
 use postrider::store::sqlite::{SqliteRowStore, SqliteStore};
-use postrider::{Ident, Outbox};
+use postrider::{Ident, Inbox, Outbox};
 use postrider_testkit::servers::mysql::Kind;
 use postrider_testkit::servers::postgres;
 use tempfile::TempDir;
@@ -28,6 +28,11 @@ pub(crate) trait Place: Sized + Send + Sync + 'static {
     fn create(layout: Layout) -> impl Future<Output = Option<Self>> + Send;
 
     fn outbox(&self) -> Outbox;
+
+    /// The inbox next to it.
+    fn inbox(&self) -> Inbox {
+        Inbox::new()
+    }
 
     /// Where a driver connects to.
     fn url(&self) -> &str;
@@ -271,6 +276,10 @@ impl<K: ServerKind> Place for MySqlPlace<K> {
             None => outbox,
             Some(layout) => outbox.table(self.table(layout)),
         }
+    }
+
+    fn inbox(&self) -> Inbox {
+        Inbox::new().schema(self.own())
     }
 
     fn url(&self) -> &str {

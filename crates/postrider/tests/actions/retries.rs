@@ -45,18 +45,18 @@ impl Action for Raced {
 
 /// A clock that reports until when the executor waits.
 #[derive(Clone)]
-struct WatchedClock {
-    manual: ManualClock,
+pub(crate) struct WatchedClock {
+    pub(crate) manual: ManualClock,
     waits: watch::Sender<Option<Duration>>,
 }
 
 impl WatchedClock {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { manual: ManualClock::default(), waits: watch::Sender::new(None) }
     }
 
     /// Until when the executor waits, as soon as it does.
-    async fn waits(&self) -> Duration {
+    pub(crate) async fn waits(&self) -> Duration {
         self.waits.subscribe().wait_for(Option::is_some).await.unwrap().unwrap()
     }
 }

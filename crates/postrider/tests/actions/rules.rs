@@ -160,6 +160,68 @@ fn an_event_belongs_to_its_model() {
     assert!(plan.rows_of::<Wallet>(ChangeKind::Add).is_empty());
 }
 
+#[test]
+fn rows_that_are_staged_together_emit_one_event_each_also_over_several_shards() {
+    let mut plan = Plan::for_test();
+    let rows: Vec<_> = (1..=5).map(wallet).collect();
+    let ids: Vec<_> = rows.iter().map(|row| row.id.to_string()).collect();
+    plan.add(wallet(0)).unwrap().event(&MoneyDeposited { amount: 0 }).unwrap();
+    let staged = plan.add_all(rows).unwrap();
+    staged.events(|wallet| MoneyDeposited { amount: wallet.balance }).unwrap();
+    let events: Vec<_> = plan.events().skip(1).collect();
+    let of: Vec<_> = events.iter().map(|event| event.aggregate.as_ref().unwrap().id.clone()).collect();
+    assert_eq!(of, ids);
+    let amounts: Vec<_> = events.iter().map(|event| String::from_utf8_lossy(&event.payload)).collect();
+    assert_eq!(amounts, (1..=5).map(|amount| format!("{{\"amount\":{amount}}}")).collect::<Vec<_>>());
+    // The last of the rows before is of the same change, and the first ones of the next call are not.
+    let updated: Vec<_> = (6..=7).map(wallet).collect();
+    plan.update_all(updated).unwrap().events(|wallet| MoneyDeposited { amount: wallet.balance }).unwrap();
+    let last = plan.events().last().unwrap();
+    assert_eq!(&last.payload[..], b"{\"amount\":7}");
+    // An event of another model.
+    let orders = [Order { id: Uuid::now_v7(), wallet: Uuid::now_v7(), amount: 1, version: 1 }];
+    let error = plan.add_all(orders).unwrap().events(|_| MoneySpent { amount: 1 }).unwrap_err();
+    assert_eq!(error.code(), Code::PlanInvalid);
+}
+
+/// Stages a wallet twice, or an event of another model, and ignores the error.
+#[derive(Action)]
+struct Careless;
+
+impl Action for Careless {
+    type Params = bool;
+    type Output = ();
+    type Error = Error;
+
+    async fn perform(&self, plan: &mut Plan, twice: &bool) -> Result<()> {
+        let row = wallet(1);
+        let staged = plan.add(row.clone())?;
+        if *twice {
+            _ = plan.add(row);
+        } else {
+            _ = staged.event(&OrderPlaced { amount: 1 });
+        }
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn an_action_that_ignores_an_error_of_its_plan_is_not_written() {
+    let case = Case::<SqlxSqlite>::new(None).await.unwrap();
+    let executor = case.builder().action(Careless).build().unwrap();
+    for (twice, says) in
+        [(true, "is staged twice in one plan"), (false, "the event order.placed is not about Wallet")]
+    {
+        let error = executor.execute::<Careless>(twice).await.unwrap_err();
+        assert_eq!(error.code(), Code::PlanInvalid);
+        assert!(error.message().starts_with("the action ignored an error of its plan: "), "{error}");
+        assert!(error.message().contains(says), "{error}");
+        executor.call::<Careless>(twice).plan().await.unwrap_err();
+    }
+    assert_eq!(case.place.one("SELECT COUNT(*) FROM wallets").await, "0");
+    assert_eq!(case.place.one("SELECT COUNT(*) FROM {events}").await, "0");
+}
+
 #[tokio::test]
 async fn what_is_not_registered_is_refused_before_any_sql() {
     let case = Case::<SqlxSqlite>::new(None).await.unwrap();
@@ -272,7 +334,7 @@ async fn many_rows_are_one_statement_until_the_database_takes_no_more_parameters
         type Error = Error;
 
         async fn perform(&self, plan: &mut Plan, rows: &i64) -> Result<()> {
-            plan.add_all((0..*rows).map(wallet))
+            plan.add_all((0..*rows).map(wallet)).map(drop)
         }
     }
 

@@ -1,7 +1,7 @@
 //! Actions over several databases.
 
 use postrider::action::{
-    AcrossShards, Action, Executor, Model, Plan, Shard, SqlxDialect, SqlxRepository, SqlxRow,
+    AcrossShards, Action, Executor, Model, Plan, Shard, Shards, SqlxDialect, SqlxRepository, SqlxRow,
 };
 use postrider::{Code, Error, Event, Result};
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::place::Place;
 /// A wallet whose id carries its shard.
 #[derive(Debug, Clone, Model)]
 #[model(name = "Wallet", table = "wallets", sharded)]
-struct Account {
+pub(crate) struct Account {
     id: Uuid,
     balance: i64,
     version: i64,
@@ -29,7 +29,7 @@ struct Opened {
 
 /// Adds these accounts, each with an event.
 #[derive(Action)]
-struct OpenAll;
+pub(crate) struct OpenAll;
 
 impl Action for OpenAll {
     type Params = Vec<(Uuid, i64)>;
@@ -45,6 +45,29 @@ impl Action for OpenAll {
     }
 }
 
+/// Adds 100 to the balance of an account, wherever it is.
+#[derive(Action)]
+struct Deposit<DB: sqlx::Database> {
+    accounts: SqlxRepository<Account, DB>,
+}
+
+impl<DB: SqlxDialect> Action for Deposit<DB>
+where
+    Account: SqlxRow<DB>,
+{
+    type Params = Uuid;
+    type Output = i64;
+    type Error = Error;
+
+    async fn perform(&self, plan: &mut Plan, id: &Uuid) -> Result<i64> {
+        let mut account = self.accounts.find(id).await?;
+        account.balance += 100;
+        let balance = account.balance;
+        plan.update(account)?;
+        Ok(balance)
+    }
+}
+
 /// The default database, and those of the shards 1.0 and 1.1.
 async fn three<D, DB>() -> Option<([Case<D>; 3], Executor<Pool<DB>>)>
 where
@@ -53,12 +76,15 @@ where
     Account: SqlxRow<DB>,
 {
     let cases = [Case::<D>::new(None).await?, Case::<D>::new(None).await?, Case::<D>::new(None).await?];
-    let executor = Executor::builder(cases[0].driver.database())
+    let shards = Shards::new(cases[0].driver.database());
+    let accounts = SqlxRepository::<Account, _>::sharded(shards.clone());
+    let executor = Executor::sharded(shards)
         .namespace("shop")
         .outbox(cases[0].place.outbox())
         .shard(shard(1, 0), cases[1].driver.database())
-        .repository(SqlxRepository::<Account, _>::new(cases[0].driver.database()))
+        .repository(accounts.clone())
         .action(OpenAll)
+        .action(Deposit { accounts })
         .build()
         .unwrap();
     // While it runs, as if it were new.
@@ -83,6 +109,19 @@ async fn a_row_is_written_to_the_shard_of_its_id_or_to_the_default() {
     }
     assert_eq!(counts(&cases, "SELECT balance FROM wallets").await, ["73", "10", "11"]);
     assert_eq!(counts(&cases, "SELECT COUNT(*) FROM {events}").await, ["1", "1", "1"]);
+}
+
+#[tokio::test]
+async fn a_row_is_read_from_the_shard_of_its_id_or_from_the_default() {
+    let (cases, executor) = three::<SqlxSqlite, _>().await.unwrap();
+    for (group, member, balance) in [(1, 0, 10), (1, 1, 11), (7, 3, 73)] {
+        let id = shard(group, member).new_id();
+        executor.execute::<OpenAll>(vec![(id, balance)]).await.unwrap();
+        assert_eq!(executor.execute::<Deposit<sqlx::Sqlite>>(id).await.unwrap(), balance + 100);
+    }
+    assert_eq!(counts(&cases, "SELECT balance FROM wallets").await, ["173", "110", "111"]);
+    let missing = executor.execute::<Deposit<sqlx::Sqlite>>(shard(1, 1).new_id()).await.unwrap_err();
+    assert_eq!(missing.code(), Code::EntityMissing);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use postrider::encode::Plain;
 use postrider::relay::{Relay, Subscription};
 use postrider::sink::{Message, Outcome, Receipt, Sink};
 use postrider::store::{Start, Store};
-use postrider::{Action, BoxFuture, Event, Timestamp};
+use postrider::{ActionContext, BoxFuture, Event, Timestamp};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -101,13 +101,11 @@ fn all_columns() -> Event {
         .with_expires_at(time("2100-01-01T00:00:00Z"))
         .with_namespace("shop.checkout")
         .with_producer("node-3")
-        .with_action(Action {
-            id: Uuid::from_u128(0x01980b7c_5a00_7000_8000_0000000000aa),
-            name: "SignOrder".into(),
-            params: r#"{"by":"Zoë"}"#.into(),
-            started: time("2026-11-15T21:34:59.9Z"),
-            completed: time("2026-11-15T21:35:00.000001Z"),
-        })
+        .with_action(
+            ActionContext::new("SignOrder", r#"{"by":"Zoë"}"#)
+                .with_id(Uuid::from_u128(0x01980b7c_5a00_7000_8000_0000000000aa))
+                .with_times(time("2026-11-15T21:34:59.9Z"), time("2026-11-15T21:35:00.000001Z")),
+        )
 }
 
 fn time(text: &str) -> Timestamp {

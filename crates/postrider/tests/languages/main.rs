@@ -1,13 +1,7 @@
 //! The plain INSERT from other languages: the programs in `examples/any-language` write with their usual drivers, and a
 //! relay delivers exactly the events that they wrote.
 #![cfg(all(unix, feature = "mysql", feature = "postgres", feature = "sqlite"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "clippy sees only the tests themselves as tests, not their helpers"
-)]
+#![cfg(test)]
 
 mod database;
 mod delivered;

@@ -1,4 +1,5 @@
 //! Compares pages of the documentation with the library.
 
 mod routing;
+mod traces;
 mod wire;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use postrider::encode::cloudevents::Binding;
 use postrider::encode::{CloudEvents, CloudEventsBinary, Encoder, Envelope, Outgoing, Plain};
 use postrider::sink::Message;
-use postrider::{Action, Event, Position, Timestamp};
+use postrider::{ActionContext, Event, Position, Timestamp};
 use uuid::Uuid;
 
 const PAGE: &str = include_str!("../../../../docs/src/wire.md");
@@ -23,13 +23,11 @@ fn event() -> Event {
         .with_namespace("shop.checkout")
         .with_producer("node-3")
         .with_header("tenant", "blue")
-        .with_action(Action {
-            id: "01980b7c-5a00-7000-8000-0000000000aa".parse().unwrap(),
-            name: "PlaceOrder".into(),
-            params: r#"{"cart":9}"#.into(),
-            started: time("2026-11-15T21:34:59.9Z"),
-            completed: time("2026-11-15T21:35:00.000001Z"),
-        })
+        .with_action(
+            ActionContext::new("PlaceOrder", r#"{"cart":9}"#)
+                .with_id("01980b7c-5a00-7000-8000-0000000000aa".parse().unwrap())
+                .with_times(time("2026-11-15T21:34:59.9Z"), time("2026-11-15T21:35:00.000001Z")),
+        )
 }
 
 fn small(payload: impl Into<bytes::Bytes>) -> Event {

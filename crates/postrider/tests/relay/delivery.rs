@@ -1,6 +1,7 @@
 //! The whole path: application transaction, outbox, relay, sink.
 
 use postrider::Event;
+use postrider::operate::AuditQuery;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::Start;
 use postrider::write::Outbox;
@@ -70,5 +71,14 @@ async fn subscriptions_of_one_outbox_do_not_disturb_each_other() {
     assert_eq!(fast.wait_for(90).await.len(), 90);
     relay.resume("late").await.unwrap();
     assert_eq!(late.wait_for(40).await.len(), 40, "one that starts now gets what comes after it");
+    let audit = shop
+        .store
+        .list_audit(AuditQuery::default().subscription(Some("late".to_owned())).commands_max(2))
+        .await
+        .unwrap();
+    let changes: Vec<_> =
+        audit.iter().map(|entry| (entry.action.as_str(), entry.reason.as_deref())).collect();
+    assert_eq!(changes, [("resume", None), ("pause", Some("maintenance"))]);
+    assert_eq!(audit[0].made_by, relay.handle().name());
     relay.shutdown().await.unwrap();
 }

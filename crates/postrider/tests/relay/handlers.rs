@@ -15,7 +15,7 @@ use postrider_testkit::eventually;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, watch};
 
-use super::shop::Shop;
+use super::shop::{RecordingSink, Shop};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Placed {
@@ -267,6 +267,39 @@ async fn a_handler_can_skip_an_event_or_make_it_dead_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_status_of_a_handler_distinguishes_dead_events_from_those_that_are_retried() {
+    let shop = Shop::open();
+    let calls = Calls::new();
+    let handler = || {
+        calls.handler(|placed, _| match placed.number {
+            0 => Err(HandlerError::dead("no such customer")),
+            1 => Err(HandlerError::from("the mail server is down")),
+            _ => Ok(()),
+        })
+    };
+    // Nothing is retried while the test runs.
+    let minute = Duration::from_secs(60);
+    let policy = || Policy::default().backoff_min(minute).backoff_max(minute);
+    write(&shop, placed(0..4, 4));
+    let start = async || {
+        let subscription = Subscription::handler("mail", handler()).policy(policy());
+        Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await.unwrap()
+    };
+    let relay = start().await;
+    let parked = |relay: &Relay| {
+        let state = relay.handle().status().remove(0).state;
+        (state.parked, state.dead)
+    };
+    eventually("both failures are parked", async || parked(&relay) == (2, 1)).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 2).await;
+    relay.shutdown().await.unwrap();
+    // The next relay loads them.
+    let relay = start().await;
+    eventually("both are loaded", async || parked(&relay) == (2, 1)).await;
+    relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_takes_too_long_is_dropped_and_counts_as_an_attempt() {
     let shop = Shop::open();
     let calls = Calls::new();
@@ -481,4 +514,41 @@ async fn handlers_that_contradict_each_other_start_nothing() {
         assert_eq!(error.message(), format!("\"mail\": {reason}"));
     }
     shop.wait_until("SELECT count(*) FROM postrider_subscriptions", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_with_the_name_of_a_handler_is_refused_and_takes_no_event() {
+    let shop = Shop::open();
+    let calls = Calls::new();
+    let handler = || Subscription::handler("mail", calls.handler(|_, _| Ok(()))).policy(policy());
+    let program =
+        Relay::builder().name("shop").outbox(shop.store.clone(), [handler()]).spawn().await.unwrap();
+    // While the program runs, and when it is stopped.
+    let sink = RecordingSink::new();
+    let relay = async |subscription: Subscription| {
+        Relay::builder().outbox(shop.store.clone(), [subscription]).spawn().await
+    };
+    let refused = relay(Subscription::new("mail", sink.clone())).await.unwrap_err();
+    assert_eq!(refused.code(), Code::SubscriptionIsHandler);
+    assert!(
+        refused.message().contains("subscription \"mail\" is a handler of a program: shop#"),
+        "{refused}"
+    );
+    program.shutdown().await.unwrap();
+    Outbox::new().write_all(&shop.connect(), placed(0..10, 3)).unwrap();
+    relay(Subscription::new("mail", sink.clone())).await.unwrap_err();
+    // Another name is another subscription, and the handler still gets its events.
+    relay(Subscription::new("other", sink.clone())).await.unwrap().shutdown().await.unwrap();
+    let program = relay(handler()).await.unwrap();
+    calls.wait_for(10).await;
+    program.shutdown().await.unwrap();
+    let registrations = "SELECT COUNT(*) FROM postrider_audit WHERE subscription = 'handler:mail'";
+    shop.wait_until(registrations, 1).await;
+
+    let replacing = Subscription::new("mail", sink.clone()).replaces_handler();
+    let relay = relay(replacing).await.unwrap();
+    Outbox::new().write_all(&shop.connect(), placed(10..20, 3)).unwrap();
+    relay.wake();
+    sink.wait_for(10).await;
+    relay.shutdown().await.unwrap();
 }

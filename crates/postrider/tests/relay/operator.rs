@@ -1,12 +1,14 @@
-//! An operator changes parked rows with SQL while the relay runs.
+//! An operator changes parked rows while the relay runs.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use postrider::operate::{ChangeOptions, Operator, ParkedAction, ParkedChanged, ParkedFilter};
 use postrider::relay::{Policy, Relay, Subscription};
-use postrider::sink::{Failure, Outcome, Sink};
-use postrider::store::Start;
+use postrider::sink::{Failure, Outcome, REDELIVERY_HEADER, Sink};
+use postrider::store::sqlite::SqliteStore;
+use postrider::store::{ParkedState, Start};
 use postrider::write::Outbox;
 
 use super::shop::{RecordingSink, Shop, acknowledged, number, order};
@@ -91,4 +93,43 @@ async fn removing_a_waiting_event_by_sql_releases_the_other_events_of_its_key() 
     relay.shutdown().await.unwrap();
     let of_key: Vec<usize> = events.iter().map(|event| number(event)).filter(|n| n % 7 == 3).collect();
     assert_eq!(of_key, [3, 17, 24]);
+}
+
+/// Through another store, as another process would. The relay leads all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_event_that_an_operator_retries_arrives_once_and_its_message_says_so() {
+    let shop = Shop::open();
+    let is_broken = Arc::new(AtomicBool::new(true));
+    let marked: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
+    let (reported, marks) = (is_broken.clone(), marked.clone());
+    let sink = RecordingSink::scripted(move |message| {
+        let headers = message.headers();
+        if let Some((_, value)) = headers.iter().find(|(name, _)| *name == REDELIVERY_HEADER) {
+            marks.lock().unwrap().push((number(&message.event), value.to_owned()));
+        }
+        match number(&message.event) {
+            10 if reported.load(Ordering::SeqCst) => Outcome::Failed(Failure::new("not this one")),
+            _ => acknowledged(),
+        }
+    });
+    Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone(), 1).await;
+    sink.wait_for(29).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'dead'", 1).await;
+    is_broken.store(false, Ordering::SeqCst);
+
+    let operator = Operator::new(Arc::new(SqliteStore::open(shop.path()).unwrap()), "alice@shop");
+    let dead = ParkedFilter::default().states(vec![ParkedState::Dead]);
+    let retry = |out_of_order| {
+        let options = ChangeOptions::default().out_of_order(out_of_order);
+        let (operator, dead) = (operator.clone(), dead.clone());
+        async move { operator.change("audit", ParkedAction::Retry, &dead, options, &mut |_| {}).await.unwrap() }
+    };
+    assert_eq!(retry(false).await, ParkedChanged::new(0, 1, 0), "later events of its key were delivered");
+    assert_eq!(retry(true).await, ParkedChanged::new(1, 0, 0));
+    let events = sink.wait_for(30).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    relay.shutdown().await.unwrap();
+    assert_eq!(events.iter().filter(|event| number(event) == 10).count(), 1);
+    assert_eq!(*marked.lock().unwrap(), [(10, "retry".to_owned())], "no other message has the header");
 }

@@ -33,17 +33,18 @@ fn write_old(shop: &Shop) {
     Outbox::new().write_all(&shop.connect(), (1..=500).map(event).collect::<Vec<_>>()).unwrap();
 }
 
+/// A relay with one subscription, on which one event is dead.
+async fn relay(shop: &Shop, retention: Retention) -> Relay {
+    let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
+    let options = OutboxOptions::default().retention(retention);
+    Relay::builder().outbox_with(shop.store.clone(), [subscription], options).spawn().await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delivered_outbox_shrinks_to_its_dead_events_and_the_last_event_seen() {
     let shop = Shop::open();
     write_old(&shop);
-    let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with(
-        shop.store.clone(),
-        [subscription],
-        OutboxOptions::default().retention(soon()),
-    );
-    let relay = relay.spawn().await.unwrap();
+    let relay = relay(&shop, soon()).await;
     shop.wait_until(COUNT, 2).await;
     relay.shutdown().await.unwrap();
     shop.wait_until("SELECT min(position) * 1000 + max(position) FROM postrider_events", 7_500).await;
@@ -54,13 +55,7 @@ async fn a_slow_subscription_holds_retention_back_and_is_named() {
     let shop = Shop::open();
     write_old(&shop);
     shop.store.subscribe("slow", Start::Position(Position::new(101))).await.unwrap();
-    let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let relay = Relay::builder().outbox_with(
-        shop.store.clone(),
-        [subscription],
-        OutboxOptions::default().retention(soon()),
-    );
-    let relay = relay.spawn().await.unwrap();
+    let relay = relay(&shop, soon()).await;
     // 1 to 100 except the dead one, and the mark of the slow one.
     shop.wait_until(COUNT, 402).await;
     let overview = shop.store.overview(0).await.unwrap();
@@ -75,14 +70,7 @@ async fn a_slow_subscription_holds_retention_back_and_is_named() {
 async fn events_without_a_retention_are_kept() {
     let shop = Shop::open();
     write_old(&shop);
-    let subscription = Subscription::new("audit", particular()).start(Start::Beginning);
-    let forever = Retention::FOREVER.interval(Duration::from_millis(1));
-    let relay = Relay::builder().outbox_with(
-        shop.store.clone(),
-        [subscription],
-        OutboxOptions::default().retention(forever),
-    );
-    let relay = relay.spawn().await.unwrap();
+    let relay = relay(&shop, Retention::FOREVER.interval(Duration::from_millis(1))).await;
     shop.wait_until("SELECT floor FROM postrider_subscriptions", 500).await;
     relay.shutdown().await.unwrap();
     shop.wait_until(COUNT, 500).await;

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, TracerProvider as _};
+use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
 use postrider::relay::{Relay, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::Start;
 use postrider::write::Outbox;
 use postrider::{Event, TraceContext};
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::shop::{RecordingSink, Shop, acknowledged, order};
@@ -21,15 +20,6 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 fn written_by(number: usize, span_id: &str, sampled: bool) -> Event {
     let parent = format!("00-{TRACE}-{span_id}-0{}", u8::from(sampled));
     order(number).with_trace(&TraceContext::parse(&parent, Some("vendor=1")).unwrap())
-}
-
-/// The trace of the writer's caller, if it is traced.
-fn current_trace() -> Option<TraceContext> {
-    let context = tracing::Span::current().context();
-    let span = context.span().span_context().clone();
-    let (trace_id, span_id, flags) = (span.trace_id(), span.span_id(), span.trace_flags().to_u8());
-    TraceContext::parse(&format!("00-{trace_id}-{span_id}-{flags:02x}"), Some(&span.trace_state().header()))
-        .ok()
 }
 
 /// Publishes the written events to a sink with this outcome, and returns all spans.
@@ -84,7 +74,7 @@ fn attribute(span: &SpanData, name: &str) -> Option<String> {
 
 #[test]
 fn the_span_of_a_batch_links_to_the_span_of_the_request_that_wrote_the_event() {
-    let outbox = Outbox::new().trace(current_trace);
+    let outbox = Outbox::new().trace(postrider::telemetry::current_trace);
     let request = |connection: &rusqlite::Connection| {
         tracing::info_span!("place order").in_scope(|| outbox.write(connection, order(0)).unwrap());
         1
@@ -131,6 +121,19 @@ fn the_span_of_a_batch_records_the_messages_and_their_outcomes() {
     assert_eq!(attribute(batch, "messaging.destination.name").as_deref(), Some("audit"));
     assert_eq!(attribute(batch, "acknowledged").as_deref(), Some("7"));
     assert_eq!(batch.status, Status::Unset);
+}
+
+#[test]
+fn the_span_of_a_batch_has_the_fields_that_the_list_of_names_declares() {
+    let spans = published(vec![order(0)], || Outcome::Rejected(Failure::new("too large for this shop")));
+    // `tracing-opentelemetry` makes the name, the kind and the status of the span of these.
+    let declared = postrider::telemetry::PUBLISH.fields.iter().map(|(name, _)| *name);
+    let declared: BTreeSet<&str> = declared.filter(|name| !name.starts_with("otel.")).collect();
+    let is_own = |name: &&str| {
+        !["code.", "thread.", "busy_ns", "idle_ns", "target"].iter().any(|other| name.starts_with(other))
+    };
+    let found = spans[0].attributes.iter().map(|attribute| attribute.key.as_str());
+    assert_eq!(found.filter(is_own).collect::<BTreeSet<_>>(), declared);
 }
 
 #[test]

@@ -6,13 +6,7 @@
 //! - `inbox`: exactly-once effects, on every database
 //! - `relay_cases`, `server_faults`: cases that are the same for every database
 #![cfg(feature = "_store")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "clippy sees only the tests themselves as tests, not their helpers"
-)]
+#![cfg(test)]
 
 #[cfg(all(unix, feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod adopt;

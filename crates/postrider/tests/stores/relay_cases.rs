@@ -8,7 +8,7 @@ use postrider::handler::Context;
 use postrider::relay::{OutboxOptions, Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome, Sink};
 use postrider::store::{Acquired, Budget, Claimed, LeaseRequest, Start, Store};
-use postrider::{Event, Result};
+use postrider::{Code, Event, Result};
 use postrider_testkit::eventually;
 
 use crate::recording_sink::RecordingSink;
@@ -106,6 +106,7 @@ macro_rules! relay_tests {
                 rows_that_a_killed_relay_had_claimed_are_delivered_by_the_next
                 a_row_that_cannot_be_updated_is_sent_once_and_delays_no_other
                 a_handler_gets_every_row_in_order_and_a_failed_one_again
+                a_sink_with_the_name_of_a_handler_is_refused_until_it_shall_replace_it
             }
         }
     )+ };
@@ -162,6 +163,28 @@ pub(crate) async fn a_handler_gets_every_row_in_order_and_a_failed_one_again<T: 
             (0..ROWS as u64).collect::<Vec<_>>()
         );
     }
+    Ok(())
+}
+
+pub(crate) async fn a_sink_with_the_name_of_a_handler_is_refused_until_it_shall_replace_it<T: Table>(
+    table: T,
+) -> Result<()> {
+    let handler = || Subscription::handler("mail", |_: Arc<Event>, _| async { Ok(()) });
+    relay_for(table.store().await?, handler()).await?.shutdown().await?;
+    write(&table, 1).await?;
+    let sink = RecordingSink::new(|_, _| None);
+    let refused = relay(table.store().await?, &sink).await.unwrap_err();
+    assert_eq!(refused.code(), Code::SubscriptionIsHandler, "{refused}");
+    assert_eq!(table.delivered().await?, 0);
+    let replacing = || Subscription::new("mail", sink.clone()).replaces_handler();
+    let relay = relay_for(table.store().await?, replacing()).await?;
+    eventually("the sink has the rows", async || Ok(table.delivered().await? == KEYS)).await?;
+    relay.shutdown().await?;
+    // From now on it is a sink, until a program serves it as a handler again.
+    self::relay(table.store().await?, &sink).await?.shutdown().await?;
+    relay_for(table.store().await?, handler()).await?.shutdown().await?;
+    let refused = self::relay(table.store().await?, &sink).await.unwrap_err();
+    assert_eq!(refused.code(), Code::SubscriptionIsHandler, "{refused}");
     Ok(())
 }
 

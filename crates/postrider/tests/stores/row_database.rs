@@ -21,6 +21,8 @@ pub(crate) trait RowDatabase: Sized + Send + Sync + 'static {
 
     /// A new UUID.
     const NEW_UUID: &'static str = "";
+    /// Whether the lock of a row that is being published excludes updates of other connections.
+    const LOCKS_EXCLUDE_UPDATES: bool = false;
 
     fn is_available() -> bool {
         true
@@ -229,6 +231,7 @@ where
     D: RowDatabase,
 {
     const MARKS: bool = SHARED && Self::TEST.poller.is_none();
+    const UPDATES_WAIT: bool = SHARED && Self::TEST.poller.is_some() && D::LOCKS_EXCLUDE_UPDATES;
 
     fn is_available() -> bool {
         D::is_available()

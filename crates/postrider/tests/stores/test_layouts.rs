@@ -72,7 +72,10 @@ macro_rules! on_layouts {
         }
     };
     (mysql_shared, $call:ident $($args:tt)*) => {
-        $call! { $($args)* outbox_events = 2, OutboxEvents; }
+        $call! { $($args)*
+            event_outbox = 0, EventOutbox;
+            outbox_events = 2, OutboxEvents;
+        }
     };
     (sqlite, $call:ident $($args:tt)*) => {
         $call! { $($args)* outbox_events = 2, OutboxEvents; }

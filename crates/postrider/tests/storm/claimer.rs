@@ -6,7 +6,7 @@ use std::time::Duration;
 use postrider::ledger::{LastSeen, Progress};
 use postrider::store::{Budget, Claimed, Claimer, Store};
 use postrider::{BoxFuture, Result, StoredEvent};
-use postrider_testkit::audit::Sighting;
+use postrider_testkit::verify::Sighting;
 
 use super::database::{Database, Proof};
 use super::postgres::failed;

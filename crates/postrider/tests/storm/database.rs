@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use postrider::Result;
 use postrider::store::Store;
-use postrider_testkit::audit::Sighting;
+use postrider_testkit::verify::Sighting;
 
 /// An empty outbox, and a table of keys with a version each, which writers lock and increment.
 pub(crate) trait Database: Send + Sync + Sized + 'static {

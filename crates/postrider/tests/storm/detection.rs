@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::Result;
-use postrider_testkit::audit::Verdict;
+use postrider_testkit::verify::Verdict;
 
 use super::database::Database;
 use super::designs::{Design, DesignReader};

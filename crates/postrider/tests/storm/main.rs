@@ -6,12 +6,7 @@
 //!
 //! `STORM_SECONDS=600` makes it longer, `STORM_SEED=n` sets the first seed.
 #![cfg(all(unix, feature = "postgres"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "clippy sees only the tests themselves as tests, not their helpers"
-)]
+#![cfg(test)]
 
 mod claimer;
 mod database;
@@ -36,8 +31,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::Result;
-use postrider_testkit::audit::Verdict;
 use postrider_testkit::servers;
+use postrider_testkit::verify::Verdict;
 
 use claimer::ClaimerReader;
 use database::{Database, Proof};

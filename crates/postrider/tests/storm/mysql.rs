@@ -10,8 +10,8 @@ use mysql_async::{Conn, Row};
 use postrider::store::Store;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Code, Error, Ident, Result};
-use postrider_testkit::audit::Sighting;
 use postrider_testkit::servers::mysql::Kind;
+use postrider_testkit::verify::Sighting;
 use uuid::Uuid;
 
 use super::database::{Database, Found, PollRequest, PollResult, Probe, Proof, Session};

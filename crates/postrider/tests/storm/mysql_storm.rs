@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::{BoxFuture, Result};
-use postrider_testkit::audit::Verdict;
 use postrider_testkit::servers::mysql::{Kind, Options, own};
+use postrider_testkit::verify::Verdict;
 
 use super::claimer::ClaimerReader;
 use super::database::{Database, Probe, Proof, Session};
@@ -180,7 +180,7 @@ async fn while_it_is_prepared(database: &Arc<MySql>) -> Result<Verdict> {
         }
     }
     let committed: Vec<_> = database.committed().await?.into_iter().map(|event| event.sighting).collect();
-    Ok(log.audit(&committed))
+    Ok(log.verify(&committed))
 }
 
 /// Retries until the polls were fast enough, because the machine may be busy.
@@ -215,7 +215,7 @@ async fn among_fast_polls(database: &Arc<MySql>) -> Result<Verdict> {
             found.into_iter().for_each(|event| log.deliver(event.sighting));
         }
         let committed: Vec<_> = database.committed().await?.into_iter().map(|event| event.sighting).collect();
-        verdict = log.audit(&committed);
+        verdict = log.verify(&committed);
         if !verdict.is_clean() {
             break;
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use postrider::store::Store;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::{Code, Error, Event, Ident, Outbox, Result};
-use postrider_testkit::audit::Sighting;
+use postrider_testkit::verify::Sighting;
 use tokio_postgres::{Client, NoTls, Row};
 
 use super::database::{Database, Found, PollRequest, PollResult, Probe, Proof, Session};

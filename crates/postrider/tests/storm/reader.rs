@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use postrider::{BoxFuture, Result};
-use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_testkit::verify::{Sighting, Verdict, verify};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -76,7 +76,7 @@ impl Log {
         }
     }
 
-    pub(crate) fn audit(&self, committed: &[Sighting]) -> Verdict {
-        audit(committed, &self.deliveries.lock().unwrap_or_else(PoisonError::into_inner).all)
+    pub(crate) fn verify(&self, committed: &[Sighting]) -> Verdict {
+        verify(committed, &self.deliveries.lock().unwrap_or_else(PoisonError::into_inner).all)
     }
 }

@@ -7,7 +7,7 @@ use postrider::relay::{Policy, Relay, Subscription};
 use postrider::sink::{Message, Outcome, Receipt, Sink};
 use postrider::store::Start;
 use postrider::{BoxFuture, Result};
-use postrider_testkit::audit::Sighting;
+use postrider_testkit::verify::Sighting;
 
 use super::database::{Database, Proof};
 use super::postgres::failed;

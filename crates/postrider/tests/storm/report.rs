@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use postrider_testkit::audit::Verdict;
+use postrider_testkit::verify::Verdict;
 
 use super::designs::Design;
 use super::reader::ReaderStats;

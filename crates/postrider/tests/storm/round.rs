@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::{Error, Result};
-use postrider_testkit::audit::{Sighting, Verdict};
+use postrider_testkit::verify::{Sighting, Verdict};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::database::{Database, Session};
@@ -90,7 +90,7 @@ pub(crate) async fn run<D: Database>(
     let mut round = Round { counts: storm.counts, events: committed.len() as u64, readers: Vec::new() };
     for Running { name, log, task } in running {
         let stats = unless_stuck(&**database, plan.seed, &name, task).await.map_err(failed)??;
-        round.readers.push((name, log.audit(&committed), stats));
+        round.readers.push((name, log.verify(&committed), stats));
     }
     Ok(round)
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use postrider::{BoxFuture, Result};
-use postrider_testkit::audit::{Sighting, Verdict};
+use postrider_testkit::verify::{Sighting, Verdict};
 
 use super::database::{Database, Session};
 use super::designs::{Design, ReaderState};
@@ -44,7 +44,7 @@ pub(crate) async fn run<D: Database>(database: &Arc<D>, design: Design) -> Resul
     }
     let committed: Vec<Sighting> =
         database.committed().await?.into_iter().map(|event| event.sighting).collect();
-    Ok(reader.log.audit(&committed))
+    Ok(reader.log.verify(&committed))
 }
 
 struct Reader<D: Database> {

@@ -12,7 +12,7 @@ mod driver;
 mod example;
 
 use postrider::inbox::{Inbox, Once};
-use postrider::{Action, Code, Event, Outbox, Timestamp};
+use postrider::{ActionContext, Code, Event, Outbox, Timestamp};
 use postrider_testkit::servers::mysql::Kind;
 
 use database::Database;
@@ -68,13 +68,10 @@ fn all_columns() -> Event {
         .with_expires_at("9999-12-30T21:59:59.999999Z".parse().unwrap())
         .with_namespace("shop.checkout")
         .with_producer("node-3")
-        .with_action(Action {
-            id: uuid::Uuid::now_v7(),
-            name: "SignOrder".into(),
-            params: r#"{"by": "Zoë"}"#.into(),
-            started: Timestamp::from_micros(-1),
-            completed: Timestamp::from_micros(1),
-        })
+        .with_action(
+            ActionContext::new("SignOrder", r#"{"by": "Zoë"}"#)
+                .with_times(Timestamp::from_micros(-1), Timestamp::from_micros(1)),
+        )
 }
 
 #[tokio::test(flavor = "multi_thread")]

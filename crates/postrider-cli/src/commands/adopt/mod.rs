@@ -206,7 +206,7 @@ async fn subscribe(
     if to.outbox.database.admin().layout().is_some() || events == 0 {
         return Ok(());
     }
-    let configured: Vec<_> = settings.subscriptions.iter().filter(|(_, of)| of.outbox == to.name).collect();
+    let configured: Vec<_> = settings.subscriptions.iter().filter(|(_, of)| of.reads(to.name)).collect();
     let existing = there.overview(0).await?.subscriptions.into_iter().map(|of| of.name);
     let names: BTreeSet<String> =
         existing.chain(configured.iter().map(|(name, _)| (*name).clone())).collect();

@@ -5,7 +5,7 @@ use postrider::layout::RowLayout;
 use postrider::{Code, Error};
 
 use crate::config::Settings;
-use crate::config::settings::OutboxSettings;
+use crate::config::settings::{OutboxSettings, configured_name};
 use crate::failure::Failure;
 
 /// An outbox of the configuration.
@@ -28,11 +28,12 @@ pub(super) fn find_outbox<'a>(
     flag: &str,
     wanted: &str,
 ) -> Result<NamedOutbox<'a>, Failure> {
-    if let Some((name, outbox)) = settings.outboxes.get_key_value(wanted) {
-        return Ok(NamedOutbox { name, outbox });
+    let all = || settings.outboxes.iter().map(|(name, outbox)| NamedOutbox { name, outbox });
+    let is_named = |of: &NamedOutbox<'_>| of.name == wanted || configured_name(of.name) == wanted;
+    let mut like: Vec<NamedOutbox<'_>> = all().filter(is_named).collect();
+    if like.is_empty() {
+        like = all().filter(|named| named.layout() == wanted).collect();
     }
-    let all = settings.outboxes.iter().map(|(name, outbox)| NamedOutbox { name, outbox });
-    let like: Vec<NamedOutbox<'_>> = all.filter(|named| named.layout() == wanted).collect();
     let error = match like.as_slice() {
         [only] => return Ok(*only),
         [] => Error::new(
@@ -45,7 +46,7 @@ pub(super) fn find_outbox<'a>(
         )),
         several => {
             let names: Vec<&str> = several.iter().map(|named| named.name).collect();
-            let what = format!("{flag}: outboxes {} have the layout {wanted:?}", names.join(", "));
+            let what = format!("{flag}: outboxes {} have the name or layout {wanted:?}", names.join(", "));
             Error::new(Code::ConfigReference, what).with_hint("pass the name of one of them")
         }
     };
@@ -102,7 +103,7 @@ pub(super) async fn find_subscription(
         // No relay has served the table yet: use the configured subscription of this or of the other outbox.
         for outbox in [from.name, to.name] {
             if names.is_empty() {
-                let of_it = settings.subscriptions.iter().filter(|(_, of)| of.outbox == outbox);
+                let of_it = settings.subscriptions.iter().filter(|(_, of)| of.reads(outbox));
                 names = of_it.map(|(name, _)| name.clone()).collect();
             }
         }

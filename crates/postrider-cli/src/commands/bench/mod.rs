@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use postrider::{Code, Error};
+use postrider_bench::actions::Actions;
 use postrider_bench::drain::Drain;
 use postrider_bench::growth::Growth;
 use postrider_bench::latency::Latency;
 use postrider_bench::layouts::Layouts;
 use postrider_bench::write::Write;
-use postrider_bench::{Report, drain, growth, latency, layouts, write};
+use postrider_bench::{Report, actions, drain, growth, latency, layouts, write};
 use postrider_testkit::servers::mysql::Kind;
 
 use crate::context::Context;
@@ -116,6 +117,13 @@ enum BenchCommand {
         #[arg(long, default_value_t = Write::default().payload_bytes)]
         payload_bytes: usize,
     },
+    /// What an action costs, compared with the same statements by hand
+    #[command(before_help = "Examples:\n  postrider bench actions --db postgres")]
+    Actions {
+        /// Executions per run
+        #[arg(long, default_value_t = Actions::default().executions, value_parser = clap::value_parser!(u64).range(1..))]
+        executions: u64,
+    },
     /// How fast a backlog of each layout with a state per row is delivered, compared with row-by-row updates
     #[command(before_help = "Examples:\n  postrider bench layouts --db postgres --events 100000")]
     Layouts {
@@ -210,6 +218,20 @@ impl Bench {
                     Database::Mysql | Database::Mariadb => {
                         let server = servers::MySql::find(self.kind())?;
                         runtime.block_on(write::mysql(server.name, &server.url, &write, progress))
+                    }
+                }
+            }
+            BenchCommand::Actions { executions } => {
+                let actions =
+                    Actions { executions, repetitions: repetitions(Actions::default().repetitions) };
+                match self.db {
+                    Database::Sqlite => runtime.block_on(actions::sqlite(&actions, progress)),
+                    Database::Postgres => {
+                        runtime.block_on(actions::postgres(&servers::postgres_url()?, &actions, progress))
+                    }
+                    Database::Mysql | Database::Mariadb => {
+                        let server = servers::MySql::find(self.kind())?;
+                        runtime.block_on(actions::mysql(server.name, &server.url, &actions, progress))
                     }
                 }
             }

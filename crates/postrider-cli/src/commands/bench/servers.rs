@@ -47,9 +47,18 @@ impl MySql {
         Self::start(kind, &[])
     }
 
-    /// A server whose commits are on disk when they are confirmed.
+    /// A server whose commits are on disk when they are confirmed, as they are with the defaults of these servers. Servers of
+    /// tests never wait for the disk.
     pub(super) fn durable(kind: Kind) -> Result<Self, postrider_bench::Error> {
-        Self::start(kind, &["innodb_flush_log_at_trx_commit=1"])
+        Self::start(
+            kind,
+            &[
+                "innodb_doublewrite=ON",
+                "innodb_flush_log_at_trx_commit=1",
+                "innodb_flush_method=fsync",
+                "sync_binlog=1",
+            ],
+        )
     }
 
     fn start(kind: Kind, settings: &[&'static str]) -> Result<Self, postrider_bench::Error> {

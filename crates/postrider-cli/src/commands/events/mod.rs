@@ -1,6 +1,8 @@
 //! `postrider events`
 
-mod list;
+pub(super) mod list;
+mod show;
+mod tail;
 
 use clap::{Args, Subcommand};
 
@@ -9,7 +11,9 @@ use crate::failure::Failure;
 
 const EXAMPLES: &str = "Examples:
   postrider events list                          the newest events
-  postrider events list --aggregate Order:42     what happened to one order";
+  postrider events list --aggregate Order:42     what happened to one order
+  postrider events show 4711 --payload           one event with all its fields
+  postrider events tail --type order.placed      events as they are committed";
 
 /// Show the events of an outbox
 #[derive(Debug, Args)]
@@ -21,13 +25,17 @@ pub struct Events {
 
 #[derive(Debug, Subcommand)]
 enum EventsCommand {
-    List(list::List),
+    List(Box<list::List>),
+    Show(show::Show),
+    Tail(tail::Tail),
 }
 
 impl Events {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         match &self.command {
             EventsCommand::List(command) => command.run(context),
+            EventsCommand::Show(command) => command.run(context),
+            EventsCommand::Tail(command) => command.run(context),
         }
     }
 }

@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use postrider::ledger::ParkedState;
-use postrider::relay::{OnDead, RelayHandle};
+use postrider::relay::{OnDead, RelayHandle, SubscriptionStatus};
 use postrider::store::{Overview, SubscriptionOverview};
 use postrider::{Code, Error, Position, Result};
+use tokio::task::JoinSet;
 
-use crate::assemble::Stores;
+use crate::assemble::{Stores, with_subscriptions};
 use crate::config::Settings;
 use crate::config::settings::SubscriptionSettings;
 use crate::output::count;
 
 /// How often the progress is read; each time costs a few queries.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// How long the log line about what is served waits for a database.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// Reads the progress of a running relay.
 pub(super) struct Drain<'a> {
@@ -33,10 +37,45 @@ impl<'a> Drain<'a> {
         Self { settings, stores }
     }
 
-    pub(super) async fn read_overviews(&self) -> Result<Overviews<'a>> {
+    /// Logs what the relay serves. With `until_drained`, waits until it is [drained](Self::wait); otherwise it never
+    /// returns.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub(super) async fn run(&self, relay: &RelayHandle, until_drained: bool, fail_fast: bool) -> Result<()> {
+        if !until_drained {
+            self.read_available().await.log_served();
+            return std::future::pending().await;
+        }
+        let at_start = loop {
+            match self.read_overviews().await {
+                Ok(at_start) if at_start.is_complete() => break at_start,
+                Err(error) if fail_fast || !error.code().may_recover_by_itself() => return Err(error),
+                // A database is down: its events are part of the drain.
+                _ => tokio::time::sleep(POLL_INTERVAL).await,
+            }
+        };
+        at_start.log_served();
+        self.wait(&at_start, relay).await
+    }
+
+    /// The overviews of the databases that answer soon.
+    async fn read_available(&self) -> Overviews<'a> {
+        let mut reading = JoinSet::new();
+        for (name, store) in self.stores.all() {
+            reading.spawn(async move {
+                let overview = tokio::time::timeout(ANSWER_MAX, store.overview(0)).await.ok()?.ok()?;
+                Some((name, overview))
+            });
+        }
+        let outboxes = reading.join_all().await.into_iter().flatten().collect();
+        Overviews { settings: self.settings, outboxes }
+    }
+
+    async fn read_overviews(&self) -> Result<Overviews<'a>> {
         let mut outboxes = BTreeMap::new();
-        for (name, store) in self.stores.iter() {
-            outboxes.insert(name.to_owned(), store.overview(0).await?);
+        for (name, store) in self.stores.all() {
+            outboxes.insert(name, store.overview(0).await?);
         }
         Ok(Overviews { settings: self.settings, outboxes })
     }
@@ -46,7 +85,7 @@ impl<'a> Drain<'a> {
     ///
     /// # Errors
     /// [`Code::Undelivered`] if an event was given up in the meantime or waits for an operator.
-    pub(super) async fn wait(&self, at_start: &Overviews<'_>, relay: &RelayHandle) -> Result<()> {
+    async fn wait(&self, at_start: &Overviews<'_>, relay: &RelayHandle) -> Result<()> {
         let mut ticks = tokio::time::interval(POLL_INTERVAL);
         loop {
             ticks.tick().await;
@@ -80,7 +119,7 @@ impl<'a> Drain<'a> {
 
 impl Overviews<'_> {
     /// Logs the served subscriptions and where they continue. Contains only names and paths, no secrets.
-    pub(super) fn log_served(&self) {
+    fn log_served(&self) {
         for (outbox, of, subscription) in self.served() {
             let sink = self.settings.sinks.get(&of.sink).map(|sink| sink.target.to_string());
             let (name, from) = (&subscription.name, subscription.floor.next().get());
@@ -88,12 +127,20 @@ impl Overviews<'_> {
         }
     }
 
+    /// Whether every subscription of the configuration exists.
+    fn is_complete(&self) -> bool {
+        let configured =
+            |outbox: &str| self.settings.subscriptions.values().filter(|of| of.reads(outbox)).count();
+        self.served().count()
+            == with_subscriptions(self.settings).map(|(name, _)| configured(name)).sum::<usize>()
+    }
+
     /// The subscriptions of the configuration, with the outbox of each.
     fn served(&self) -> impl Iterator<Item = (&str, &SubscriptionSettings, &SubscriptionOverview)> {
         let settings = &self.settings.subscriptions;
         self.outboxes.iter().flat_map(move |(outbox, overview)| {
             overview.subscriptions.iter().filter_map(move |subscription| {
-                let of = settings.get(&subscription.name).filter(|of| of.outbox == *outbox)?;
+                let of = settings.get(&subscription.name).filter(|of| of.reads(outbox))?;
                 Some((outbox.as_str(), of, subscription))
             })
         })
@@ -103,12 +150,19 @@ impl Overviews<'_> {
     /// leads. Before that, an event that matches the current rules may still count as unrouted.
     fn is_settled_by(&self, relay: &RelayHandle) -> bool {
         let status = relay.status();
-        self.running().all(|(_, _, subscription)| {
-            let ours = status.iter().filter(|of| of.subscription == subscription.name);
-            let mut leading = ours.map(|of| &of.state).filter(|state| state.leading.is_some()).peekable();
+        self.running().all(|(outbox, _, subscription)| {
+            let is_ours = |of: &&SubscriptionStatus| {
+                of.subscription == subscription.name && of.outbox.as_deref().is_none_or(|of| of == outbox)
+            };
+            let ours: Vec<_> = status.iter().filter(is_ours).collect();
+            let mut leading =
+                ours.iter().map(|of| &of.state).filter(|state| state.leading.is_some()).peekable();
             match leading.peek() {
                 Some(_) => leading.all(|state| state.fetching_parked == 0 && state.events_in_memory == 0),
-                None => subscription.lease.as_ref().is_some_and(|lease| lease.holder != relay.name()),
+                None => subscription
+                    .lease
+                    .as_ref()
+                    .is_some_and(|lease| ours.iter().all(|of| of.holder != lease.holder)),
             }
         })
     }
@@ -178,7 +232,9 @@ fn refuse_unrecoverable_error(relay: &RelayHandle) -> Result<()> {
     for status in relay.status() {
         let code = status.error_code.filter(|code| !code.may_recover_by_itself());
         if let (Some(code), Some(sentence)) = (code, status.error) {
-            return Err(Error::new(code, format!("subscription {:?}: {sentence}", status.subscription)));
+            let on = status.outbox.map(|outbox| format!(" of {outbox}")).unwrap_or_default();
+            let what = format!("subscription {:?}{on}: {sentence}", status.subscription);
+            return Err(Error::new(code, what));
         }
     }
     Ok(())

@@ -1,19 +1,23 @@
 //! `postrider relay`
 
 mod drain;
+mod outboxes;
+mod reload;
 
 use std::time::Duration;
 
 use clap::Args;
-use postrider::store::RowExtras;
 use postrider::{Code, Error, Result};
 
 use self::drain::Drain;
-use crate::assemble::{Stores, WhenDown, assemble};
-use crate::config::{Settings, duration};
+use self::outboxes::Outboxes;
+use self::reload::Running;
+use crate::assemble::{Opening, Stores, WhenDown};
+use crate::config::duration;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Interrupts, Threads, block_on};
+use crate::http::{Listener, Recorder};
+use crate::interrupt::{Interrupts, Request, Threads, block_on};
 use crate::log;
 use crate::output::age;
 
@@ -31,7 +35,12 @@ const EXAMPLES: &str = "Examples:
 /// exits immediately with code 130, and the events in flight are delivered again at the next start. With
 /// `--drain` the first one also exits with 130, because not everything was delivered.
 ///
-/// If a database server is down at startup, the relay waits for it and logs this once.
+/// If a database server is down at startup, the relay waits for it and logs this once. With several outboxes or
+/// shards, the others are served meanwhile.
+///
+/// SIGHUP reads the configuration again and serves the outboxes and shards that are new; the others continue. Any
+/// other change is refused with an error in the log. If the terminal is closed, the relay stops instead. A relay that is
+/// stopping ignores SIGHUP.
 #[derive(Debug, Args)]
 #[command(before_help = EXAMPLES)]
 pub struct Relay {
@@ -51,6 +60,11 @@ pub struct Relay {
     /// Exit with code 3 if a database is down at startup, instead of waiting for it
     #[arg(long)]
     fail_fast: bool,
+
+    /// Serve subscriptions that a program has registered as its handlers: their sinks get the events, and the
+    /// handlers none. Without it such a subscription is refused
+    #[arg(long)]
+    replace_handlers: bool,
 }
 
 fn parse_duration(text: &str) -> std::result::Result<Duration, &'static str> {
@@ -59,33 +73,20 @@ fn parse_duration(text: &str) -> std::result::Result<Duration, &'static str> {
 
 impl Relay {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        let settings = context.settings()?;
+        let running = Running::read(context)?;
+        let settings = running.settings();
         if settings.subscriptions.is_empty() {
             return Err(Error::new(Code::ConfigKeyMissing, "no subscription is configured")
                 .with_hint("add a [subscription.NAME] with a sink; `postrider config init` writes an example")
                 .into());
         }
         log::start(&settings.relay, context.output);
-        block_on(Threads::Many, self.serve(&settings))
+        block_on(Threads::Many, self.serve(context, running))
     }
 
-    async fn start(&self, settings: &Settings, stores: &mut Stores) -> Result<postrider::relay::Relay> {
-        let when_down = if self.fail_fast { WhenDown::Fail } else { WhenDown::Wait };
-        if self.migrate {
-            for (name, outbox) in &settings.outboxes {
-                when_down
-                    .retry(name, &outbox.database, async || {
-                        outbox.database.admin().migrate(None, RowExtras::default()).await
-                    })
-                    .await?;
-            }
-        }
-        assemble(settings, stores, when_down).await?.spawn().await
-    }
-
-    async fn serve(&self, settings: &Settings) -> Result<(), Failure> {
-        let mut stores = Stores::default();
-        let ended = self.serve_on(settings, &mut stores).await;
+    async fn serve(&self, context: &Context, running: Running) -> Result<(), Failure> {
+        let stores = Stores::default();
+        let ended = self.serve_on(context, running, &stores).await;
         // After a second signal, exit without waiting.
         if !matches!(ended, Err(Failure::Interrupted)) {
             stores.close().await;
@@ -103,31 +104,76 @@ impl Relay {
             .with_hint("see the log above and `postrider status`; run the command again to continue")
     }
 
-    async fn serve_on(&self, settings: &Settings, stores: &mut Stores) -> Result<(), Failure> {
+    /// The next request. A drain is not a service: every signal ends it.
+    async fn next_request(&self, interrupts: &mut Interrupts) -> Request {
+        if !self.drain {
+            return interrupts.next_request().await;
+        }
+        interrupts.next().await;
+        Request::Stop
+    }
+
+    async fn serve_on(
+        &self,
+        context: &Context,
+        mut running: Running,
+        stores: &Stores,
+    ) -> Result<(), Failure> {
         // Before anything is started, so that every signal stops the relay cleanly.
         let mut interrupts = Interrupts::listen()?;
         let time_out = self.time_out();
         tokio::pin!(time_out);
-        let started = tokio::select! {
-            biased;
-            // A signal also ends the wait for a database.
-            () = interrupts.next() => return if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
-            late = &mut time_out, if self.drain => return Err(late.into()),
-            started = self.start(settings, stores) => started,
+        let settings = running.settings().clone();
+        // Before the relay starts, so that it answers while the relay waits for a database.
+        let http = match settings.http.listen {
+            Some(address) => Some(Listener::open(address, &settings.http, Recorder::install()?).await?),
+            None => None,
         };
-        let mut relay = started?;
-        let drain = Drain::new(settings, stores);
-        let at_start = drain.read_overviews().await?;
-        at_start.log_served();
+        let when_down = if self.fail_fast { WhenDown::Fail } else { WhenDown::Wait };
+        let mut outboxes =
+            Outboxes::new(Opening::new(when_down, self.migrate), stores, self.replace_handlers);
+        let mut reload_due = false;
+        let mut relay = {
+            let starting = outboxes.start(&settings);
+            tokio::pin!(starting);
+            loop {
+                tokio::select! {
+                    biased;
+                    // A signal also ends the wait for a database.
+                    request = self.next_request(&mut interrupts) => match request {
+                        Request::Stop => return if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
+                        Request::Reload => reload_due = true,
+                    },
+                    late = &mut time_out, if self.drain => return Err(late.into()),
+                    started = &mut starting => break started?,
+                }
+            }
+        };
         let handle = relay.handle();
+        if let Some(http) = &http {
+            http.relay(handle.clone());
+        }
+        let drain = Drain::new(&settings, stores);
+        let drained = drain.run(&handle, self.drain, self.fail_fast);
+        tokio::pin!(drained);
+        if reload_due {
+            outboxes.open(&running.reload(context), running.settings());
+        }
 
-        let ended = tokio::select! {
-            biased;
-            // A signal is the normal end of a relay, but interrupts a drain.
-            () = interrupts.next() => if self.drain { Err(Failure::Interrupted) } else { Ok(()) },
-            error = relay.panicked() => Err(error.into()),
-            drained = drain.wait(&at_start, &handle), if self.drain => drained.map_err(Failure::from),
-            late = &mut time_out, if self.drain => Err(late.into()),
+        let ended = loop {
+            tokio::select! {
+                biased;
+                // A signal is the normal end of a relay, but interrupts a drain.
+                request = self.next_request(&mut interrupts) => match request {
+                    Request::Stop if self.drain => break Err(Failure::Interrupted),
+                    Request::Stop => break Ok(()),
+                    Request::Reload => outboxes.open(&running.reload(context), running.settings()),
+                },
+                error = relay.panicked() => break Err(error.into()),
+                late = &mut time_out, if self.drain => break Err(late.into()),
+                drained = &mut drained => break drained.map_err(Failure::from),
+                () = outboxes.serve_next(&handle, running.settings()) => {}
+            }
         };
         let is_told_to = matches!(ended, Ok(()) | Err(Failure::Interrupted)) && !self.drain;
         let again = if is_told_to { "; a second signal stops immediately" } else { "" };

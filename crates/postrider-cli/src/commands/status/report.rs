@@ -5,10 +5,12 @@ use std::fmt;
 use std::time::Duration;
 
 use postrider::ledger::ParkedState;
-use postrider::store::{DestinationDown, Overview, SubscriptionOverview};
+use postrider::operate::AuditEntry;
+use postrider::store::{Overview, SubscriptionOverview};
 use postrider::{Position, Timestamp};
 use serde::Serialize;
 
+use super::relays::{Down, Relay};
 use crate::config::Settings;
 use crate::output::{Align, Table, View, age};
 
@@ -32,6 +34,12 @@ struct Row {
     standby: Vec<String>,
     /// Destinations that its relay considers down.
     destinations_down: Vec<Down>,
+    /// Messages that its relay delivers per second; `None` without a relay.
+    rate: Option<f64>,
+    /// Messages at the destination; `None` without a relay.
+    in_flight: Option<u64>,
+    /// Every relay that serves it or waits for it, the leader first; also those that died during the last day.
+    relays: Vec<Relay>,
     /// All events up to this position are done; `None` before it is created, and for a table with a state per row.
     floor: Option<i64>,
     /// The last position of the outbox.
@@ -42,22 +50,14 @@ struct Row {
     /// This subscription still needs events that are older than the outbox's `retention`.
     blocks_retention: bool,
     parked: BTreeMap<&'static str, u64>,
+    /// Those of them that are dead: they wait for an operator.
+    dead: u64,
     last_error: Option<String>,
     /// The latest errors without repetitions, newest first.
     errors: Vec<String>,
     /// Prepared transactions of its server that are not finished: on MariaDB the floor may wait for them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prepared_transactions: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Down {
-    destination: String,
-    since: String,
-    since_seconds: f64,
-    error: String,
-    next_probe_at: String,
-    next_probe_seconds: f64,
 }
 
 /// The state of a subscription.
@@ -67,7 +67,12 @@ enum State {
     /// A relay serves it.
     Leading,
     /// An operator paused it.
-    Paused { reason: String },
+    Paused {
+        reason: String,
+        /// Who paused it and when, according to the audit trail.
+        by: Option<String>,
+        at: Option<String>,
+    },
     /// Its database's history changed; it waits for an operator.
     Halted { reason: String },
     /// No relay serves it.
@@ -99,7 +104,7 @@ impl fmt::Display for Backlog {
 
 impl Report {
     pub(super) fn add(&mut self, outbox: &str, overview: &Overview, settings: &Settings) {
-        let configured = |name: &str| settings.subscriptions.get(name).is_some_and(|of| of.outbox == outbox);
+        let configured = |name: &str| settings.subscriptions.get(name).is_some_and(|of| of.reads(outbox));
         let known = |name: &str| overview.subscriptions.iter().any(|subscription| subscription.name == name);
         let keep = settings.outboxes.get(outbox).and_then(|of| of.retention.keep);
         let held = keep.and_then(|keep| overview.held_back(keep)).map(|held| held.subscription);
@@ -120,6 +125,22 @@ impl Report {
 }
 
 impl Report {
+    /// The subscriptions of an outbox that are paused.
+    pub(super) fn paused(&self, outbox: &str) -> Vec<String> {
+        let is_paused = |row: &&Row| row.outbox == outbox && matches!(row.state, State::Paused { .. });
+        self.rows.iter().filter(is_paused).map(|row| row.subscription.clone()).collect()
+    }
+
+    /// Adds who paused a subscription.
+    pub(super) fn set_paused_by(&mut self, outbox: &str, subscription: &str, entry: &AuditEntry) {
+        for row in self.rows.iter_mut().filter(|of| of.outbox == outbox && of.subscription == subscription) {
+            if let State::Paused { by, at, .. } = &mut row.state {
+                *by = Some(entry.made_by.clone());
+                *at = Some(entry.made_at.to_string());
+            }
+        }
+    }
+
     /// Adds the prepared transactions that are not finished on the server of an outbox.
     pub(super) fn set_prepared(&mut self, outbox: &str, names: &[String]) {
         for row in self.rows.iter_mut().filter(|row| row.outbox == outbox) {
@@ -132,6 +153,8 @@ impl Row {
     fn new(outbox: &str, subscription: &SubscriptionOverview, overview: &Overview, configured: bool) -> Self {
         let now = overview.now;
         let oldest = subscription.oldest();
+        let relays = Relay::all(subscription, now);
+        let leader = relays.iter().find(|of| of.is_leading());
         let counts = ParkedState::ALL.iter().map(|state| (state.as_str(), subscription.parked.count(*state)));
         Self {
             outbox: outbox.to_owned(),
@@ -144,8 +167,10 @@ impl Row {
                 expired: lease.expires_at <= now,
                 expired_seconds: lease.expires_at.until(now).as_secs_f64(),
             }),
-            standby: standby(subscription, now),
-            destinations_down: down(subscription, now),
+            standby: relays.iter().filter_map(Relay::standby).map(str::to_owned).collect(),
+            destinations_down: leader.map(|of| of.destinations_down.clone()).unwrap_or_default(),
+            rate: leader.and_then(Relay::rate),
+            in_flight: leader.map(Relay::in_flight),
             floor: Some(subscription.floor.get()),
             last: overview.last.get(),
             backlog: Backlog { events: subscription.backlog.events, at_least: subscription.backlog.more },
@@ -153,9 +178,11 @@ impl Row {
             oldest_undelivered_seconds: oldest.map(|time| time.until(now).as_secs_f64()),
             blocks_retention: false,
             parked: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
+            dead: subscription.parked.count(ParkedState::Dead),
             last_error: subscription.parked.last_error().map(str::to_owned),
             errors: subscription.parked.errors.clone(),
             prepared_transactions: Vec::new(),
+            relays,
         }
     }
 
@@ -168,6 +195,9 @@ impl Row {
             lease: None,
             standby: Vec::new(),
             destinations_down: Vec::new(),
+            rate: None,
+            in_flight: None,
+            relays: Vec::new(),
             floor: None,
             last: last.get(),
             backlog: Backlog::default(),
@@ -175,6 +205,7 @@ impl Row {
             oldest_undelivered_seconds: None,
             blocks_retention: false,
             parked: BTreeMap::new(),
+            dead: 0,
             last_error: None,
             errors: Vec::new(),
             prepared_transactions: Vec::new(),
@@ -185,7 +216,8 @@ impl Row {
         let words = match (&self.state, &self.lease) {
             (State::Leading, Some(lease)) => format!("led by {}", lease.holder),
             (State::Leading, None) => "led".to_owned(),
-            (State::Paused { reason }, _) => format!("paused: {reason}"),
+            (State::Paused { reason, by: Some(by), .. }, _) => format!("paused by {by}: {reason}"),
+            (State::Paused { reason, .. }, _) => format!("paused: {reason}"),
             (State::Halted { reason }, _) => format!("halted: {reason}"),
             (State::NoRelay, Some(lease)) => {
                 let ago = age(Duration::from_secs_f64(lease.expired_seconds));
@@ -196,6 +228,7 @@ impl Row {
         };
         let mut all = vec![words];
         all.extend(self.destinations_down.iter().map(Down::words));
+        all.extend(self.relays.iter().filter(|of| of.is_leading()).filter_map(Relay::limits));
         all.extend((!self.standby.is_empty()).then(|| format!("standby: {}", self.standby.join(", "))));
         all.extend((!self.configured).then(|| "not in the configuration".to_owned()));
         all.extend(self.blocks_retention.then(|| "blocks retention".to_owned()));
@@ -208,7 +241,7 @@ impl Row {
         down.chain(self.errors.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
     }
 
-    fn cells(&self) -> [String; 7] {
+    fn cells(&self) -> [String; 9] {
         let parked = self.parked.iter().map(|(state, count)| format!("{count} {state}"));
         [
             format!("{}/{}", self.outbox, self.subscription),
@@ -216,51 +249,19 @@ impl Row {
             self.floor.map_or_else(|| "-".to_owned(), |floor| floor.to_string()),
             if matches!(self.state, State::New) { "-".to_owned() } else { self.backlog.to_string() },
             self.oldest_undelivered_seconds.map(|s| age(Duration::from_secs_f64(s))).unwrap_or_default(),
+            self.rate.map_or_else(String::new, |rate| format!("{rate:.1}/s")),
+            self.in_flight.map_or_else(String::new, |messages| messages.to_string()),
             parked.collect::<Vec<_>>().join(", "),
             self.errors(),
         ]
     }
 }
 
-impl Down {
-    fn words(&self) -> String {
-        let seconds = |seconds| age(Duration::from_secs_f64(seconds));
-        // The relay's report may be older than its last probe: the result of that probe is then not known yet.
-        let next = match self.next_probe_seconds {
-            0.0 => "retried since".to_owned(),
-            later => format!("next retry in {}", seconds(later)),
-        };
-        format!("{} is DOWN since {} ({}), {next}", self.destination, self.since, seconds(self.since_seconds))
-    }
-}
-
-/// Relays that reported themselves as standby, without the one that now holds the lease.
-fn standby(subscription: &SubscriptionOverview, now: Timestamp) -> Vec<String> {
-    let leader = subscription.leader(now).map(|lease| lease.holder.as_str());
-    let waiting = subscription.relays.iter().filter(|of| !of.leading && leader != Some(of.relay.as_str()));
-    waiting.map(|of| of.relay.clone()).collect()
-}
-
-/// According to the relay that holds the lease.
-fn down(subscription: &SubscriptionOverview, now: Timestamp) -> Vec<Down> {
-    let leader = subscription.leader(now).map(|lease| lease.holder.as_str());
-    let leading = subscription.relays.iter().filter(|of| of.leading && leader == Some(of.relay.as_str()));
-    let words = |of: &DestinationDown| Down {
-        destination: of.destination.clone(),
-        since: of.since.to_string(),
-        since_seconds: of.since.until(now).as_secs_f64(),
-        error: of.error.clone(),
-        next_probe_at: of.next_probe_at.to_string(),
-        next_probe_seconds: now.until(of.next_probe_at).as_secs_f64(),
-    };
-    leading.flat_map(|of| &of.down).map(words).collect()
-}
-
 /// A halt or pause takes precedence over the lease.
 fn state(subscription: &SubscriptionOverview, now: Timestamp) -> State {
     match (&subscription.halted, &subscription.paused) {
         (Some(reason), _) => State::Halted { reason: reason.clone() },
-        (None, Some(reason)) => State::Paused { reason: reason.clone() },
+        (None, Some(reason)) => State::Paused { reason: reason.clone(), by: None, at: None },
         (None, None) if subscription.leader(now).is_some() => State::Leading,
         (None, None) => State::NoRelay,
     }
@@ -274,6 +275,8 @@ impl View for Report {
             ("done up to", Align::Right),
             ("waiting", Align::Right),
             ("oldest", Align::Right),
+            ("rate", Align::Right),
+            ("in flight", Align::Right),
             ("parked", Align::Left),
             ("errors, newest first", Align::Left),
         ];
@@ -281,5 +284,27 @@ impl View for Report {
             Table::new(columns, "there is no subscription in the configuration or in the database");
         self.rows.iter().for_each(|row| table.row(row.cells()));
         table
+    }
+    /// The relays, if there are any.
+    fn more(&self) -> Vec<Table> {
+        let columns = [
+            ("subscription", Align::Left),
+            ("relay", Align::Left),
+            ("role", Align::Left),
+            ("epoch", Align::Right),
+            ("version", Align::Left),
+            ("last seen", Align::Right),
+            ("last error", Align::Left),
+        ];
+        let mut table = Table::new(columns, "");
+        let mut is_empty = true;
+        for row in &self.rows {
+            for relay in &row.relays {
+                let name = format!("{}/{}", row.outbox, row.subscription);
+                table.row([name].into_iter().chain(relay.cells()));
+                is_empty = false;
+            }
+        }
+        if is_empty { Vec::new() } else { vec![table] }
     }
 }

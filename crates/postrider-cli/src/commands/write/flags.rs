@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 
 use clap::Args;
-use postrider::{Action, Aggregate, Clock, Code, Error, Event, Limits, Result, SystemClock, Timestamp};
+use postrider::{ActionContext, Aggregate, Code, Error, Event, Limits, Result, Timestamp};
 use serde::de::IgnoredAny;
 use uuid::Uuid;
 
@@ -87,16 +87,7 @@ impl EventFlags {
         event.max_attempts = self.max_attempts;
         event.namespace.clone_from(&self.namespace);
         event.producer.clone_from(&self.producer);
-        event.action = self.action.as_ref().map(|name| {
-            let now = SystemClock::new().now().wall;
-            Action {
-                id: Uuid::now_v7(),
-                name: name.clone(),
-                params: self.params.clone(),
-                started: now,
-                completed: now,
-            }
-        });
+        event.action = self.action.as_ref().map(|name| ActionContext::new(name, &self.params));
         Ok(event)
     }
 }
@@ -121,7 +112,7 @@ fn payload(given: &str, bytes_max: usize) -> Result<Vec<u8>> {
 
 pub(in crate::commands) fn aggregate(text: &str) -> Result<Aggregate, &'static str> {
     let (kind, id) = text.split_once(':').ok_or("write it as TYPE:ID, for example Order:42")?;
-    Ok(Aggregate { kind: kind.to_owned(), id: id.to_owned() })
+    Ok(Aggregate::new(kind, id))
 }
 
 fn params(text: &str) -> Result<String, String> {

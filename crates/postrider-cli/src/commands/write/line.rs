@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use postrider::{Action, Aggregate, Code, Error, Event, Result, Timestamp};
+use postrider::{ActionContext, Aggregate, Code, Error, Event, Result, Timestamp};
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -80,7 +80,7 @@ pub(super) fn event(number: u64, line: &[u8]) -> Result<Event> {
     };
     let mut event = Event::new(fields.event_type, payload);
     event.id = fields.id.unwrap_or(event.id);
-    event.aggregate = fields.aggregate.map(|AggregateFields { kind, id }| Aggregate { kind, id });
+    event.aggregate = fields.aggregate.map(|AggregateFields { kind, id }| Aggregate::new(kind, id));
     event.key = fields.key;
     event.headers = fields.headers.into_iter().collect();
     event.time = fields.time.unwrap_or(event.time);
@@ -89,12 +89,8 @@ pub(super) fn event(number: u64, line: &[u8]) -> Result<Event> {
     event.expires_at = fields.expires_at;
     event.namespace = fields.namespace;
     event.producer = fields.producer;
-    event.action = fields.action.map(|ActionFields { id, name, params, started, completed }| Action {
-        id,
-        name,
-        params: params.get().to_owned(),
-        started,
-        completed,
+    event.action = fields.action.map(|ActionFields { id, name, params, started, completed }| {
+        ActionContext::new(name, params.get()).with_id(id).with_times(started, completed)
     });
     Ok(event)
 }

@@ -69,7 +69,7 @@ fn progress(output: Output) -> Progress {
 /// As [`Output::text`].
 pub(super) fn print(output: Output, written: &[Written]) -> Result<(), Failure> {
     let mut text = String::new();
-    for Written { id, position } in written {
+    for Written { id, position, .. } in written {
         let _ = match output.is_json() {
             true => writeln!(text, "{}", json!({ "id": id, "position": position.get() })),
             false => writeln!(text, "id={id} position={position}"),

@@ -2,7 +2,7 @@
 
 use postrider::layout::RowLayout;
 
-use super::Section::{Outbox, Relay, Rule, Sink, Subscription};
+use super::Section::{Http, Outbox, Relay, Rule, Sink, Subscription};
 use super::{COUNT, KeySpec, Section};
 use crate::config::kind::Kind::{self, *};
 use crate::sinks::{SINK_TYPE_NAMES, SINK_TYPES};
@@ -20,7 +20,7 @@ const fn key(
 /// All keys. The example of a key is never its default, so that a test can check that it takes effect.
 pub(super) fn all() -> Vec<KeySpec> {
     let of_types = SINK_TYPES.iter().flat_map(|of| of.keys.iter().map(|key| key.only_for(of.name)));
-    [RELAY, OUTBOX, &[sink_type()], SINK, &of_types.collect::<Vec<_>>(), SUBSCRIPTION, RULE].concat()
+    [RELAY, HTTP, OUTBOX, &[sink_type()], SINK, &of_types.collect::<Vec<_>>(), SUBSCRIPTION, RULE].concat()
 }
 
 /// The key `type` of a sink lists all types.
@@ -42,8 +42,16 @@ const RELAY: &[KeySpec] = &[
 ];
 
 #[rustfmt::skip]
+const HTTP: &[KeySpec] = &[
+    key(Http, "listen", Text, r#""127.0.0.1:9464""#, "Where a relay serves `/metrics` for Prometheus, `/livez` and `/readyz`: an IP address and a port. Default: nowhere."),
+    key(Http, "allow_remote", Bool, "true", "Allow an address that other machines can reach. The listener has neither TLS nor a login; what it serves contains names of outboxes, subscriptions and sinks, and error texts of the database, but no events.").default("false"),
+    key(Http, "stalled_after", Duration, r#""2m""#, "`/readyz` is not ready if events wait for this long and none is delivered or settled meanwhile.").default("1m"),
+];
+
+#[rustfmt::skip]
 const OUTBOX: &[KeySpec] = &[
     key(Outbox, "url", Url, r#""sqlite:shop.db""#, "The database: `sqlite:PATH`, relative to the working directory, or `sqlite:///absolute/path`; or `postgres://USER@HOST:PORT/DATABASE`, `mysql://USER@HOST:PORT`, `mariadb://USER@HOST:PORT`.").required(),
+    key(Outbox, "shards", Urls, r#"{ "1.0" = "sqlite:shop-1.db" }"#, "Further databases with the same tables, by shard: `GROUP.MEMBER`, from `0.0` to `255.63`. `url` is shard `0.0`. Every subscription and every other key of this outbox applies to each shard, `password` included. The other commands know a shard as `NAME:GROUP.MEMBER`. A running relay serves a new shard after SIGHUP. Only in the file."),
     key(Outbox, "password", Secret, r#""env:SHOP_PASSWORD""#, "The password, if it is not part of the URL. Not for SQLite."),
     key(Outbox, "schema", Text, r#""shop_outbox""#, "The schema that contains Postrider's tables; on MySQL and MariaDB, the database. Not for SQLite. Default: `postrider`."),
     key(Outbox, "layout", Choice(RowLayout::CHOICES), r#""outbox_events""#, "The layout of the outbox: `postrider`, or another one; docs/src/layouts.md describes them, and lists the databases on which each exists.").default("postrider"),
@@ -57,7 +65,7 @@ const OUTBOX: &[KeySpec] = &[
     key(Outbox, "delete_delivered", Bool, "true", "Delete rows of a table of layout `custom` as soon as they are delivered.").default("false"),
     key(Outbox, "table_schema", Text, r#""shop""#, "The schema of the table with a state per row; on MySQL and MariaDB, its database. Not for SQLite. Default: `public`, or the database in the URL; `eventlog` with layout `eventlog`."),
     key(Outbox, "max_attempts", COUNT, "5", "Attempts before a row of that table is dead, unless the row has its own limit; `max_attempts` of the subscription is ignored there. Default: 10; with layout `eventlog` no limit except `handle_within`."),
-    key(Outbox, "shared", Bool, "true", "Other publishers work on the same table at the same time. Not supported for `event_outbox` on MySQL and MariaDB. Order across publishers is not guaranteed.").default("false"),
+    key(Outbox, "shared", Bool, "true", "Other publishers work on the same table at the same time. Order across publishers is not guaranteed.").default("false"),
     key(Outbox, "foreign_claim_timeout", Duration, r#""1h""#, "A row of `outbox_events` that another publisher marked as PUBLISHING is considered abandoned after this time. Default: never."),
     key(Outbox, "handle_within", Duration, r#""3d""#, "How long a notification of layout `eventlog` may be handled, from the later of the event's date and the notification's creation. After this time it is EXPIRED and its handler is not called. Default: 7d."),
     key(Outbox, "fan_out_events_max", COUNT, "50", "Maximum events of layout `eventlog` that one transaction fans out. Default: 200."),
@@ -83,6 +91,8 @@ const OUTBOX: &[KeySpec] = &[
 #[rustfmt::skip]
 const SINK: &[KeySpec] = &[
     key(Sink, "encoder", Choice(&["envelope", "plain", "cloudevents", "cloudevents-binary"]), r#""plain""#, "The encoding of the message body.").default("envelope"),
+    key(Sink, "events_per_second_max", COUNT, "500", "Maximum events per second that a subscription sends to this sink; a retry counts again. Each subscription of each relay has its own limit. Default: no limit."),
+    key(Sink, "bytes_per_second_max", Size, r#""10MiB""#, "Maximum bytes of events per second that a subscription sends to this sink, all columns. A larger event is sent, and the next one waits accordingly. Default: no limit."),
     key(Sink, "source", Text, r#""/shop/checkout""#, "The CloudEvents `source`: a URI or a path. Default: `/` and the event's namespace, or `/postrider` if it has none."),
 ];
 
@@ -94,7 +104,7 @@ const SUBSCRIPTION: &[KeySpec] = &[
     key(Subscription, "only", List, r#"["order.placed", "order.paid"]"#, "Deliver only events of these types. Default: all."),
     key(Subscription, "aliases", List, r#"["mail-v1"]"#, "Earlier names of this subscription in an outbox of layout `eventlog`: their notifications are handled too, and no event is fanned out to them. Only for layout `eventlog`."),
     key(Subscription, "match", Choice(&["first", "all"]), r#""all""#, "`first`: an event goes to the destination of the first matching rule. `all`: it goes to the destinations of all matching rules.").default("first"),
-    key(Subscription, "unrouted", Choice(&["hold", "skip"]), r#""skip""#, "What happens to an event that no rule matches: it is parked as unrouted, or skipped.").default("hold"),
+    key(Subscription, "unrouted", Choice(&["park", "skip"]), r#""skip""#, "What happens to an event that no rule matches: it is parked as unrouted, or skipped.").default("park"),
     key(Subscription, "order", Choice(&["key", "none"]), r#""none""#, "Deliver events with the same key in order, or without any order.").default("key"),
     key(Subscription, "on_dead", Choice(&["proceed", "block"]), r#""block""#, "When an event is dead, deliver later events with the same key, or hold them until an operator acts.").default("proceed"),
     key(Subscription, "several_destinations", Bool, "true", "The subscription sends to several destinations: events for a destination that is down are parked, and the other destinations are not delayed.").default("false"),

@@ -122,6 +122,8 @@ impl KeySpec {
 pub enum Section {
     /// `[relay]`
     Relay,
+    /// `[http]`
+    Http,
     /// `[outbox.NAME]`
     Outbox,
     /// `[sink.NAME]`
@@ -134,15 +136,17 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of the docs.
-    pub const ALL: [Self; 5] = [Self::Relay, Self::Outbox, Self::Sink, Self::Subscription, Self::Rule];
+    pub const ALL: [Self; 6] =
+        [Self::Relay, Self::Http, Self::Outbox, Self::Sink, Self::Subscription, Self::Rule];
 
     /// The top-level sections, by their names.
-    pub const TOP: [Self; 4] = [Self::Relay, Self::Outbox, Self::Sink, Self::Subscription];
+    pub const TOP: [Self; 5] = [Self::Relay, Self::Http, Self::Outbox, Self::Sink, Self::Subscription];
 
     /// Its name; for rules, their key in the subscription.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Relay => "relay",
+            Self::Http => "http",
             Self::Outbox => "outbox",
             Self::Sink => "sink",
             Self::Subscription => "subscription",
@@ -154,6 +158,7 @@ impl Section {
     pub const fn a_word(self) -> &'static str {
         match self {
             Self::Relay => "a relay",
+            Self::Http => "an HTTP listener",
             Self::Outbox => "an outbox",
             Self::Sink => "a sink",
             Self::Subscription => "a subscription",
@@ -165,6 +170,9 @@ impl Section {
     pub const fn doc(self) -> &'static str {
         match self {
             Self::Relay => "The process that delivers events.",
+            Self::Http => {
+                "The HTTP listener of the relay for `/metrics`, `/livez` and `/readyz`; off unless `listen` is set."
+            }
             Self::Outbox => "A database that contains events.",
             Self::Sink => "A destination for events.",
             Self::Subscription => {
@@ -182,7 +190,7 @@ impl Section {
 
     /// Whether there may be several, each with its own name.
     pub const fn is_named(self) -> bool {
-        !matches!(self, Self::Relay)
+        !matches!(self, Self::Relay | Self::Http)
     }
 }
 

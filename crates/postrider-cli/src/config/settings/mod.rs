@@ -1,5 +1,6 @@
 //! The configuration as types, for the commands.
 
+mod http;
 mod outbox;
 mod relay;
 mod routing;
@@ -8,7 +9,8 @@ mod sink;
 mod subscription;
 mod table;
 
-pub use outbox::OutboxSettings;
+pub use http::HttpSettings;
+pub use outbox::{OutboxSettings, configured_name};
 pub use relay::{LogFormat, RelaySettings};
 pub use sink::{Encoding, SinkSettings};
 pub use subscription::{RuleMatch, RuleSettings, SubscriptionSettings};
@@ -16,8 +18,8 @@ pub use subscription::{RuleMatch, RuleSettings, SubscriptionSettings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use postrider::Code;
 use postrider::layout::Ability;
+use postrider::{Code, Shard};
 
 pub(crate) use self::table::ConfigTable;
 use super::effective::Effective;
@@ -30,7 +32,9 @@ use super::schema::Section;
 pub struct Settings {
     /// The process.
     pub relay: RelaySettings,
-    /// Databases by name.
+    /// Its HTTP listener.
+    pub http: HttpSettings,
+    /// Databases by name: that of the outbox, and its shard if it has several.
     pub outboxes: BTreeMap<String, OutboxSettings>,
     /// Destinations by name.
     pub sinks: BTreeMap<String, SinkSettings>,
@@ -39,6 +43,12 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// An outbox or shard. An outbox without shards that gets some while the program runs, is shard 0.0 from then on: what
+    /// was begun under its name still finds its settings.
+    pub fn outbox(&self, name: &str) -> Option<&OutboxSettings> {
+        self.outboxes.get(name).or_else(|| self.outboxes.get(&format!("{name}:{}", Shard::DEFAULT)))
+    }
+
     /// Creates the settings from the merged configuration, and resolves secrets.
     ///
     /// # Errors
@@ -48,7 +58,11 @@ impl Settings {
         let tables = |section| ConfigTable::all(effective, environment, section);
         let relay = tables(Section::Relay).into_iter().map(|table| RelaySettings::read(&table));
         let relay = kept(relay, &mut problems).pop();
-        let outboxes = named(&tables(Section::Outbox), &mut problems, OutboxSettings::read);
+        let http = tables(Section::Http).into_iter().map(|table| HttpSettings::read(&table));
+        let http = kept(http, &mut problems).pop();
+        let outboxes = tables(Section::Outbox);
+        let outboxes = kept(outboxes.iter().map(OutboxSettings::read), &mut problems);
+        let outboxes: BTreeMap<String, OutboxSettings> = outboxes.into_iter().flatten().collect();
         let sinks = named(&tables(Section::Sink), &mut problems, SinkSettings::read);
         let subscriptions = named(&tables(Section::Subscription), &mut problems, |table| {
             let subscription = SubscriptionSettings::read(table)?;
@@ -57,8 +71,10 @@ impl Settings {
             check_destinations(table, &subscription, &sinks)?;
             Ok(subscription)
         });
-        match relay {
-            Some(relay) if problems.is_empty() => Ok(Self { relay, outboxes, sinks, subscriptions }),
+        match (relay, http) {
+            (Some(relay), Some(http)) if problems.is_empty() => {
+                Ok(Self { relay, http, outboxes, sinks, subscriptions })
+            }
             _ => Err(problems),
         }
     }
@@ -70,7 +86,8 @@ fn check_aliases(
     subscription: &SubscriptionSettings,
     outboxes: &BTreeMap<String, OutboxSettings>,
 ) -> Result<(), Problem> {
-    let Some(outbox) = outboxes.get(&subscription.outbox) else { return Ok(()) };
+    let outbox = outboxes.iter().find(|(name, _)| subscription.reads(name));
+    let Some((_, outbox)) = outbox else { return Ok(()) };
     let why = match outbox.database.admin().layout() {
         _ if subscription.aliases.is_empty() => return Ok(()),
         Some(layout) if layout.has(Ability::Notifications) => {

@@ -15,6 +15,10 @@ pub struct SinkSettings {
     pub encoding: Encoding,
     /// The `source` of CloudEvents.
     pub source: Source,
+    /// Maximum events per second.
+    pub events_per_second_max: Option<u64>,
+    /// Maximum bytes per second.
+    pub bytes_per_second_max: Option<u64>,
     /// The target.
     pub target: Arc<dyn Target>,
 }
@@ -41,7 +45,13 @@ impl SinkSettings {
             ("cloudevents-binary", Encoding::CloudEventsBinary),
         ];
         let target = sinks::read(table)?;
-        Ok(Self { encoding: table.choice("encoder", &encodings)?, source: source(table)?, target })
+        Ok(Self {
+            encoding: table.choice("encoder", &encodings)?,
+            source: source(table)?,
+            events_per_second_max: table.optional_count("events_per_second_max")?,
+            bytes_per_second_max: table.size("bytes_per_second_max")?,
+            target,
+        })
     }
 }
 

@@ -7,7 +7,7 @@ use postrider::relay::{OnDead, Order, Policy};
 use postrider::route::Unrouted;
 use postrider::store::Start;
 
-use super::ConfigTable;
+use super::{ConfigTable, configured_name};
 use crate::config::problem::Problem;
 
 /// A durable, named consumer of an outbox.
@@ -58,6 +58,11 @@ pub struct RuleSettings {
 }
 
 impl SubscriptionSettings {
+    /// Whether it reads this outbox or shard.
+    pub fn reads(&self, outbox: &str) -> bool {
+        self.outbox == configured_name(outbox)
+    }
+
     pub(super) fn read(table: &ConfigTable<'_>) -> Result<Self, Problem> {
         let policy = policy(table)?;
         policy.check().map_err(|error| table.table_problem(Code::PolicyInvalid, error.message()))?;
@@ -68,7 +73,7 @@ impl SubscriptionSettings {
             aliases: table.list("aliases")?.unwrap_or_default(),
             only: table.list("only")?,
             rule_match: table.choice("match", &[("first", RuleMatch::First), ("all", RuleMatch::All)])?,
-            unrouted: table.choice("unrouted", &[("hold", Unrouted::Hold), ("skip", Unrouted::Skip)])?,
+            unrouted: table.choice("unrouted", &[("park", Unrouted::Park), ("skip", Unrouted::Skip)])?,
             policy,
             rules: table.rules().iter().map(RuleSettings::read).collect::<Result<_, _>>()?,
         };
@@ -143,7 +148,10 @@ mod tests {
         let fields: Vec<&str> = fields.map(|(name, _)| name).filter(|name| !name.starts_with(' ')).collect();
         assert!(fields.len() > 20, "{fields:?}");
         for field in fields {
-            assert!(Schema::postrider().find(Section::Subscription, field).is_some(), "{field} has no key");
+            // The limits of a rate belong to the destination.
+            let section =
+                if field.ends_with("_per_second_max") { Section::Sink } else { Section::Subscription };
+            assert!(Schema::postrider().find(section, field).is_some(), "{field} has no key");
         }
     }
 }

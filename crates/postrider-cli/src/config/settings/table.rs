@@ -1,6 +1,7 @@
 //! Typed values of one table.
 
 use postrider::Code;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl<'a> ConfigTable<'a> {
     getters! {
         text: Text -> String;
         list: List -> Vec<String>;
-        map: Map -> std::collections::BTreeMap<String, String>;
+        map: Map -> BTreeMap<String, String>;
         path: Path -> PathBuf;
         size: Size -> u64;
         start: Start -> postrider::store::Start;
@@ -117,6 +118,20 @@ impl<'a> ConfigTable<'a> {
         };
         let fetched = protected.resolve(self.environment);
         fetched.map(Some).map_err(|why| self.problem(key, Code::ConfigSecret, &why))
+    }
+
+    /// Resolves the URLs of a table, if it is set.
+    pub(crate) fn urls(&self, key: &str) -> Result<BTreeMap<String, Secret>, Problem> {
+        let sources = match self.value(key)? {
+            Some(Value::Secrets(sources)) => sources,
+            None => return Ok(BTreeMap::new()),
+            Some(_) => return Err(self.schema_bug(key)),
+        };
+        let resolved = sources.iter().map(|(name, source)| match source.resolve(self.environment) {
+            Ok(url) => Ok((name.clone(), url)),
+            Err(why) => Err(self.problem(key, Code::ConfigSecret, &format!("{name}: {why}"))),
+        });
+        resolved.collect()
     }
 
     /// An optional number.

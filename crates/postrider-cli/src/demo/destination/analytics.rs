@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use postrider::sink::{Failure, Message, Outcome, Receipt, Sink};
 use postrider::{BoxFuture, Result};
-use postrider_audit::Sighting;
+use postrider_verify::Sighting;
 use uuid::Uuid;
 
 use super::Destination;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use postrider::sink::{Capabilities, Message, Outcome, Sink};
 use postrider::{BoxFuture, Code, Error, Result};
-use postrider_audit::Sighting;
 use postrider_sinks::file::{File, FileConfig};
+use postrider_verify::Sighting;
 use serde::Deserialize;
 use uuid::Uuid;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use postrider::Result;
 use postrider::sink::Sink;
-use postrider_audit::Sighting;
+use postrider_verify::Sighting;
 
 /// A destination that records what it received.
 pub(crate) trait Destination: Sink {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use postrider_audit::Sighting;
+use postrider_verify::Sighting;
 use tokio::sync::Notify;
 
 use crate::demo::meter::Meter;

@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use postrider::{Event, Outbox, Result};
-use postrider_audit::Sighting;
+use postrider_verify::Sighting;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use serde::Serialize;
 

@@ -43,7 +43,11 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem> 
     config.message_bytes_max = table.count("message_max")?;
     let partitions = table.optional_count("create_partitions")?;
     let replication = table.optional_count("create_replication")?;
-    let topic = |name| NewTopic { name, partitions, replication };
+    let topic = |name: String| {
+        let mut topic = NewTopic::new(name);
+        (topic.partitions, topic.replication) = (partitions, replication);
+        topic
+    };
     config.create_topics = table.list("create_topics")?.unwrap_or_default().into_iter().map(topic).collect();
     config.sasl = sasl(table)?;
     config.tls = tls(table)?;
@@ -58,8 +62,7 @@ fn sasl(table: &ConfigTable<'_>) -> Result<Option<Sasl>, Problem> {
     match (table.text("sasl_mechanism")?, table.text("sasl_username")?, password) {
         (None, None, None) => Ok(None),
         (Some(mechanism), Some(username), Some(password)) => {
-            let password = password.expose_secret().to_owned();
-            Ok(Some(Sasl { mechanism, username, password }))
+            Ok(Some(Sasl::new(mechanism, username, password.expose_secret())))
         }
         _ => {
             let why = "sasl_mechanism, sasl_username and sasl_password must be set together";
@@ -70,12 +73,11 @@ fn sasl(table: &ConfigTable<'_>) -> Result<Option<Sasl>, Problem> {
 
 fn tls(table: &ConfigTable<'_>) -> Result<Option<Tls>, Problem> {
     let key_password = table.secret("tls_key_password")?;
-    let tls = Tls {
-        ca: table.path("tls_ca")?,
-        certificate: table.path("tls_certificate")?,
-        key: table.path("tls_key")?,
-        key_password: key_password.map(|password| password.expose_secret().to_owned()),
-    };
+    let mut tls = Tls::default();
+    tls.ca = table.path("tls_ca")?;
+    tls.certificate = table.path("tls_certificate")?;
+    tls.key = table.path("tls_key")?;
+    tls.key_password = key_password.map(|password| password.expose_secret().to_owned());
     let given = tls.ca.is_some() || tls.certificate.is_some() || tls.key.is_some();
     if !table.bool("tls")? && given {
         return Err(table.problem("tls", Code::ConfigValue, "is false, but certificates are configured"));

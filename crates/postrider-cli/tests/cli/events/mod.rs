@@ -53,7 +53,7 @@ fn made<P: ListCase>(layout: &'static str) -> Option<P> {
 
 /// The payloads of the events that were found.
 fn payloads(program: &Program, filter: &[&str]) -> Vec<String> {
-    let found = program.run(&[&["events", "list", "--json"][..], filter].concat());
+    let found = program.run(&[&["events", "list", "--json", "--payload"][..], filter].concat());
     assert_eq!(found.exit, Some(0), "{found:?}");
     let events: Vec<Value> = serde_json::from_str(&found.stdout).unwrap();
     events.iter().map(|event| event["payload"].as_str().unwrap().to_owned()).collect()
@@ -88,6 +88,20 @@ fn events_are_found_by_aggregate_type_time_and_payload_newest_first<P: ListCase>
         assert_eq!(numbers(program, &all), [3601], "{name}");
         let none = program.run(&["events", "list", "--aggregate", of_seven, "--type", "type9"]);
         assert_eq!((none.exit, none.stdout.trim()), (Some(0), "no event matches"), "{name}");
+        let hidden = program.run(&["events", "list", "--json", "--limit", "3", "--contains", "{}"]);
+        assert!(hidden.stdout.contains("type") && !hidden.stdout.contains("payload"), "{name}: {hidden:?}");
+        let of_key = program.run(&["events", "list", "--json", "--key", "Order/07", "--limit", "3"]);
+        let page = program.run(&["events", "list", "--json", "--before", "100", "--limit", "2"]);
+        if *name == "postrider" {
+            let keyed = numbers(program, &["--key", "Order/07", "--limit", "1000"]);
+            assert_eq!(keyed, sevens, "the key of an event without one is its aggregate");
+            let rows: Vec<Value> = serde_json::from_str(&page.stdout).unwrap();
+            let rows: Vec<_> = rows.iter().map(|event| event["row"].as_str().unwrap().to_owned()).collect();
+            assert_eq!(rows, ["99", "98"]);
+        } else {
+            assert!(of_key.stderr.contains("use --aggregate"), "{name}: {of_key:?}");
+            assert!(page.stderr.contains("use --until"), "{name}: {page:?}");
+        }
         if *name != "postrider" {
             let state = if *name == "outbox_events" { ["PENDING", "FAILED"] } else { ["pending", "failed"] };
             assert_eq!(numbers(program, &["--state", state[0], "--limit", "3"]), newest, "{name}");

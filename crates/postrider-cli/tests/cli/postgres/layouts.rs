@@ -39,7 +39,7 @@ fn rows_written_by_another_program_are_delivered_and_listed() {
     for (layout, insert) in INSERTS {
         let Some(shop) = Shop::new() else { return };
         let program = program(&shop, layout);
-        migrate_twice(&program, "", "4");
+        migrate_twice(&program, "", "6");
         shop.sql(insert);
         drain_rows(&program, 3);
         let left = format!("SELECT count(*) FROM {layout} WHERE lower(status) NOT IN ('sent', 'published')");

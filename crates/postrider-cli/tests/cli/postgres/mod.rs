@@ -7,6 +7,7 @@ mod event_counts;
 mod eventlog;
 mod guarded;
 mod health;
+mod http;
 mod layouts;
 mod roles;
 mod story;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 
-use postrider_testkit::audit::{Sighting, Verdict, audit};
+use postrider_testkit::verify::{Sighting, Verdict, verify};
 use tempfile::TempDir;
 
 use crate::shop::delivered_to;
@@ -26,6 +26,6 @@ impl Books {
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
-        audit(&self.committed.borrow(), &delivered_to(&self.output))
+        verify(&self.committed.borrow(), &delivered_to(&self.output))
     }
 }

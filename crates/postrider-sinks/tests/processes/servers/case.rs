@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use postrider::Event;
-use postrider_testkit::audit::{Sighting, Verdict};
+use postrider_testkit::verify::{Sighting, Verdict};
 
 use super::books::Books;
 use crate::shop::wait_for;

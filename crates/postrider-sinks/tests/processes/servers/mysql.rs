@@ -7,8 +7,8 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Ident, Outbox};
-use postrider_testkit::audit::Sighting;
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
+use postrider_testkit::verify::Sighting;
 use tokio::runtime::{Builder, Runtime};
 
 use super::books::Books;

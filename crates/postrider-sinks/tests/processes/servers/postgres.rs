@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use postrider::Outbox;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
-use postrider_testkit::audit::Sighting;
 use postrider_testkit::servers::postgres;
+use postrider_testkit::verify::Sighting;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::{Client, NoTls};
 

@@ -44,6 +44,20 @@ macro_rules! rows_conformance {
                 a_row_given_up_and_reset_is_read_by_the_next_owner
                 attempts_of_an_earlier_owner_count
             }
+            operate {
+                a_row_given_up_is_listed_and_retried_by_an_operator
+                a_row_that_waits_is_retried_at_once_by_an_operator
+                a_row_that_waits_is_given_up_by_an_operator_only_without_an_owner
+                a_row_can_neither_be_discarded_nor_skipped
+                a_row_that_the_table_refuses_to_change_stays_listed_and_the_others_are_changed
+                a_subscription_of_rows_is_neither_moved_nor_removed
+            }
+            explain {
+                a_row_is_explained_by_its_state
+                a_row_that_waits_is_explained_by_what_stops_its_subscription
+                a_row_that_does_not_exist_is_explained
+                a_key_of_rows_is_explained_by_its_first_parked_row
+            }
             refused {
                 a_delivered_row_that_cannot_be_updated_delays_no_other_and_is_not_read_again
                 a_delivered_row_whose_update_is_silently_ignored_is_not_read_again

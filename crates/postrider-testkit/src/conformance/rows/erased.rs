@@ -12,6 +12,7 @@ pub struct Tables {
     fresh: fn() -> BoxFuture<'static, Result<Box<dyn Table>>>,
     marks: bool,
     says_delivered: bool,
+    updates_wait: bool,
 }
 
 impl Tables {
@@ -21,6 +22,7 @@ impl Tables {
             fresh: || Box::pin(async { Ok(Box::new(T::fresh().await?) as Box<dyn Table>) }),
             marks: T::MARKS,
             says_delivered: T::SAYS_DELIVERED,
+            updates_wait: T::UPDATES_WAIT,
         }
     }
 
@@ -32,6 +34,11 @@ impl Tables {
     /// Whether rows are marked while they are being published.
     pub(super) fn marks(&self) -> bool {
         self.marks
+    }
+
+    /// Whether an update of a row that is being published waits.
+    pub(super) fn updates_wait(&self) -> bool {
+        self.updates_wait
     }
 
     /// Whether the row itself records that it was delivered.

@@ -3,8 +3,10 @@
 //! Implement [`RowsUnderTest`] and call [`rows_conformance!`](crate::rows_conformance): each case becomes a separate
 //! test. A case starts with an empty table, so cases run in parallel.
 
+pub mod explain;
 pub mod give_up;
 pub mod maintain;
+pub mod operate;
 pub mod owners;
 pub mod park;
 pub mod refused;
@@ -56,6 +58,10 @@ pub trait RowsUnderTest: Sized + Send + Sync {
 
     /// Whether the row itself records that it was delivered. Otherwise only Postrider's note does.
     const SAYS_DELIVERED: bool = true;
+
+    /// Whether other programs, and another owner, wait for the lock of a row that is being published before they can update
+    /// it. Cases that update such rows are left out: GUARANTEES.md lists this as a limit.
+    const UPDATES_WAIT: bool = false;
 
     /// Whether this machine has what the suite needs; if not, every case passes without running.
     fn is_available() -> bool {

@@ -101,6 +101,7 @@ pub async fn a_row_that_cannot_be_updated_from_the_start_is_parked(tables: &Tabl
         attempts: 0,
         next_attempt_at: None,
         last_error: Some(why),
+        redelivery: None,
     });
     owner.park(damaged.collect()).await?;
     assert_eq!(owner.read().await?, []);

@@ -116,6 +116,7 @@ impl Owner {
     pub(super) async fn settle(&self, settlement: Settlement) -> Result<()> {
         match self.store.settle(settlement).await? {
             Settled::Done => Ok(()),
+            Settled::ParkedChanged => Err(failed("no row was changed")),
             Settled::Fenced => Err(failed("the settlement should not be fenced")),
         }
     }
@@ -139,6 +140,7 @@ pub(super) fn parked(event: &StoredEvent, state: ParkedState, attempts: u32) -> 
         attempts,
         next_attempt_at: (state == ParkedState::Retry).then(|| later(event)),
         last_error: Some("no such mailbox".to_owned()),
+        redelivery: None,
     }
 }
 

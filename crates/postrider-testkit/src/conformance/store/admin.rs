@@ -91,6 +91,7 @@ pub async fn accepting_the_history_discards_parked_rows_above_its_start(database
         attempts: 1,
         next_attempt_at: None,
         last_error: None,
+        redelivery: None,
     };
     let park = vec![row(written[0]), row(written[2])];
     store.settle(Settlement { park, ..settlement(owner.epoch, set_of(&written)) }).await?;
@@ -121,6 +122,7 @@ pub async fn accepting_the_history_discards_parked_rows_whose_position_belongs_t
         attempts: 1,
         next_attempt_at: None,
         last_error: None,
+        redelivery: None,
     });
     let park = park.collect();
     store.settle(Settlement { park, ..settlement(owner.epoch, set_of(&written)) }).await?;

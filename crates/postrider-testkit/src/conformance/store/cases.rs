@@ -99,13 +99,45 @@ macro_rules! store_conformance {
                 a_subscription_moved_back_keeps_the_remaining_events
                 a_subscription_that_starts_after_the_deleted_events_holds_nothing_back
             }
+            operate {
+                parked_events_are_listed_by_filter_and_page_by_page
+                a_dead_event_that_is_retried_is_loaded_again_with_its_mark
+                events_are_skipped_discarded_and_given_up_in_the_states_that_allow_it
+                a_delivery_removes_its_row_even_if_an_operator_retried_it_meanwhile
+                a_failure_that_is_settled_after_an_operators_change_does_not_overwrite_it
+                a_dead_event_whose_key_moved_on_is_retried_only_out_of_order
+                every_change_of_an_operator_is_in_the_audit_trail
+                a_command_of_many_batches_is_listed_and_each_of_its_events_is_found
+                two_operators_at_once_change_each_event_once
+                an_operator_cannot_change_an_unknown_subscription
+            }
+            explain {
+                a_parked_event_is_explained_by_its_row
+                a_delivered_event_is_explained_as_delivered_before_a_time
+                an_event_that_waits_is_explained_by_what_stops_its_subscription
+                an_unread_event_waits_behind_a_parked_one_of_its_key
+                an_event_that_an_operator_gave_up_is_explained_by_the_audit_trail
+                an_event_below_the_start_of_a_subscription_is_not_called_delivered
+                an_event_that_does_not_exist_is_explained
+                an_event_that_retention_removed_is_explained
+                a_damaged_row_is_explained
+                a_key_is_explained_by_its_first_unfinished_event
+                an_event_is_found_by_its_id_among_many
+            }
+            subscriptions {
+                an_operator_adds_a_subscription_and_the_audit_trail_says_who
+                a_moved_subscription_skips_or_repeats_what_the_plan_counted
+                a_halted_subscription_is_not_moved
+                a_subscription_is_removed_only_without_a_leader
+            }
             overview {
                 the_backlog_is_every_event_that_is_not_done
                 counting_stops_at_its_limit
                 the_overview_contains_the_owner_and_the_end_of_its_lease
                 the_overview_contains_pauses_and_halts
                 parked_rows_are_counted
-                the_overview_lists_relays_while_their_reports_are_valid
+                the_overview_lists_relays_with_what_they_last_reported
+                the_overview_contains_a_limited_number_of_reports
                 reading_the_overview_changes_nothing
             }
         }

@@ -1,8 +1,8 @@
 //! Reading events: each one once, in order, within the budget.
 
 use postrider::ledger::{Intervals, Progress};
-use postrider::store::{Budget, Fetched};
-use postrider::{Action, Event, Limits, Position, Result, Timestamp};
+use postrider::store::{Budget, Fetched, Page};
+use postrider::{ActionContext, Event, Limits, Position, Result, Timestamp};
 use uuid::Uuid;
 
 use super::Databases;
@@ -59,17 +59,23 @@ pub async fn an_event_larger_than_the_budget_is_read_alone(databases: &Databases
     Ok(())
 }
 
+/// Nothing was read. How many holes the store keeps at most is its own matter.
+fn assert_empty(mut page: Page) {
+    page.holes_max = 0;
+    assert_eq!(page, Page::default());
+}
+
 /// Before the first event, and after the last.
 pub async fn an_idle_outbox_gives_empty_pages(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
     let mut claimer = store.claimer(&granted(&store, "a").await?.progress);
     for _ in 0..2 {
-        assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+        assert_empty(page(&mut claimer, PLENTY).await?);
     }
     let written = under_test.write(events(1)).await?;
     assert_eq!(positions(&drain(&mut claimer).await?), written);
     for _ in 0..2 {
-        assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+        assert_empty(page(&mut claimer, PLENTY).await?);
     }
     Ok(())
 }
@@ -129,13 +135,13 @@ pub async fn the_highest_possible_position_is_read_once(databases: &Databases) -
     assert_eq!(positions(&drain(&mut store.claimer(&owner.progress)).await?), written);
     let mut claimer = store.claimer(&owner.progress);
     empty_until(&mut claimer, Position::LAST.previous()).await?;
-    assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+    assert_empty(page(&mut claimer, PLENTY).await?);
     store.overview(10).await?;
     store.settle(settlement(owner.epoch, Intervals::up_to(Position::LAST))).await?;
     let loaded = granted(&store, "a").await?;
     assert_eq!(loaded.progress.done.floor(), Position::LAST);
     let mut claimer = store.claimer(&loaded.progress);
-    assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+    assert_empty(page(&mut claimer, PLENTY).await?);
     let overview = store.overview(10).await?;
     assert_eq!(overview.subscriptions.len(), 1);
     Ok(())
@@ -166,7 +172,7 @@ pub async fn a_row_that_cannot_become_an_event_is_reported_once_and_stops_no_oth
     assert_eq!(*position, written[1]);
     assert!(why.contains(&written[1].to_string()), "{why:?} names the position");
     assert_eq!((read.empty_positions, read.holes), (Vec::new(), 0));
-    assert_eq!(page(&mut claimer, PLENTY).await?, Default::default());
+    assert_empty(page(&mut claimer, PLENTY).await?);
     let fetched = store.fetch(written.clone(), usize::MAX).await?;
     assert_eq!(positions(&fetched.events), [written[0], written[2]]);
     assert_eq!(fetched.gone, [written[1]]);
@@ -203,13 +209,9 @@ pub async fn every_column_counts_against_the_bytes_of_a_page(databases: &Databas
     let limits = Limits::default();
     let wide = |_| {
         let text = "t".repeat(limits.text_bytes_max);
-        let action = Action {
-            id: Uuid::from_u128(1),
-            name: text.clone(),
-            params: format!("\"{}\"", "p".repeat(6_000)),
-            started: Timestamp::from_micros(1),
-            completed: Timestamp::from_micros(2),
-        };
+        let action = ActionContext::new(&text, format!("\"{}\"", "p".repeat(6_000)))
+            .with_id(Uuid::from_u128(1))
+            .with_times(Timestamp::from_micros(1), Timestamp::from_micros(2));
         let event = Event::new(&text, "x").with_key(&text).with_topic(&text).with_aggregate(&text, &text);
         let event = event.with_namespace(&text).with_producer(&text).with_action(action);
         event.with_header("wide", "w".repeat(limits.header_value_bytes_max))

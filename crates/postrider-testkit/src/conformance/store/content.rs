@@ -1,7 +1,7 @@
 //! Every field of an event is read as it was written.
 
 use postrider::ledger::Progress;
-use postrider::{Action, Event, Limits, Result, Timestamp};
+use postrider::{ActionContext, Event, Limits, Result, Timestamp};
 use uuid::Uuid;
 
 use super::Databases;
@@ -22,13 +22,11 @@ pub async fn every_field_comes_back_as_it_was_written(databases: &Databases) -> 
                 .with_topic("orders")
                 .with_max_attempts(u32::MAX)
                 .with_expires_at(Timestamp::from_micros(1_763_242_500_123_457))
-                .with_action(Action {
-                    id: Uuid::from_u128(7),
-                    name: "PlaceOrder".to_owned(),
-                    params: r#"{"z": [1, 2.50],  "a": null}"#.to_owned(),
-                    started: Timestamp::from_micros(1),
-                    completed: Timestamp::from_micros(2),
-                })
+                .with_action(
+                    ActionContext::new("PlaceOrder", r#"{"z": [1, 2.50],  "a": null}"#)
+                        .with_id(Uuid::from_u128(7))
+                        .with_times(Timestamp::from_micros(1), Timestamp::from_micros(2)),
+                )
                 .with_namespace("shop")
                 .with_producer("node-1"),
         ],

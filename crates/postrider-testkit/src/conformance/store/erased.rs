@@ -68,6 +68,9 @@ pub trait Database: Send + Sync {
 
     /// [`StoreUnderTest::expire_lease`]
     fn expire_lease<'a>(&'a self, subscription: &'a str) -> BoxFuture<'a, Result<()>>;
+
+    /// See [`StoreUnderTest::SHOWS_WRITERS`].
+    fn shows_writers(&self) -> bool;
 }
 
 impl<T: StoreUnderTest> Database for T
@@ -125,6 +128,10 @@ where
         state: Option<&'a str>,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(StoreUnderTest::revise_parked(self, subscription, position, state))
+    }
+
+    fn shows_writers(&self) -> bool {
+        T::SHOWS_WRITERS
     }
 
     fn expire_lease<'a>(&'a self, subscription: &'a str) -> BoxFuture<'a, Result<()>> {

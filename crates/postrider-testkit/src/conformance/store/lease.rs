@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::Result;
-use postrider::store::{Acquired, LeaseRequest, RelayReport, RelayRole, Renewed, Settled, Start, Store};
+use postrider::store::{
+    Acquired, LeaseRequest, RelayFacts, RelayReport, RelayRole, Renewed, Settled, Start, Store,
+};
 use tokio::task::JoinHandle;
 
 use super::Databases;
@@ -126,6 +128,7 @@ pub async fn a_renewal_does_not_wait_for_a_report(
         role: RelayRole::Leading,
         duration: lease("a").duration,
         down: Vec::new(),
+        facts: RelayFacts::default(),
     };
     let reporter = store.clone();
     let reporting = tokio::spawn(async move { reporter.report(report).await });

@@ -42,6 +42,7 @@ async fn settled(
         attempts: 1,
         next_attempt_at: None,
         last_error: None,
+        redelivery: None,
     });
     let owner = granted(store, "reader").await?;
     let done = Settlement {

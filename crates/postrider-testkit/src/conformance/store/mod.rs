@@ -6,13 +6,16 @@
 pub mod admin;
 pub mod claim;
 pub mod content;
+pub mod explain;
 pub mod history;
 pub mod lease;
 pub mod maintain;
+pub mod operate;
 pub mod overview;
 pub mod page;
 pub mod settle;
 pub mod subscribe;
+pub mod subscriptions;
 pub mod visible;
 
 mod cases;
@@ -33,6 +36,9 @@ pub trait StoreUnderTest: Sized + Send + Sync {
 
     /// The column of `docs/src/databases.md` that lists the cases that run on it; `None` if it has none.
     const DATABASE: Option<&'static str> = None;
+
+    /// Whether the database shows which transactions are open.
+    const SHOWS_WRITERS: bool = true;
 
     /// Whether this machine has what the suite needs; if not, every case passes without running.
     fn is_available() -> bool {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use postrider::ledger::{ParkedRow, ParkedState};
 use postrider::store::{
-    Acquired, DestinationDown, Epoch, Overview, RelayReport, RelayRole, Settled, Settlement, Store,
-    SubscriptionOverview,
+    Acquired, DestinationDown, Epoch, Overview, RELAYS_MAX, RelayFacts, RelayReport, RelayRole, Settled,
+    Settlement, Store, SubscriptionOverview,
 };
 use postrider::{Position, Result, Timestamp};
 
@@ -113,6 +113,7 @@ pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
         attempts: 1,
         next_attempt_at: None,
         last_error: last_error.map(str::to_owned),
+        redelivery: None,
     };
     let park = vec![
         row(written[0], ParkedState::Dead, Some("first")),
@@ -132,8 +133,9 @@ pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
     Ok(())
 }
 
-/// Leading and standby relays are listed as long as their reports are valid, with the destinations that are down.
-pub async fn the_overview_lists_relays_while_their_reports_are_valid(databases: &Databases) -> Result<()> {
+/// Leading and standby relays are listed with what they reported, also after their reports expired: then they have died,
+/// and what they last knew explains why.
+pub async fn the_overview_lists_relays_with_what_they_last_reported(databases: &Databases) -> Result<()> {
     let (_under_test, store) = subscribed(databases).await?;
     let down = vec![DestinationDown {
         destination: "https://example.org/a".to_owned(),
@@ -141,25 +143,63 @@ pub async fn the_overview_lists_relays_while_their_reports_are_valid(databases: 
         error: "refused, \"politely\" \u{1F6AB}".to_owned(),
         next_probe_at: Timestamp::from_micros(2_000_002),
     }];
+    let facts = |relay: &str| {
+        let mut facts = RelayFacts::default();
+        facts.version = format!("version of {relay} \u{1F6AB}");
+        facts.epoch = Some(Epoch(i64::MAX));
+        facts.delivered = u64::from(u32::MAX);
+        facts.window = Duration::from_millis(1_001);
+        facts
+    };
     let report = |relay: &str, role, duration, down: &[DestinationDown]| RelayReport {
         subscription: NAME.to_owned(),
         relay: relay.to_owned(),
         role,
         duration,
         down: down.to_vec(),
+        facts: facts(relay),
     };
     let long = Duration::from_secs(600);
     store.report(report("b", RelayRole::StandingBy, long, &[])).await?;
     store.report(report("a", RelayRole::StandingBy, long, &[])).await?;
     store.report(report("a", RelayRole::Leading, long, &down)).await?;
     store.report(report("c", RelayRole::StandingBy, Duration::ZERO, &[])).await?;
-    let (_, overview) = only(&*store, PLENTY).await?;
-    let reported: Vec<_> = overview.relays.iter().map(|of| (of.relay.as_str(), of.leading)).collect();
-    assert_eq!(reported, [("a", true), ("b", false)], "an expired report is not listed");
+    let (all, overview) = only(&*store, PLENTY).await?;
+    let reported: Vec<_> =
+        overview.relays.iter().map(|of| (of.relay.as_str(), of.leading, of.is_current(all.now))).collect();
+    assert_eq!(reported, [("a", true, true), ("b", false, true), ("c", false, false)]);
     assert_eq!(overview.relays[0].down, down);
+    for of in &overview.relays {
+        assert_eq!(of.facts, facts(&of.relay));
+    }
     store.report(report("b", RelayRole::Gone, long, &[])).await?;
     let (_, overview) = only(&*store, PLENTY).await?;
-    assert_eq!(overview.relays.len(), 1, "a stopped relay is not listed");
+    assert_eq!(overview.relays.len(), 2, "a stopped relay is not listed");
+    Ok(())
+}
+
+/// However many relays have died, an overview contains the latest reports only.
+pub async fn the_overview_contains_a_limited_number_of_reports(databases: &Databases) -> Result<()> {
+    let (_under_test, store) = subscribed(databases).await?;
+    let report = |number: usize, duration| RelayReport {
+        subscription: NAME.to_owned(),
+        relay: format!("relay-{number:03}"),
+        role: RelayRole::StandingBy,
+        duration,
+        down: Vec::new(),
+        facts: RelayFacts::default(),
+    };
+    let long = Duration::from_secs(600);
+    store.report(report(0, long)).await?;
+    for number in 1..RELAYS_MAX + 5 {
+        store.report(report(number, Duration::ZERO)).await?;
+    }
+    store.report(report(999, long)).await?;
+    let (_, overview) = only(&*store, PLENTY).await?;
+    let listed: Vec<&str> = overview.relays.iter().map(|of| of.relay.as_str()).collect();
+    assert_eq!(listed.len(), RELAYS_MAX);
+    assert!(listed.is_sorted());
+    assert_eq!((listed.first(), listed.last()), (Some(&"relay-000"), Some(&"relay-999")));
     Ok(())
 }
 

@@ -45,8 +45,8 @@ pub async fn rows_are_parked_in_every_state(databases: &Databases) -> Result<()>
     Ok(())
 }
 
-/// A settle neither removes it, nor writes it again, nor restores it after it was removed. The next owner loads the
-/// changed row.
+/// A settle neither writes it again, nor restores it after it was removed, and says so. A row whose event was delivered
+/// is removed. The next owner loads the changed row.
 pub async fn a_parked_row_that_an_operator_changed_is_reported_and_never_overwritten(
     databases: &Databases,
 ) -> Result<()> {
@@ -68,12 +68,12 @@ pub async fn a_parked_row_that_an_operator_changed_is_reported_and_never_overwri
         unpark: at([1, 5]).to_vec(),
         ..settlement(owner.epoch, set_of(&at([1, 2, 3, 4, 5])))
     };
-    assert_eq!(store.settle(done).await?, Settled::Done);
+    assert_eq!(store.settle(done).await?, Settled::ParkedChanged);
     assert_eq!(store.renew(lease("a"), owner.epoch).await?, reported);
     let loaded = granted(&store, "a").await?;
     let revised = |number| ParkedRow { attempts: 0, ..row(number, ParkedState::Retry) };
-    assert_eq!(sorted(loaded.parked), [revised(1), revised(2), ours]);
-    assert_eq!((loaded.dead, loaded.parked_count), (Vec::new(), 3));
+    assert_eq!(sorted(loaded.parked), [revised(2), ours]);
+    assert_eq!((loaded.dead, loaded.parked_count), (Vec::new(), 2));
     assert_eq!(loaded.progress.done, set_of(&at([1, 2, 3, 4, 5])));
     assert_eq!(store.renew(lease("a"), loaded.epoch).await?, held(None));
     Ok(())
@@ -113,6 +113,7 @@ pub async fn parked_rows_are_replaced_and_removed(databases: &Databases) -> Resu
         attempts: 0,
         next_attempt_at: None,
         last_error: None,
+        redelivery: None,
     };
     let change = Settlement {
         park: vec![bare.clone()],
@@ -199,6 +200,7 @@ fn row(position: i64, state: ParkedState) -> ParkedRow {
         attempts: u32::MAX,
         next_attempt_at: Some(Timestamp::from_micros(1_700_000_000_123_456)),
         last_error: Some("no \"answer\"\nat all".to_owned()),
+        redelivery: None,
     }
 }
 

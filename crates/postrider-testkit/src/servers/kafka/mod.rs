@@ -51,7 +51,11 @@ impl Kafka {
     }
 
     fn started(proxied: Option<Proxied>) -> Option<Self> {
-        Self::set_up(proxied).inspect_err(|reason| skipped("kafka", reason)).ok()
+        // The second try has other ports: another process may take one between its choice and the start.
+        Self::set_up(proxied)
+            .or_else(|_| Self::set_up(proxied))
+            .inspect_err(|reason| skipped("kafka", reason))
+            .ok()
     }
 
     fn set_up(proxied: Option<Proxied>) -> Result<Self, String> {

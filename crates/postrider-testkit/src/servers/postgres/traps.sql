@@ -1,5 +1,5 @@
--- A schema `trap` with a function, an operator and a table of every name that pg_catalog has, and some that fit a call
--- better than its own. Whoever looks a name up there first is told so by an error.
+-- A schema `trap` with a function, an operator and a table of every name that pg_catalog has, and some that match a call
+-- better than the original. A statement that finds a name there first fails with an error.
 CREATE SCHEMA trap;
 GRANT USAGE ON SCHEMA trap TO PUBLIC;
 DO $make$

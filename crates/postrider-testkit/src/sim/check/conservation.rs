@@ -48,7 +48,13 @@ impl Conservation {
         if after.done != settlement.done {
             return Err(format!("s{subscription}: settled {}, the row says {}", settlement.done, after.done));
         }
-        if let Some(row) = settlement.park.iter().find(|row| !after.parked.contains(&row.position)) {
+        let is_forgotten = |position: Position| {
+            let event = view.database.log.get(position);
+            // Retention may have deleted it since.
+            event.is_none_or(|event| view.forgotten[subscription].contains(&WrittenEvents::number(event)))
+        };
+        let kept = |row: &&ParkedRow| !after.parked.contains(&row.position) && !is_forgotten(row.position);
+        if let Some(row) = settlement.park.iter().find(kept) {
             return Err(format!("s{subscription}: #{} was to be parked and is not", row.position));
         }
         settlement.park.iter().try_for_each(|row| is_truthful(view, subscription, row))?;
@@ -104,6 +110,7 @@ fn accounted(
     let written = WrittenEvents::number(event);
     let fine = view.times_delivered(subscription, written) > 0
         || after.parked.contains(&position)
+        || view.forgotten[subscription].contains(&written)
         || view.topic_route(subscription, written) == TopicRoute::Filtered;
     if fine {
         Ok(())
@@ -126,7 +133,7 @@ impl Check for Conservation {
                 self.void |= !whole;
                 self.before = view.subscriptions().map(|number| Account::of(view, number)).collect();
             }
-            Observation::Accepted { subscription } => {
+            Observation::Accepted { subscription } | Observation::Operated { subscription } => {
                 self.before[subscription] = Account::of(view, subscription)
             }
             _ => {}

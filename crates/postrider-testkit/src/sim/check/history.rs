@@ -4,11 +4,11 @@ use super::loss::nothing_missing;
 use super::{Check, Observation, Promise, View};
 
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct HistoryCheck {
     restored: bool,
 }
 
-impl Check for History {
+impl Check for HistoryCheck {
     fn promise(&self) -> Promise {
         Promise::History
     }

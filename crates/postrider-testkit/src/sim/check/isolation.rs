@@ -16,11 +16,11 @@ const SOON: Duration = Duration::from_secs(8);
 /// Checks only histories of the kind `Isolation`. A key is unhealthy in a subscription if one of its events is
 /// poisoned, is unrouted, or goes to a destination that was ever down. All other keys are healthy.
 #[derive(Debug, Default)]
-pub(super) struct Isolation {
+pub(super) struct IsolationCheck {
     failed_destinations: BTreeSet<usize>,
 }
 
-impl Isolation {
+impl IsolationCheck {
     fn late(&self, view: &View<'_>, subscription: usize, written: usize) -> bool {
         let committed = view.written_events.get(written).committed.unwrap_or(view.now);
         view.now.saturating_sub(committed) > SOON && self.healthy(view, subscription, written)
@@ -41,7 +41,7 @@ impl Isolation {
     }
 }
 
-impl Check for Isolation {
+impl Check for IsolationCheck {
     fn promise(&self) -> Promise {
         Promise::Isolation
     }

@@ -56,12 +56,13 @@ fn needs_operator(view: &View<'_>, subscription: usize, row: &ParkedRow) -> bool
     };
     match row.state {
         ParkedState::Dead | ParkedState::Expired | ParkedState::Unrouted => true,
-        ParkedState::Behind => {
+        // An operator may have retried an event behind another one of its key.
+        ParkedState::Behind | ParkedState::Retry => {
             let before = view.rows(subscription).parked.range(..row.position);
             row.key.is_some()
                 && before.map(|(_, other): (&Position, _)| other).any(|o| o.key == row.key && blocks(o))
         }
-        // Retry and held: the relay must act. So must it in a state that this check does not know.
+        // Held: the relay must act. So must it in a state that this check does not know.
         _ => false,
     }
 }

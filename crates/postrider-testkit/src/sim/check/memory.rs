@@ -4,9 +4,9 @@ use super::{Check, Observation, Promise, View};
 
 /// Checks the state that a brain reports after every step.
 #[derive(Debug, Default)]
-pub(super) struct Memory;
+pub(super) struct MemoryCheck;
 
-impl Check for Memory {
+impl Check for MemoryCheck {
     fn promise(&self) -> Promise {
         Promise::Memory
     }

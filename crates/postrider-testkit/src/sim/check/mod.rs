@@ -13,7 +13,7 @@ mod outage;
 mod phantom;
 mod window;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use postrider::{Event, Position};
@@ -21,7 +21,7 @@ use postrider::{Event, Position};
 use super::observation::Observation;
 use super::scenario::{Scenario, SubscriptionPlan, TopicRoute};
 use super::written::WrittenEvents;
-use crate::memory::{MemoryDatabase, Subscription};
+use crate::memory::{MemoryOutbox, MemorySubscription};
 
 /// A promise that a checker verifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,9 +57,11 @@ pub(crate) struct View<'a> {
     pub(crate) now: Duration,
     pub(crate) scenario: &'a Scenario,
     pub(crate) written_events: &'a WrittenEvents,
-    pub(crate) database: &'a MemoryDatabase,
+    pub(crate) database: &'a MemoryOutbox,
     /// How often an event became visible, by subscription and by the index of the event.
     pub(crate) delivered: &'a [Vec<u32>],
+    /// Events that an operator skipped or discarded, by subscription.
+    pub(crate) forgotten: &'a [BTreeSet<usize>],
     /// Subscriptions that reached the limit of parked rows.
     pub(crate) full: &'a [bool],
 }
@@ -69,8 +71,9 @@ impl View<'_> {
         &self.scenario.subscriptions[subscription]
     }
 
-    pub(crate) fn rows(&self, subscription: usize) -> &Subscription {
-        static NONE: std::sync::LazyLock<Subscription> = std::sync::LazyLock::new(Subscription::default);
+    pub(crate) fn rows(&self, subscription: usize) -> &MemorySubscription {
+        static NONE: std::sync::LazyLock<MemorySubscription> =
+            std::sync::LazyLock::new(MemorySubscription::default);
         self.database.subscription(&self.plan(subscription).name).unwrap_or(&NONE)
     }
 
@@ -95,6 +98,7 @@ impl View<'_> {
                 self.topic_route(subscription, written) != TopicRoute::Filtered
                     && self.times_delivered(subscription, written) == 0
                     && !rows.parked.contains_key(position)
+                    && !self.forgotten[subscription].contains(&written)
             },
         )
     }
@@ -128,13 +132,13 @@ impl Checks {
             Box::new(order::KeyOrder::new(subscriptions)),
             Box::new(duplicates::Duplicates::new(subscriptions)),
             Box::new(window::Window::default()),
-            Box::new(memory::Memory),
+            Box::new(memory::MemoryCheck),
             Box::new(fencing::Fencing::new(subscriptions)),
             Box::new(conservation::Conservation::new(subscriptions)),
             Box::new(liveness::Liveness),
-            Box::new(isolation::Isolation::default()),
+            Box::new(isolation::IsolationCheck::default()),
             Box::new(outage::Outages::new(subscriptions)),
-            Box::new(history::History::default()),
+            Box::new(history::HistoryCheck::default()),
         ];
         Self { checks, broken: BTreeMap::new() }
     }

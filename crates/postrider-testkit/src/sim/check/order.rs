@@ -27,6 +27,8 @@ pub(super) struct KeyOrder {
     current: Vec<Option<Owner>>,
     /// Events with an outcome that left open whether they were written.
     unknown: BTreeSet<(usize, usize)>,
+    /// Events that an operator asked for again. Their messages say so, and may arrive after later ones.
+    redelivered: BTreeSet<(usize, usize)>,
     /// Parked rows may belong to another history: the order can no longer be checked.
     void: bool,
 }
@@ -45,6 +47,7 @@ impl KeyOrder {
             restored: false,
             current: vec![None; subscriptions],
             unknown: BTreeSet::new(),
+            redelivered: BTreeSet::new(),
             void: false,
         }
     }
@@ -54,7 +57,9 @@ impl KeyOrder {
         let WrittenEvent { key: Some(key), position, .. } = *view.written_events.get(written) else {
             return Ok(());
         };
-        if view.times_delivered(subscription, written) > 1 {
+        if view.times_delivered(subscription, written) > 1
+            || self.redelivered.contains(&(subscription, written))
+        {
             return Ok(());
         }
         // An owner from before the restore does not know about it, and skips events that were dead only in the lost
@@ -66,7 +71,8 @@ impl KeyOrder {
         // ambiguous outcome was open or while a replaced owner still published them.
         let lost =
             view.database.log.get(position).is_none_or(|event| WrittenEvents::number(event) != written);
-        let given_up = view.rows(subscription).parked.get(&position).is_some_and(|row| row.state.is_final());
+        let given_up = view.rows(subscription).parked.get(&position).is_some_and(|row| row.state.is_final())
+            || view.forgotten[subscription].contains(&written);
         let beyond_reach =
             self.unknown.contains(&(subscription, written)) || self.current[subscription] != Some(owner);
         if lost || given_up && beyond_reach {
@@ -81,6 +87,9 @@ impl KeyOrder {
     }
 
     fn publishing(&mut self, view: &View<'_>, owner: Owner, messages: &[Routed]) -> Result<(), String> {
+        let marked = messages.iter().filter(|message| message.redelivery.is_some());
+        let marked = marked.map(|message| (owner.subscription(), WrittenEvents::number(&message.event)));
+        self.redelivered.extend(marked);
         let prefix_safe = view.plan(owner.subscription()).prefix_safe;
         let Some(owned) = self.owners.get_mut(&owner) else { return Ok(()) };
         let mut batch: BTreeMap<u32, Position> = BTreeMap::new();
@@ -94,7 +103,7 @@ impl KeyOrder {
             };
             let again = owned.acknowledged.get(&key).is_some_and(|last| *last >= written.position);
             unanswered.insert(written.position);
-            if again {
+            if again && message.redelivery.is_none() {
                 return Err(format!("{owner} publishes {written} again after its acknowledgement"));
             }
             if !in_order {

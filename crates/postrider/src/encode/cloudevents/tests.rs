@@ -2,7 +2,7 @@ use serde_json::Value;
 
 use super::super::{Encoder, Outgoing};
 use super::*;
-use crate::{Action, Code, Event, Headers, Position, Timestamp};
+use crate::{ActionContext, Code, Event, Headers, Position, Timestamp};
 
 const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
@@ -22,7 +22,7 @@ fn headers(binding: Binding, event: &Event) -> Headers {
 /// Events with all fields, with none, and with values that only another writer can store.
 fn events() -> Vec<Event> {
     let time = Timestamp::from_micros(1_763_242_500_123_456);
-    let action = Action {
+    let action = ActionContext {
         id: uuid::Uuid::nil(),
         name: "A".into(),
         params: "{}".into(),

@@ -19,8 +19,7 @@ impl Leader {
             self.progress.record_seen(LastSeen { position: last.position, id: last.event.id });
         }
         for Routed { position, key, disposition, event, .. } in events {
-            let queued =
-                Queued { position, attempts: 0, failed_provisionally: false, parked: false, body: None };
+            let queued = Queued::new(position);
             match disposition {
                 Disposition::Deliver { id, name, delivery } => {
                     self.enqueue(cx, key, queued, Body { destination: id, name, delivery, event })
@@ -34,8 +33,7 @@ impl Leader {
     /// Parks rows that cannot be read as dead. Their key is unknown, so no other event waits for them.
     pub(super) fn park_damaged(&mut self, cx: &mut StepCx<'_>, damaged: Vec<(Position, String)>) {
         for (position, why) in damaged {
-            let queued =
-                Queued { position, attempts: 0, failed_provisionally: false, parked: false, body: None };
+            let queued = Queued::new(position);
             let row = ParkReason::new(ParkedState::Dead, &why).row(&queued, None, None);
             self.progress.park(row, true, cx.elapsed());
             let details = Some(Box::new(FailureDetails { reason: why, ..FailureDetails::default() }));

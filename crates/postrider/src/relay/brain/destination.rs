@@ -73,7 +73,7 @@ impl Outage {
 
 /// All destinations of the subscription.
 #[derive(Debug)]
-pub(super) struct Destinations {
+pub(super) struct FailingDestinations {
     /// Those with failures; usually empty.
     failing: IdMap<DestinationId, Destination>,
     /// The first that an event went to.
@@ -81,7 +81,7 @@ pub(super) struct Destinations {
     are_multiple: bool,
 }
 
-impl Destinations {
+impl FailingDestinations {
     pub(super) fn new(are_multiple: bool) -> Self {
         Self { failing: IdMap::default(), first: None, are_multiple }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::key_queues::{HeadState, Queued};
 use super::leader::Leader;
 use super::outbound::OutboundBatch;
+use super::pace::Pace;
 use super::park::ParkReason;
 use super::step::StepCx;
 use super::{Effect, KeyId};
@@ -40,8 +41,9 @@ impl Leader {
     /// allowed.
     pub(super) fn dispatch(&mut self, cx: &mut StepCx<'_>) {
         while self.may_dispatch(cx) && self.linger_due(cx).is_none_or(|at| at <= cx.elapsed()) {
-            let events_max = self.batch_events_max(cx).min(self.publish_room(cx));
-            let room = Room { events: events_max, bytes: batch_bytes_max(cx), filled: false };
+            let (events_max, bytes_max) = Pace::batch_max(cx.policy());
+            let events = self.batch_events_max(cx).min(self.publish_room(cx)).min(events_max);
+            let room = Room { events, bytes: batch_bytes_max(cx).min(bytes_max), filled: false };
             let batch = self.fill(cx, room);
             if batch.messages.is_empty() {
                 return;
@@ -67,7 +69,8 @@ impl Leader {
         }
     }
 
-    /// Until when a batch that is not full waits for more events. It does not wait while the sink is idle.
+    /// Until when the next batch waits: for more events if it is not full and the sink is not idle, and for the limit of
+    /// events and bytes per second.
     pub(super) fn linger_due(&self, cx: &StepCx<'_>) -> Option<Duration> {
         self.may_dispatch(cx).then(|| {
             let full = self.outbound.ready_count() >= self.batch_events_max(cx);
@@ -77,7 +80,7 @@ impl Leader {
             } else {
                 cx.policy().batch_linger
             };
-            self.outbound.ready_since() + linger
+            (self.outbound.ready_since() + linger).max(self.pace.free_at())
         })
     }
 
@@ -160,6 +163,10 @@ impl Leader {
 
     pub(super) fn publish(&mut self, cx: &mut StepCx<'_>, batch: OutboundBatch) {
         let (id, outgoing) = self.outbound.send(batch);
+        if cx.policy().is_paced() {
+            let bytes = outgoing.iter().map(|routed| routed.event.size_bytes()).sum();
+            self.pace.sent(cx.elapsed(), cx.policy(), outgoing.len(), bytes);
+        }
         cx.emit(Effect::Publish(id, outgoing));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keys::{DestinationId, KeyId};
-use crate::ledger::{ParkedRow, ParkedState};
+use crate::ledger::{ParkedRow, ParkedState, Redelivery};
 use crate::route::Delivery;
 use crate::sink::Outcome;
 use crate::store::{Acquired, Budget, Epoch, Loaded, Renewed, Settled, Settlement};
@@ -30,6 +30,8 @@ pub struct Routed {
     pub disposition: Disposition,
     /// Failed attempts that counted before.
     pub attempts: u32,
+    /// An operator asked to deliver it again.
+    pub redelivery: Option<Redelivery>,
     /// The event itself; the brain reads only its policy fields.
     pub event: Arc<Event>,
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keys::{DestinationId, IdMap, KeyId};
+use crate::ledger::Redelivery;
 use crate::route::Delivery;
 use crate::{Event, Position};
 
@@ -18,6 +19,8 @@ pub(super) struct Queued {
     pub(super) attempts: u32,
     /// The last attempt failed without being counted. If the next one fails too, it is counted.
     pub(super) failed_provisionally: bool,
+    /// An operator asked to deliver it again.
+    pub(super) redelivery: Option<Redelivery>,
     /// It has a row in the parked table, or will have with the next flush. Its position is done.
     pub(super) parked: bool,
     /// The event, while it is in memory. An event without a body is parked.
@@ -31,6 +34,20 @@ pub(super) struct Body {
     pub(super) name: Arc<str>,
     pub(super) delivery: Option<Arc<Delivery>>,
     pub(super) event: Arc<Event>,
+}
+
+impl Queued {
+    /// An event that was never tried.
+    pub(super) fn new(position: Position) -> Self {
+        Self {
+            position,
+            attempts: 0,
+            failed_provisionally: false,
+            redelivery: None,
+            parked: false,
+            body: None,
+        }
+    }
 }
 
 impl Body {

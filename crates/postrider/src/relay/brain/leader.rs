@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::destination::Destinations;
+use super::destination::FailingDestinations;
 use super::fetch_schedule::FetchSchedule;
 use super::intake::{Demand, Intake};
 use super::key_queues::{HeadState, KeyQueue, KeyQueues, Queued};
 use super::lease::Lease;
 use super::outbound::Outbound;
+use super::pace::Pace;
 use super::progress::ProgressBuffer;
 use super::reader::ClaimSummary;
 use super::run_state::RunState;
@@ -34,8 +35,10 @@ pub(super) struct Leader {
     pub(super) queues: KeyQueues,
     /// Keys that are ready, and batches at the sink.
     pub(super) outbound: Outbound,
+    /// When the sink may get the next batch.
+    pub(super) pace: Pace,
     /// Destinations with failures.
-    pub(super) destinations: Destinations,
+    pub(super) destinations: FailingDestinations,
     /// Retries, and parked events to read back into memory.
     pub(super) fetch_schedule: FetchSchedule,
     /// Progress that is not settled yet.
@@ -57,15 +60,18 @@ impl Leader {
         cx.report(Report::Leading { epoch: loaded.epoch, clean: loaded.clean });
         let trial_mode =
             if loaded.clean { None } else { Some(TrialMode::after_crash(&loaded, &parked, cx.policy())) };
+        let is_dead = |event: &&ParkedEvent| event.row.state == ParkedState::Dead;
+        let dead_positions = dead.iter().filter(is_dead).map(|event| event.row.position).collect();
         let mut leader = Self {
             lease: Lease::granted(loaded.epoch, cx.policy().lease, sent_at),
             run_state: RunState::default(),
             intake: Intake::new(now),
             queues: KeyQueues::default(),
             outbound: Outbound::new(now),
-            destinations: Destinations::new(cx.policy().several_destinations),
+            pace: Pace::default(),
+            destinations: FailingDestinations::new(cx.policy().several_destinations),
             fetch_schedule: FetchSchedule::default(),
-            progress: ProgressBuffer::open(loaded.progress, loaded.parked_count),
+            progress: ProgressBuffer::open(loaded.progress, loaded.parked_count, dead_positions),
             trial_mode,
         };
         leader.run_state.set_paused(cx, loaded.paused);
@@ -84,11 +90,10 @@ impl Leader {
         parked.sort_by_key(|event| event.row.position);
         for ParkedEvent { key, row } in parked {
             let queued = Queued {
-                position: row.position,
                 attempts: row.attempts,
-                failed_provisionally: false,
+                redelivery: row.redelivery,
                 parked: true,
-                body: None,
+                ..Queued::new(row.position)
             };
             if let Some(queue) = self.queues.get_mut(key) {
                 queue.rest.push_back(queued);
@@ -118,9 +123,8 @@ impl Leader {
             Reply::Renewed(Ok(Renewed::Held { paused, parked_changed })) => {
                 self.lease.renewed();
                 self.run_state.set_paused(cx, paused);
-                if parked_changed && self.run_state.reload(cx) {
-                    cx.report(Report::ParkedChanged);
-                    self.unstage(cx);
+                if parked_changed {
+                    self.reload(cx);
                 }
             }
             Reply::Renewed(Ok(Renewed::Lost)) => return Err(TermEnd::LeaseLost),
@@ -168,6 +172,11 @@ impl Leader {
                 self.remove_given_up(cx, given_up);
                 self.publish_staged(cx);
             }
+            // Before anything else is published: what is in memory about those events is no longer true.
+            Reply::Settled(Ok(Settled::ParkedChanged)) => {
+                self.progress.flushed();
+                self.reload(cx);
+            }
             Reply::Settled(Ok(Settled::Fenced)) => return Err(TermEnd::Fenced),
             Reply::Settled(Err(code)) => {
                 Self::end_term_unless_retryable(code)?;
@@ -177,6 +186,14 @@ impl Leader {
             Reply::Acquired(_) | Reply::Released | Reply::Paused => {}
         }
         Ok(())
+    }
+
+    /// Stops reading and publishing, settles what is in flight, and then loads the state again.
+    fn reload(&mut self, cx: &mut StepCx<'_>) {
+        if self.run_state.reload() {
+            cx.report(Report::ParkedChanged);
+            self.unstage(cx);
+        }
     }
 
     /// Continues after an error that changed nothing. After any other error the term ends and the state is loaded
@@ -212,10 +229,10 @@ impl Leader {
             self.claim(cx);
         }
         self.flush(cx);
-        match self.run_state.reload_by() {
-            Some(by) if self.is_settled() || now >= by => Err(TermEnd::ParkedChanged),
-            _ => Ok(()),
+        if self.run_state.is_reloading() && self.is_settled() {
+            return Err(TermEnd::ParkedChanged);
         }
+        Ok(())
     }
 
     /// Nothing is in flight and everything is recorded.
@@ -293,7 +310,6 @@ impl Leader {
         let mut at = |moment: Option<Duration>| due = due.min(moment.unwrap_or(due));
         at(self.progress.flush_due(cx.policy(), self.is_staged()));
         at(self.run_state.draining_until());
-        at(self.run_state.reload_by());
         at(self.fetch_schedule.next_retry_at());
         if self.run_state.is_working() {
             at(self.intake.due(cx.policy(), self.demand()));

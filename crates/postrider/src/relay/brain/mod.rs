@@ -16,6 +16,7 @@
 //! | `intake` (with `reader`) | when and how much to read, and what is in memory |
 //! | `key_queues` | the events of each key, in order |
 //! | `outbound` | keys that are ready, and batches at the sink |
+//! | `pace` | the limit of events and bytes per second |
 //! | `destination` | the state of a destination that fails |
 //! | `fetch_schedule` | parked events to read back into memory, and when |
 //! | `progress` | progress that is not settled yet, and the window |
@@ -45,6 +46,7 @@ mod lease;
 mod outage;
 mod outbound;
 mod outcome;
+mod pace;
 mod park;
 mod progress;
 mod random;
@@ -94,7 +96,7 @@ pub struct Setup {
 
 /// The effects of a step.
 #[derive(Debug)]
-pub struct Step {
+pub struct StepOutput {
     /// The term that replies to these effects must name.
     pub term: Term,
     /// Effects to perform, in this order; replies may arrive in any order.
@@ -163,6 +165,9 @@ pub struct SubscriptionState {
     pub acknowledged: u64,
     /// Rows parked, final ones included.
     pub parked: u64,
+    /// Those of them that are dead: they are not tried again until an operator acts. The others are retried, wait, have
+    /// expired or have no route.
+    pub dead: u64,
     /// Number of destinations that are considered down.
     pub destinations_down: usize,
     /// Some of them, with what is known.
@@ -191,7 +196,7 @@ impl Brain {
     }
 
     /// Takes an input and returns the effects to perform.
-    pub fn step(&mut self, now: Now, input: Input) -> Step {
+    pub fn step(&mut self, now: Now, input: Input) -> StepOutput {
         let setup = self.setup.clone();
         let mut cx = StepCx { now, setup: &setup, random: self.random, effects: Vec::new() };
         let done = self.take(&mut cx, input).and_then(|()| self.advance(&mut cx));
@@ -200,7 +205,7 @@ impl Brain {
         }
         self.due = self.next_due(&cx);
         self.random = cx.random;
-        Step { term: self.term, effects: cx.effects }
+        StepOutput { term: self.term, effects: cx.effects }
     }
 
     /// When (by `Now::elapsed`) to call [`step`](Self::step) with [`Input::Tick`] if there is no other input before.
@@ -236,6 +241,7 @@ impl Brain {
             in_flight: leader.outbound.in_flight(),
             unsettled: leader.progress.unsettled(),
             parked: leader.progress.parked_count(),
+            dead: leader.progress.dead_count(),
             destinations_down: leader.destinations.down_count(),
             down: leader.destinations.down().take(DOWN_MAX).collect(),
             paused: leader.run_state.paused().map(str::to_owned),

@@ -38,8 +38,9 @@ impl OutboundBatch {
         if let Some(Body { destination, name, delivery, event }) = &queued.body {
             let disposition =
                 Disposition::Deliver { id: *destination, name: name.clone(), delivery: delivery.clone() };
-            let Queued { position, attempts, .. } = *queued;
-            self.outgoing.push(Routed { position, key, disposition, attempts, event: event.clone() });
+            let Queued { position, attempts, redelivery, .. } = *queued;
+            let event = event.clone();
+            self.outgoing.push(Routed { position, key, disposition, attempts, redelivery, event });
             self.messages.push((key, position));
         }
     }

@@ -43,6 +43,7 @@ impl<'a> ParkReason<'a> {
             attempts: queued.attempts,
             next_attempt_at: self.next_attempt_at,
             last_error: self.error.map(shortened),
+            redelivery: queued.redelivery,
         }
     }
 }

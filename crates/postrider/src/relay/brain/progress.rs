@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::keys::KeyId;
 use crate::Position;
-use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress, Trial};
+use crate::ledger::{Intervals, LastSeen, ParkedRow, ParkedState, Progress, Trial};
 use crate::relay::Policy;
 use crate::store::{Epoch, Settlement};
 
@@ -23,6 +23,8 @@ pub(super) struct ProgressBuffer {
     unpark: BTreeSet<Position>,
     /// Rows in the parked table, final ones included, as they will be after the next flush.
     parked_count: u64,
+    /// Those of them that are dead.
+    dead: BTreeSet<Position>,
     /// Acknowledged and not yet settled; part of the window.
     unsettled: usize,
     /// Since when there is something to settle.
@@ -49,7 +51,7 @@ struct Flushing {
 }
 
 impl ProgressBuffer {
-    pub(super) fn open(progress: Progress, parked_count: u64) -> Self {
+    pub(super) fn open(progress: Progress, parked_count: u64, dead: BTreeSet<Position>) -> Self {
         Self {
             done: progress.done,
             highest: progress.highest,
@@ -57,6 +59,7 @@ impl ProgressBuffer {
             park: BTreeMap::new(),
             unpark: BTreeSet::new(),
             parked_count,
+            dead,
             unsettled: 0,
             dirty_since: None,
             flushing: None,
@@ -74,6 +77,10 @@ impl ProgressBuffer {
 
     pub(super) fn parked_count(&self) -> u64 {
         self.parked_count
+    }
+
+    pub(super) fn dead_count(&self) -> u64 {
+        self.dead.len() as u64
     }
 
     /// Acknowledged events that are not settled.
@@ -148,6 +155,10 @@ impl ProgressBuffer {
     /// An event that is parked, or a parked event whose state changed.
     pub(super) fn park(&mut self, mut row: ParkedRow, is_new: bool, now: Duration) {
         self.parked_count += u64::from(is_new);
+        match row.state {
+            ParkedState::Dead => self.dead.insert(row.position),
+            _ => self.dead.remove(&row.position),
+        };
         self.done.insert(row.position);
         self.unpark.remove(&row.position);
         if let Some(unwritten) = self.park.remove(&row.position) {
@@ -160,6 +171,7 @@ impl ProgressBuffer {
     /// A parked event that is done.
     pub(super) fn unpark(&mut self, position: Position, now: Duration) {
         self.parked_count = self.parked_count.saturating_sub(1);
+        self.dead.remove(&position);
         self.park.remove(&position);
         self.unpark.insert(position);
         self.touch(now);

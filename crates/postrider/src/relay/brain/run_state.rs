@@ -11,9 +11,10 @@ pub(super) struct RunState {
     paused: Option<String>,
     /// A shutdown waits for messages in flight until this time.
     draining_until: Option<Duration>,
-    /// Another process has changed parked rows: the state is loaded again when the messages in flight are settled, at
-    /// the latest at this time.
-    reload_by: Option<Duration>,
+    /// Another process has changed parked rows: the state is loaded again when the messages in flight are answered and
+    /// settled. There is no time limit: loading earlier would repeat them, and a settle that fails is tried again until the
+    /// lease ends.
+    reloading: bool,
 }
 
 impl RunState {
@@ -24,7 +25,7 @@ impl RunState {
 
     /// Whether the term ends as soon as everything is settled.
     pub(super) fn is_ending(&self) -> bool {
-        self.draining_until.is_some() || self.reload_by.is_some()
+        self.draining_until.is_some() || self.reloading
     }
 
     pub(super) fn paused(&self) -> Option<&str> {
@@ -39,12 +40,8 @@ impl RunState {
     }
 
     /// Requests that the state is loaded again. Returns whether this is the first request.
-    pub(super) fn reload(&mut self, cx: &StepCx<'_>) -> bool {
-        let is_new = self.reload_by.is_none();
-        if is_new {
-            self.reload_by = Some(cx.elapsed() + cx.policy().drain_timeout);
-        }
-        is_new
+    pub(super) fn reload(&mut self) -> bool {
+        !std::mem::replace(&mut self.reloading, true)
     }
 
     pub(super) fn drain(&mut self, cx: &StepCx<'_>) {
@@ -55,7 +52,7 @@ impl RunState {
         self.draining_until
     }
 
-    pub(super) fn reload_by(&self) -> Option<Duration> {
-        self.reload_by
+    pub(super) fn is_reloading(&self) -> bool {
+        self.reloading
     }
 }

@@ -42,10 +42,11 @@ macro_rules! by_layout {
         fn list<'a>(&'a self, filter: &'a EventFilter) -> BoxFuture<'a, Result<Vec<ListedEvent>>> {
             Box::pin(self.named(async move {
                 filter.check(self.table.as_ref())?;
-                match &self.table {
+                let found = match &self.table {
                     Some(table) => $Rows::list(&self.$at, table, filter)$(.$await)?,
-                    None => $Log::list(&self.$at, filter)$(.$await)?,
-                }
+                    None => $Log::list(&self.$at, &filter.within_action())$(.$await)?,
+                };
+                found.map(|found| filter.shown(found))
             }))
         }
 
@@ -54,7 +55,7 @@ macro_rules! by_layout {
                 filter.check(self.table.as_ref())?;
                 match &self.table {
                     Some(table) => $Rows::list_plan(&self.$at, table, filter)$(.$await)?,
-                    None => $Log::list_plan(&self.$at, filter)$(.$await)?,
+                    None => $Log::list_plan(&self.$at, &filter.within_action())$(.$await)?,
                 }
             }))
         }

@@ -5,11 +5,12 @@ use super::ranges::listed;
 use super::row;
 use super::session::{Access, Session, Tx, params};
 use super::settle::put_progress;
-use super::{log_tx, progress};
+use super::{log_tx, operate, progress};
 use crate::Result;
 use crate::ledger::Intervals;
-use crate::store::log_tx::start_progress;
+use crate::store::log_tx::{start_audit, start_progress};
 use crate::store::subscription::require_found;
+use crate::store::subscription_tx::SubscriptionTx;
 use crate::store::{Epoch, Settled, Start};
 
 /// Whether the subscription exists.
@@ -21,9 +22,18 @@ pub(super) async fn is_known(session: &mut Session, subscription: &str) -> Resul
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
+    let Some(done) = create(tx, subscription, start).await? else { return Ok(false) };
+    if let Some((record, targets)) = start_audit(start, &done) {
+        operate::insert_audit(tx, Some(subscription), &record, 0, &targets).await?;
+    }
+    Ok(true)
+}
+
+/// Creates a subscription without an audit row. Returns the positions that it skips; `None` if it exists.
+async fn create(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<Option<Intervals>> {
     log_tx::keep_events(tx).await?;
     if progress::load(tx, subscription).await?.is_some() {
-        return Ok(false);
+        return Ok(None);
     }
     let history = tx.server().history.clone();
     // Index: the primary key (name).
@@ -31,7 +41,31 @@ pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start)
     tx.execute(sql, params![subscription, history]).await?;
     let progress = start_progress(tx, start).await?;
     put_progress(tx, subscription, Epoch::default(), &progress).await?;
-    Ok(true)
+    Ok(Some(progress.done))
+}
+
+impl SubscriptionTx for Tx<'_> {
+    async fn create(&mut self, name: &str, start: Start) -> Result<bool> {
+        Ok(create(self, name, start).await?.is_some())
+    }
+
+    async fn restart(&mut self, name: &str, start: Start) -> Result<()> {
+        accept_history(self, name, start).await
+    }
+
+    async fn delete_subscription(&mut self, name: &str) -> Result<()> {
+        // Indexes: the primary keys, which begin with the subscription.
+        for sql in [
+            "DELETE FROM {schema}.parked WHERE subscription = ?",
+            "DELETE FROM {schema}.relays WHERE subscription = ?",
+            "DELETE FROM {schema}.empty_positions WHERE subscription = ?",
+            "DELETE FROM {schema}.leases WHERE name = ?",
+            "DELETE FROM {schema}.subscriptions WHERE name = ?",
+        ] {
+            self.execute(sql, params![name]).await?;
+        }
+        Ok(())
+    }
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).

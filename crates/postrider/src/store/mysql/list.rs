@@ -22,7 +22,7 @@ pub(super) use moment;
 const LIST: &str = concat!(
     "SELECT position, id, type, aggregate_type, aggregate_id, ",
     row::micros!("time"),
-    ", payload
+    ", {payload}
      FROM {schema}.events FORCE INDEX (PRIMARY)
      WHERE position >= ? AND position < ?{conditions}
      ORDER BY position DESC
@@ -38,6 +38,11 @@ const AT: &str = concat!(
 
 /// Index: the primary key (position), both ends.
 const ENDS: &str = "SELECT COALESCE(MIN(position), 1), LEAST(COALESCE(MAX(position), 0), 9223372036854775806) + 1 FROM {schema}.events";
+
+/// The ordering key of an event, as [`Event::ordering_key`](crate::Event::ordering_key) builds it.
+const OF_KEY: &str = "COALESCE(`key`, CONCAT(REPLACE(REPLACE(aggregate_type, '%', '%25'), '/', '%2F'), '/', aggregate_id)) = ?";
+
+const OF_ACTION: &str = "LOWER(REPLACE(JSON_UNQUOTE(JSON_EXTRACT(action, '$.id')), '-', '')) = ?";
 
 /// The conditions of a filter, with their parameters.
 #[derive(Debug, Default)]
@@ -63,6 +68,8 @@ impl Conditions {
             .when("aggregate_type = ?", aggregate.map(|aggregate| &aggregate.kind))
             .when("aggregate_id = ?", aggregate.map(|aggregate| &aggregate.id))
             .when("type = ?", filter.event_type.as_ref())
+            .when(OF_KEY, filter.key.as_ref())
+            .when(OF_ACTION, filter.action_digits())
             .when(concat!("time >= ", moment!()), filter.since.map(Timestamp::as_micros))
             .when(concat!("time <= ", moment!()), filter.until.map(Timestamp::as_micros))
     }
@@ -105,7 +112,8 @@ async fn ask(
     (lower, upper, most): (i64, i64, usize),
 ) -> Result<Vec<Row>> {
     let conditions = Conditions::of(filter);
-    let list = LIST.replace("{conditions}", &conditions.sql);
+    let payload = if filter.reads_payload() { "payload" } else { "NULL" };
+    let list = LIST.replace("{conditions}", &conditions.sql).replace("{payload}", payload);
     let sql = schema.put_into_mysql(&format!("{before}{list}"));
     let mut values = params![lower, upper];
     values.extend(conditions.params);
@@ -122,7 +130,7 @@ async fn bounds(client: &mut Conn, schema: &Ident, filter: &EventFilter) -> Resu
     };
     let lower = search(client, schema, TimeSearch::since(filter, (first, end))).await?;
     let upper = search(client, schema, TimeSearch::until(filter, (lower, end))).await?;
-    Ok((lower, upper))
+    Ok((lower, filter.before_position().map_or(upper, |before| upper.min(before))))
 }
 
 async fn search(client: &mut Conn, schema: &Ident, mut search: TimeSearch) -> Result<i64> {
@@ -146,7 +154,7 @@ fn listed(mut row: Row) -> Result<ListedEvent> {
         time: Some(row::time(&row, 5)?.to_string()),
         state: None,
         attempts: None,
-        payload: row::bytes(&mut row, 6)?.map(text).unwrap_or_default(),
+        payload: row::bytes(&mut row, 6)?.map(text),
     })
 }
 

@@ -5,7 +5,7 @@ use super::ranges::{listed, within};
 use super::row::{self, get, get_opt, micros};
 use super::session::{Params, Tx, params};
 use super::writers::decided_up_to;
-use super::{lease, park, progress, relays};
+use super::{lease, open_transactions, park, progress, relays};
 use crate::ledger::{Intervals, LastSeen, ParkedRow};
 use crate::store::log_tx::{LogTx, VisibleStep, visible_intervals};
 use crate::store::subscription::SubscriptionRow;
@@ -128,12 +128,28 @@ impl LogTx for Tx<'_> {
         park::load(self, name).await
     }
 
+    async fn parked_states(&mut self, name: &str) -> Result<Vec<(String, i64, i64)>> {
+        park::states(self, name).await
+    }
+
+    async fn parked_errors(&mut self, name: &str, rows_max: usize) -> Result<Vec<String>> {
+        park::errors(self, name, rows_max).await
+    }
+
+    async fn parked_behind(&mut self, name: &str) -> Result<(u64, u64)> {
+        park::behind(self, name).await
+    }
+
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {
         lease::load(self, name).await
     }
 
     async fn relays(&mut self, name: &str) -> Result<Vec<RelayOverview>> {
         relays::load(self, name).await
+    }
+
+    async fn oldest_transaction(&mut self) -> Result<Option<Option<Timestamp>>> {
+        open_transactions::oldest(self).await
     }
 
     async fn lock_retention(&mut self) -> Result<()> {

@@ -12,6 +12,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_empty_positions.sql"),
     include_str!("migrations/0003_inbox.sql"),
     include_str!("migrations/0004_actions.sql"),
+    concat!(include_str!("migrations/0005_operate.sql"), "\n", include_str!("migrations/0005_audit.sql")),
+    include_str!("migrations/0006_heartbeat.sql"),
 ];
 
 /// The database, and the table of applied migrations, created before the first one. The row of the first migration is
@@ -95,13 +97,14 @@ pub(super) async fn check(session: &mut Session) -> Result<()> {
     schema::check(&format!("the database {name}"), version(session).await?, LATEST)?;
     refuse_missing(session).await?;
     // Another storage engine may not roll back and may not lock; positions must come from the counter. Index: that of
-    // the dictionary, by name.
+    // the dictionary, by name, for each of the two: MariaDB opens all tables of the server for a name that comes from
+    // the other one.
     let sql = "SELECT t.engine = 'InnoDB' AND c.extra LIKE '%auto_increment%' AND c.column_key = 'PRI'
                FROM information_schema.tables AS t
-               JOIN information_schema.columns AS c
-                 ON c.table_schema = t.table_schema AND c.table_name = t.table_name AND c.column_name = 'position'
-               WHERE t.table_schema = ? AND t.table_name = 'events'";
-    let rows = session.autocommit(Access::Reads, sql, params![name.as_str()]).await?;
+               JOIN information_schema.columns AS c ON c.column_name = 'position'
+               WHERE t.table_schema = ? AND t.table_name = 'events'
+                 AND c.table_schema = ? AND c.table_name = 'events'";
+    let rows = session.autocommit(Access::Reads, sql, params![name.as_str(), name.as_str()]).await?;
     if rows.first().map(|row| get_opt::<i64>(row, 0)).transpose()?.flatten() == Some(1) {
         return Ok(());
     }

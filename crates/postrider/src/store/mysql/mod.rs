@@ -18,6 +18,7 @@ mod connection;
 mod empty_positions;
 mod engine;
 mod event_counts;
+mod event_facts;
 mod failure;
 mod history;
 mod inbox;
@@ -27,10 +28,12 @@ mod locks;
 mod log_tx;
 mod migrate;
 mod names;
+mod operate;
 mod page;
 mod park;
 mod progress;
 mod ranges;
+mod open_transactions;
 mod relays;
 mod roles;
 mod row;
@@ -52,7 +55,9 @@ pub use failure::{commit_failed, failed as statement_failed};
 pub use row_state::MySqlRowStore;
 pub use server::Product;
 
-use super::connection::{Connections, again_if_cut};
+use super::connection::{StoreConnections, again_if_cut};
+use super::event_facts::{EVENT_BYTES_MAX, ReadEvent};
+use super::log_tx::LogTx as _;
 use super::takeover::acquire;
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
@@ -60,11 +65,15 @@ use super::{
     RelayReport, Renewed, Schema, Settled, Settlement, Start,
 };
 use crate::ledger::Progress;
+use crate::operate::{
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
+    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+};
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
 /// An outbox in a MySQL or MariaDB database. Clones share its connections.
 #[derive(Clone)]
-pub struct MySqlStore(Arc<Connections<MySqlConfig>>);
+pub struct MySqlStore(Arc<StoreConnections<MySqlConfig>>);
 
 impl MySqlStore {
     /// Creates the database if it does not exist, and applies the migrations that it lacks. Safe to run again, and in
@@ -98,7 +107,7 @@ impl MySqlStore {
     }
 
     /// The SQL that creates roles with only the rights each needs: `DATABASE_writer`, `DATABASE_inbox`,
-    /// `DATABASE_relay`, `DATABASE_viewer` and `DATABASE_migrator`. Run it after the migrations; it is safe to run again.
+    /// `DATABASE_relay`, `DATABASE_viewer`, `DATABASE_operator` and `DATABASE_migrator`. Run it after the migrations; it is safe to run again.
     ///
     /// # Errors
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the database's name leaves no room for theirs.
@@ -237,9 +246,35 @@ impl MySqlStore {
 
     /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
     /// then as [`connect`](Self::connect) does. A relay waits for such a database.
-    #[doc(hidden)]
     pub fn unconnected(config: &MySqlConfig) -> Self {
-        Self(Arc::new(Connections::new(config)))
+        Self(Arc::new(StoreConnections::new(config)))
+    }
+
+    async fn about_event(&self, event: &str) -> Result<EventFacts> {
+        let mut conn = self.0.reader.lock().await?;
+        let mut tx = conn.begin_read().await?;
+        let position = super::event_facts::find(&mut tx, event).await;
+        let position = tx.finish(position).await?;
+        let read = match position {
+            Some(position) => Some(read_event(conn.session()?, position).await?),
+            None => None,
+        };
+        let mut tx = conn.begin_read().await?;
+        let facts = super::event_facts::about_event(&mut tx, event, read).await;
+        tx.finish(facts).await
+    }
+
+    async fn about_key(&self, key: &str) -> Result<EventFacts> {
+        let mut conn = self.0.reader.lock().await?;
+        let mut tx = conn.begin_read().await?;
+        let found = super::event_facts::of_key(&mut tx, key).await;
+        let mut events = Vec::new();
+        for (name, position) in tx.finish(found).await? {
+            events.push((name, read_event(conn.session()?, position).await?));
+        }
+        let mut tx = conn.begin_read().await?;
+        let facts = super::event_facts::about_key(&mut tx, events).await;
+        tx.finish(facts).await
     }
 
     async fn release_lease(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
@@ -253,6 +288,11 @@ impl MySqlStore {
         let released = lease::release(&mut tx, name, epoch, clean).await;
         tx.finish(released).await
     }
+}
+
+/// Reads one event to explain it.
+async fn read_event(session: &mut session::Session, position: Position) -> Result<ReadEvent> {
+    Ok(ReadEvent::of(position, page::fetch(session, &[position], EVENT_BYTES_MAX).await?))
 }
 
 impl fmt::Debug for MySqlStore {
@@ -368,6 +408,87 @@ impl AsyncStore for MySqlStore {
         let mut tx = conn.begin_read().await?;
         let seen = super::log_tx::overview(&mut tx, backlog_max).await;
         tx.finish(seen).await
+    }
+
+    async fn subscription_names(&self) -> Result<Vec<String>> {
+        let mut conn = self.0.reader.lock().await?;
+        let mut tx = conn.begin_read().await?;
+        let names = tx.subscriptions().await;
+        tx.finish(names).await
+    }
+
+    async fn list_parked(&self, query: ParkedQuery) -> Result<Vec<ParkedItem>> {
+        let mut conn = self.0.reader.lock().await?;
+        let mut tx = conn.begin_read().await?;
+        let found = operate::list(&mut tx, &query).await;
+        tx.finish(found).await
+    }
+
+    async fn count_parked(&self, query: ParkedQuery) -> Result<u64> {
+        let mut conn = self.0.reader.lock().await?;
+        let mut tx = conn.begin_read().await?;
+        let counted = operate::count(&mut tx, &query).await;
+        tx.finish(counted).await
+    }
+
+    async fn change_parked(&self, change: ParkedChange) -> Result<ParkedChanged> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = conn.begin().await?;
+        let changed = super::parked_tx::change(&mut tx, &change).await;
+        tx.finish(changed).await
+    }
+
+    async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = conn.begin().await?;
+        let paused = match admin::pause(&mut tx, &name, reason.as_deref()).await {
+            Ok(()) => operate::insert_audit(&mut tx, Some(&name), &audit, 0, "").await,
+            failed => failed,
+        };
+        tx.finish(paused).await
+    }
+
+    async fn note_audit(&self, name: String, audit: AuditRecord) -> Result<()> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = conn.begin().await?;
+        let noted = operate::insert_audit(&mut tx, Some(&name), &audit, 0, "").await;
+        tx.finish(noted).await
+    }
+
+    async fn list_audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>> {
+        // A relay asks at its start, when it has only this connection.
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = conn.begin_read().await?;
+        let found = operate::list_audit(&mut tx, &query).await;
+        tx.finish(found).await
+    }
+
+    async fn find_audit(&self, search: AuditSearch) -> Result<Vec<AuditEntry>> {
+        let mut conn = self.0.reader.lock().await?;
+        let mut tx = conn.begin_read().await?;
+        let found = super::audit_tx::find(&mut tx, &search).await;
+        tx.finish(found).await
+    }
+
+    async fn plan_subscription(&self, name: String, start: Start) -> Result<SubscriptionPlan> {
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin_read().await?;
+        let planned = super::subscription_tx::plan(&mut tx, &name, start).await;
+        tx.finish(planned).await
+    }
+
+    async fn change_subscription(&self, change: SubscriptionChange) -> Result<bool> {
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin().await?;
+        let changed = super::subscription_tx::change(&mut tx, &change).await;
+        tx.finish(changed).await
+    }
+
+    async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+        match &sought {
+            Sought::Event(event) => self.about_event(event).await,
+            Sought::Key(key) => self.about_key(key).await,
+        }
     }
 
     async fn close(&self) {

@@ -3,6 +3,7 @@
 use super::row::{self, get, micros};
 use super::session::{Access, Session, Tx, params};
 use crate::ledger::ParkedRow;
+use crate::store::row_limit;
 use crate::{Position, Result};
 
 /// All rows of a subscription, by position.
@@ -11,12 +12,51 @@ pub(super) async fn load(tx: &mut Tx<'_>, subscription: &str) -> Result<Vec<Park
     let sql = concat!(
         "SELECT position, `key`, destination, state, attempts, ",
         micros!("next_attempt_at"),
-        ", last_error
+        ", last_error, redelivery
          FROM {schema}.parked
          WHERE subscription = ?
          ORDER BY position"
     );
     tx.query(sql, params![subscription]).await?.iter().map(ParkedRow::read).collect()
+}
+
+/// Index: the primary key (subscription, position), all rows of the subscription.
+const STATES: &str =
+    "SELECT state, COUNT(*), MIN(position) FROM {schema}.parked WHERE subscription = ? GROUP BY state";
+
+/// Index: the primary key (subscription, position), backwards.
+const ERRORS: &str =
+    "SELECT last_error FROM {schema}.parked WHERE subscription = ? AND last_error IS NOT NULL
+                      ORDER BY position DESC LIMIT ?";
+
+/// The position of the last dead or unrouted row of the key, doubled, and one more if that is dead. Index: the primary key
+/// (subscription, position), all rows of the subscription; they are sorted by key.
+const BEHIND: &str =
+    "SELECT COUNT(CASE WHEN blocked % 2 = 1 THEN 1 END), COUNT(CASE WHEN blocked % 2 = 0 THEN 1 END)
+     FROM (SELECT state,
+                  MAX(CASE state WHEN 'dead' THEN position * 2 + 1 WHEN 'unrouted' THEN position * 2 END)
+                      OVER (PARTITION BY `key` ORDER BY position) AS blocked
+           FROM {schema}.parked
+           WHERE subscription = ? AND `key` IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
+     WHERE state = 'behind' AND blocked IS NOT NULL";
+
+/// See [`LogTx::parked_states`](crate::store::log_tx::LogTx::parked_states).
+pub(super) async fn states(tx: &mut Tx<'_>, subscription: &str) -> Result<Vec<(String, i64, i64)>> {
+    let rows = tx.query(STATES, params![subscription]).await?;
+    rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?))).collect()
+}
+
+/// See [`LogTx::parked_errors`](crate::store::log_tx::LogTx::parked_errors).
+pub(super) async fn errors(tx: &mut Tx<'_>, subscription: &str, rows_max: usize) -> Result<Vec<String>> {
+    let rows = tx.query(ERRORS, params![subscription, row_limit(rows_max)]).await?;
+    rows.iter().map(|row| get(row, 0)).collect()
+}
+
+/// See [`LogTx::parked_behind`](crate::store::log_tx::LogTx::parked_behind).
+pub(super) async fn behind(tx: &mut Tx<'_>, subscription: &str) -> Result<(u64, u64)> {
+    let rows = tx.query(BEHIND, params![subscription]).await?;
+    let Some(row) = rows.first() else { return Ok((0, 0)) };
+    Ok((get::<i64>(row, 0)?.unsigned_abs(), get::<i64>(row, 1)?.unsigned_abs()))
 }
 
 /// The [seal](crate::ledger::seal) of a row, as bytes, so that collations do not matter.

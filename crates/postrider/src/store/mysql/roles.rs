@@ -8,7 +8,8 @@ const ROLES: &str = include_str!("roles.sql");
 /// The maximum length of a user name in MySQL; a role is a user.
 const BYTES_MAX: usize = 32;
 
-/// The SQL that creates them for a database: `DATABASE_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
+/// The SQL that creates them for a database: `DATABASE_writer`, `_relay`, `_inbox`, `_viewer`, `_operator`,
+/// `_migrator`.
 ///
 /// # Errors
 /// [`Code::NameInvalid`] if a role's name would be too long.
@@ -27,7 +28,7 @@ pub(super) fn database_pattern(database: &Ident) -> String {
 /// As for [`roles`].
 pub(super) fn fill(schema: &Ident, script: &str) -> Result<String> {
     let mut sql = schema.put_into_mysql(script).replace("{database}", &database_pattern(schema));
-    for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
+    for role in ["writer", "relay", "inbox", "viewer", "operator", "migrator"] {
         let name = format!("{}_{role}", schema.as_str());
         if name.len() > BYTES_MAX {
             return Err(Error::new(Code::NameInvalid, format!("{name:?} is too long for a role name"))

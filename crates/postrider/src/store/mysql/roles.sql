@@ -7,6 +7,7 @@ CREATE ROLE IF NOT EXISTS '{writer}';
 CREATE ROLE IF NOT EXISTS '{relay}';
 CREATE ROLE IF NOT EXISTS '{inbox}';
 CREATE ROLE IF NOT EXISTS '{viewer}';
+CREATE ROLE IF NOT EXISTS '{operator}';
 CREATE ROLE IF NOT EXISTS '{migrator}';
 
 -- Writer: the application. It may insert every column except the position, on which completeness depends. It needs no
@@ -26,6 +27,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.relays TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.empty_positions TO '{relay}';
 GRANT SELECT, DELETE ON {schema}.inbox TO '{relay}';
 GRANT SELECT, DELETE ON {schema}.actions TO '{relay}';
+GRANT SELECT, INSERT ON {schema}.audit TO '{relay}';
 -- To see which transactions have the outbox open for writing.
 GRANT SELECT ON performance_schema.* TO '{relay}';
 -- Only MariaDB executes the part after M!: it needs PROCESS to report that a transaction of another user is idle. PROCESS
@@ -41,6 +43,14 @@ GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO '{inbox}';
 -- Viewer: `status` and `doctor`.
 GRANT SELECT ON {database}.* TO '{viewer}';
 GRANT SELECT ON performance_schema.* TO '{viewer}';
+
+-- Operator: `status`, `dead`, `parked`, `pause` and `resume`. It changes parked events and inserts audit rows; it can neither
+-- write nor delete an event, nor change the audit trail. `accept-history` needs the relay's role.
+GRANT SELECT ON {database}.* TO '{operator}';
+GRANT UPDATE ON {schema}.subscriptions TO '{operator}';
+GRANT INSERT, UPDATE, DELETE ON {schema}.parked TO '{operator}';
+GRANT INSERT ON {schema}.audit TO '{operator}';
+GRANT SELECT ON performance_schema.* TO '{operator}';
 
 -- Migrator: `migrate up`.
 GRANT ALL PRIVILEGES ON {database}.* TO '{migrator}';

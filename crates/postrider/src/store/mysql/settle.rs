@@ -38,18 +38,18 @@ pub(super) fn recorded(name: &str, epoch: Epoch, progress: &Progress) -> NamedPa
 }
 
 /// Sets the variables of [`SETTLE`], so that it can be sent as a whole: a relay that dies in the middle leaves no lock
-/// behind. The parameters are those of [`recorded`], and rows as JSON: `:parked` are [`ParkedJson`], `:removed` are
-/// [`RemovedJson`].
+/// behind. The parameters are those of [`recorded`], and `:parked`, the rows to write as JSON of [`ParkedJson`].
 const SET_VARIABLES: &str = "
     SET @postrider_name = :name, @postrider_epoch = :epoch,
         @postrider_floor = :floor, @postrider_done = :done,
         @postrider_highest = :highest, @postrider_highest_id = :highest_id,
         @postrider_trial = :trial, @postrider_deaths = :trial_deaths,
-        @postrider_parked = :parked, @postrider_removed = :removed";
+        @postrider_parked = :parked";
 
 /// Begins with the lock on the progress row: either a takeover waits for it, or the takeover came first, the epoch is
 /// not found and nothing is changed. A parked row that another process has changed does not have the expected seal `w`
-/// and is not written. JSON_TABLE needs a current database, hence `USE`.
+/// and is not written: `@postrider_written` counts the others. Rows are removed whatever their state is: their events were
+/// delivered. JSON_TABLE needs a current database, hence `USE`.
 ///
 /// `{removed}` and `{written}` are the positions of these rows, with which the server uses the index.
 ///
@@ -65,13 +65,8 @@ const SETTLE: &str = concat!(
     SELECT COUNT(*) INTO @postrider_owns
     FROM {schema}.subscriptions
     WHERE name = @postrider_name AND epoch = @postrider_epoch;
-    DELETE {schema}.parked FROM {schema}.parked
-    JOIN (SELECT * FROM JSON_TABLE(@postrider_removed, '$[*]' COLUMNS (
-              p BIGINT PATH '$.p', w VARCHAR(64) PATH '$.w')) AS j) AS r ON r.p = parked.position
-    WHERE @postrider_owns = 1 AND parked.subscription = @postrider_name AND parked.position IN ({removed})
-      AND (CAST(r.w AS BINARY) = '*' OR CAST(r.w AS BINARY) = ",
-    seal!("parked"),
-    ");
+    DELETE FROM {schema}.parked
+    WHERE @postrider_owns = 1 AND subscription = @postrider_name AND position IN ({removed});
     UPDATE {schema}.parked AS p
     JOIN (SELECT * FROM JSON_TABLE(@postrider_parked, '$[*]' COLUMNS (
               p BIGINT PATH '$.p', k TEXT PATH '$.k', d TEXT PATH '$.d', s VARCHAR(16) PATH '$.s',
@@ -93,8 +88,17 @@ const SETTLE: &str = concat!(
              a BIGINT PATH '$.a', n BIGINT PATH '$.n', e MEDIUMTEXT PATH '$.e', w VARCHAR(64) PATH '$.w')) AS r
     WHERE @postrider_owns = 1 AND (r.w IS NULL OR CAST(r.w AS BINARY) = '*')
     ON DUPLICATE KEY UPDATE position = parked.position;
+    SELECT COUNT(*) INTO @postrider_written
+    FROM {schema}.parked AS p
+    JOIN (SELECT * FROM JSON_TABLE(@postrider_parked, '$[*]' COLUMNS (
+              p BIGINT PATH '$.p', s VARCHAR(16) PATH '$.s', a BIGINT PATH '$.a', n BIGINT PATH '$.n')) AS j) AS r
+      ON r.p = p.position
+    WHERE p.subscription = @postrider_name AND p.position IN ({written})
+      AND CAST(CONCAT(r.s, ' ', r.a, ' ', COALESCE(r.n, '-')) AS BINARY) = ",
+    seal!("p"),
+    ";
     COMMIT;
-    SELECT @postrider_owns"
+    SELECT @postrider_owns, @postrider_written"
 );
 
 /// A row to write. JSON_TABLE reads it by these names.
@@ -123,14 +127,6 @@ struct ParkedJson {
     w: Option<String>,
 }
 
-/// A row to remove, in the same way.
-#[derive(Debug, Serialize)]
-struct RemovedJson {
-    p: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    w: Option<String>,
-}
-
 /// See [`Store::settle`](crate::store::Store::settle).
 pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Result<Settled> {
     let Settlement { subscription, epoch, done, highest, trial, park, unpark } = settlement;
@@ -143,15 +139,12 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     // If a row is both removed and written, it is written.
     let written: BTreeSet<Position> = park.iter().map(|row| row.position).collect();
     let removed: Vec<Position> = unpark.into_iter().filter(|position| !written.contains(position)).collect();
-    let known = conn.known(&subscription);
-    values.extend(named! {
-        "parked" => parked_json(park, epoch, known)?,
-        "removed" => removed_json(&removed, epoch, known)?,
-    });
+    values.extend(named! { "parked" => parked_json(park, epoch, conn.known(&subscription))? });
+    let parked = written.len();
     let session = conn.session()?;
     session.autocommit(Access::Reads, SET_VARIABLES, values).await?;
     let statements = SETTLE.replace("{removed}", &listed(removed)).replace("{written}", &listed(written));
-    let settled = owns(session.several(Access::Writes, &statements).await);
+    let settled = settled(session.several(Access::Writes, &statements).await, parked);
     if settled.is_err() && session.several(Access::Reads, "ROLLBACK").await.is_err() {
         // After an error, the COMMIT was not run and the transaction is open: the next transaction would commit it.
         _ = session.give_up();
@@ -159,13 +152,17 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     settled
 }
 
-/// The last answer. Without it, the transaction was not committed.
-fn owns(answers: Result<Vec<Vec<Row>>>) -> Result<Settled> {
+/// The last answer, with this many rows to park. Without it, the transaction was not committed.
+fn settled(answers: Result<Vec<Vec<Row>>>, parked: usize) -> Result<Settled> {
     let answers = answers?;
     let owns = answers.iter().rev().find_map(|rows| rows.first());
     let owns =
         owns.ok_or_else(|| Error::new(Code::OutcomeUnknown, "the database returned an incomplete result"))?;
-    Ok(if get::<i64>(owns, 0)? == 1 { Settled::Done } else { Settled::Fenced })
+    Ok(match get::<i64>(owns, 0)? {
+        1 if get::<i64>(owns, 1)? == parked as i64 => Settled::Done,
+        1 => Settled::ParkedChanged,
+        _ => Settled::Fenced,
+    })
 }
 
 /// Replaces the progress of a subscription whose row is locked.
@@ -194,16 +191,7 @@ fn parked_json(rows: Vec<ParkedRow>, epoch: Epoch, known: &KnownRows) -> Result<
     json(&written.collect::<Vec<_>>())
 }
 
-/// Rows to remove as one JSON text.
-fn removed_json(positions: &[Position], epoch: Epoch, known: &KnownRows) -> Result<String> {
-    let removed = positions.iter().map(|position| RemovedJson {
-        p: position.get(),
-        w: known.expected(epoch, *position).map(str::to_owned),
-    });
-    json(&removed.collect::<Vec<_>>())
-}
-
-fn json(rows: &impl Serialize) -> Result<String> {
+fn json(rows: &[ParkedJson]) -> Result<String> {
     serde_json::to_string(rows).map_err(|cause| {
         Error::new(Code::StoreFailed, "parked rows cannot be written as JSON").with_source(cause)
     })

@@ -6,10 +6,11 @@ use super::connection::Guard;
 use super::lease::unknown;
 use super::session::Tx;
 use super::settle::put_progress;
-use super::{log_tx, row};
+use super::{log_tx, operate, row};
 use crate::ledger::Intervals;
-use crate::store::log_tx::start_progress;
+use crate::store::log_tx::{start_audit, start_progress};
 use crate::store::subscription::require_found;
+use crate::store::subscription_tx::SubscriptionTx;
 use crate::store::{Epoch, Settled, Start};
 use crate::{Position, Result};
 
@@ -22,17 +23,50 @@ pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
+    let Some(done) = create(tx, subscription, start).await? else { return Ok(false) };
+    if let Some((record, targets)) = start_audit(start, &done) {
+        operate::insert_audit(tx, Some(subscription), &record, 0, &targets).await?;
+    }
+    Ok(true)
+}
+
+/// Creates a subscription without an audit row. Returns the positions that it skips; `None` if it exists.
+async fn create(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<Option<Intervals>> {
     log_tx::keep_events(tx).await?;
     // Index: the primary key (name).
     let sql = "INSERT INTO {schema}.subscriptions (name, history)
                VALUES ($1, $2)
                ON CONFLICT (name) DO NOTHING";
     let created = tx.execute(sql, &[&subscription, &tx.server().history]).await?;
-    if created > 0 {
-        let progress = start_progress(tx, start).await?;
-        put_progress(tx, subscription, Epoch::default(), &progress).await?;
+    if created == 0 {
+        return Ok(None);
     }
-    Ok(created > 0)
+    let progress = start_progress(tx, start).await?;
+    put_progress(tx, subscription, Epoch::default(), &progress).await?;
+    Ok(Some(progress.done))
+}
+
+impl SubscriptionTx for Tx<'_> {
+    async fn create(&mut self, name: &str, start: Start) -> Result<bool> {
+        Ok(create(self, name, start).await?.is_some())
+    }
+
+    async fn restart(&mut self, name: &str, start: Start) -> Result<()> {
+        accept_history(self, name, start).await
+    }
+
+    async fn delete_subscription(&mut self, name: &str) -> Result<()> {
+        // Indexes: the primary keys, which begin with the subscription.
+        for sql in [
+            "DELETE FROM {schema}.parked WHERE subscription = $1",
+            "DELETE FROM {schema}.relays WHERE subscription = $1",
+            "DELETE FROM {schema}.leases WHERE name = $1",
+            "DELETE FROM {schema}.subscriptions WHERE name = $1",
+        ] {
+            self.execute(sql, &[&name]).await?;
+        }
+        Ok(())
+    }
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).
@@ -43,6 +77,15 @@ pub(super) async fn pause(conn: &mut Guard<'_>, subscription: &str, reason: Opti
                WHERE name = $1
                RETURNING 1";
     require_found(subscription, !conn.query(sql, &[&subscription, &reason]).await?.is_empty())
+}
+
+/// The same as a step of a transaction.
+pub(super) async fn pause_in(tx: &Tx<'_>, subscription: &str, reason: Option<&str>) -> Result<()> {
+    // Index: the primary key (name).
+    let sql = "UPDATE {schema}.subscriptions
+               SET paused = $2, updated_at = clock_timestamp()
+               WHERE name = $1";
+    require_found(subscription, tx.execute(sql, &[&subscription, &reason]).await? > 0)
 }
 
 /// An UPDATE of the subscription `$1` by an owner with epoch `$2`. Returns a row if the subscription exists, with

@@ -14,12 +14,15 @@ use crate::{Ident, Result, Timestamp};
 /// Index: the primary key (position), backwards.
 const LIST: &str = "
     SELECT e.position::text, id::text, type, aggregate_type, aggregate_id, time, NULL::text, NULL::bigint,
-           {schema}.payload_text(payload), e.position
+           CASE WHEN $9 THEN {schema}.payload_text(payload) END, e.position
     FROM ONLY {schema}.events AS e
     WHERE e.position >= $1 AND e.position < $2
       AND ($3::text IS NULL OR aggregate_type = $3) AND ($4::text IS NULL OR aggregate_id = $4)
       AND ($5::text IS NULL OR type = $5)
       AND ($6::timestamptz IS NULL OR time >= $6) AND ($7::timestamptz IS NULL OR time <= $7)
+      AND ($10::text IS NULL
+           OR coalesce(key, replace(replace(aggregate_type, '%', '%25'), '/', '%2F') || '/' || aggregate_id) = $10)
+      AND ($11::text IS NULL OR lower(replace(action->>'id', '-', '')) = $11)
     ORDER BY e.position DESC
     LIMIT $8";
 
@@ -69,7 +72,20 @@ async fn ask(
     let id = filter.aggregate.as_ref().map(|aggregate| aggregate.id.as_str());
     let (since, until) = (filter.since.map(Time), filter.until.map(Time));
     let most = row_limit(most);
-    let params: Params<'_> = &[&lower, &upper, &kind, &id, &filter.event_type, &since, &until, &most];
+    let (with_payload, action) = (filter.reads_payload(), filter.action_digits());
+    let params: Params<'_> = &[
+        &lower,
+        &upper,
+        &kind,
+        &id,
+        &filter.event_type,
+        &since,
+        &until,
+        &most,
+        &with_payload,
+        &filter.key,
+        &action,
+    ];
     query_unnamed(client, sql, params).await.map_err(failed)
 }
 
@@ -82,7 +98,7 @@ async fn bounds(client: &Client, schema: &Ident, filter: &EventFilter) -> Result
     };
     let lower = search(client, schema, TimeSearch::since(filter, (first, end))).await?;
     let upper = search(client, schema, TimeSearch::until(filter, (lower, end))).await?;
-    Ok((lower, upper))
+    Ok((lower, filter.before_position().map_or(upper, |before| upper.min(before))))
 }
 
 async fn search(client: &Client, schema: &Ident, mut search: TimeSearch) -> Result<i64> {

@@ -16,6 +16,8 @@ const MIGRATIONS: &[&str] = &[
     concat!(include_str!("migrations/0001_outbox.sql"), "\n", include_str!("migrations/0001_leases.sql")),
     include_str!("migrations/0002_inbox.sql"),
     include_str!("migrations/0003_actions.sql"),
+    concat!(include_str!("migrations/0004_operate.sql"), "\n", include_str!("migrations/0004_audit.sql")),
+    include_str!("migrations/0005_heartbeat.sql"),
 ];
 
 /// The table of applied migrations, created before the first one.

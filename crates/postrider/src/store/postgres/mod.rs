@@ -18,6 +18,7 @@ mod connect;
 mod connection;
 mod deferred;
 mod event_counts;
+mod event_facts;
 mod failure;
 mod history;
 mod inbox;
@@ -26,10 +27,12 @@ mod list;
 mod log_tx;
 mod migrate;
 mod notify;
+mod operate;
 mod page;
 mod park;
 mod pooler;
 mod progress;
+mod open_transactions;
 mod relays;
 mod roles;
 mod row;
@@ -61,7 +64,9 @@ pub use row_state::PostgresRowStore;
 use self::history::Incarnation;
 use self::session::{Access, Sharing, read_transaction};
 use self::shape::SHAPE;
-use super::connection::{Connections, again_if_cut};
+use super::connection::{StoreConnections, again_if_cut};
+use super::event_facts::{EVENT_BYTES_MAX, ReadEvent};
+use super::log_tx::LogTx as _;
 use super::takeover::acquire;
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
@@ -69,11 +74,15 @@ use super::{
     RelayReport, Renewed, Schema, Settled, Settlement, Start, Wakes,
 };
 use crate::ledger::Progress;
+use crate::operate::{
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
+    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+};
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
 /// An outbox in a PostgreSQL database. Clones share its connections.
 #[derive(Clone)]
-pub struct PostgresStore(Arc<Connections<PostgresConfig>>);
+pub struct PostgresStore(Arc<StoreConnections<PostgresConfig>>);
 
 impl PostgresStore {
     /// Creates the schema if it does not exist, and applies the migrations that it lacks. Safe to run again, and in
@@ -103,7 +112,7 @@ impl PostgresStore {
     }
 
     /// The SQL that creates roles with only the rights each needs: `SCHEMA_writer`, `SCHEMA_relay`, `SCHEMA_inbox`,
-    /// `SCHEMA_viewer` and `SCHEMA_migrator`. Run it after the migrations; it is safe to run again.
+    /// `SCHEMA_viewer`, `SCHEMA_operator` and `SCHEMA_migrator`. Run it after the migrations; it is safe to run again.
     ///
     /// # Errors
     /// [`Code::NameInvalid`](crate::Code::NameInvalid) if the schema's name leaves no room for theirs.
@@ -185,9 +194,14 @@ impl PostgresStore {
 
     /// A store for a database that may be unreachable now: every connection is opened when it is needed, and checked
     /// then as [`connect`](Self::connect) does. A relay waits for such a database.
-    #[doc(hidden)]
     pub fn unconnected(config: &PostgresConfig) -> Self {
-        Self(Arc::new(Connections::new(config)))
+        Self(Arc::new(StoreConnections::new(config)))
+    }
+
+    /// Reads one event to explain it.
+    async fn read_event(&self, position: Position) -> Result<ReadEvent> {
+        let fetched = AsyncStore::fetch(self, vec![position], EVENT_BYTES_MAX).await?;
+        Ok(ReadEvent::of(position, fetched))
     }
 
     /// Whether the connection is treated as one through a transaction pooler; see [`Pooler`].
@@ -304,6 +318,89 @@ impl AsyncStore for PostgresStore {
     async fn overview(&self, backlog_max: u64) -> Result<Overview> {
         let mut conn = self.0.reader.lock().await?;
         super::log_tx::overview(&mut conn.begin_read().await?, backlog_max).await
+    }
+
+    async fn subscription_names(&self) -> Result<Vec<String>> {
+        self.0.reader.lock().await?.begin_read().await?.subscriptions().await
+    }
+
+    async fn list_parked(&self, query: ParkedQuery) -> Result<Vec<ParkedItem>> {
+        operate::list(&self.0.reader.lock().await?.begin_read().await?, &query).await
+    }
+
+    async fn count_parked(&self, query: ParkedQuery) -> Result<u64> {
+        operate::count(&self.0.reader.lock().await?.begin_read().await?, &query).await
+    }
+
+    async fn change_parked(&self, change: ParkedChange) -> Result<ParkedChanged> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = conn.begin().await?;
+        let changed = super::parked_tx::change(&mut tx, &change).await?;
+        tx.commit().await.map(|()| changed)
+    }
+
+    async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {
+        let mut conn = self.0.settler.lock().await?;
+        let tx = conn.begin().await?;
+        admin::pause_in(&tx, &name, reason.as_deref()).await?;
+        operate::insert_audit(&tx, Some(&name), &audit, 0, "").await?;
+        tx.commit().await
+    }
+
+    async fn note_audit(&self, name: String, audit: AuditRecord) -> Result<()> {
+        let mut conn = self.0.settler.lock().await?;
+        let tx = conn.begin().await?;
+        operate::insert_audit(&tx, Some(&name), &audit, 0, "").await?;
+        tx.commit().await
+    }
+
+    async fn list_audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>> {
+        // A relay asks at its start, when it has only this connection.
+        operate::list_audit(&self.0.settler.lock().await?.begin_read().await?, &query).await
+    }
+
+    async fn find_audit(&self, search: AuditSearch) -> Result<Vec<AuditEntry>> {
+        super::audit_tx::find(&mut self.0.reader.lock().await?.begin_read().await?, &search).await
+    }
+
+    async fn plan_subscription(&self, name: String, start: Start) -> Result<SubscriptionPlan> {
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin(Access::Reads).await?;
+        super::subscription_tx::plan(&mut tx, &name, start).await
+    }
+
+    async fn change_subscription(&self, change: SubscriptionChange) -> Result<bool> {
+        let mut session = self.0.dedicated().await?;
+        let mut tx = session.begin(Access::Writes).await?;
+        let changed = super::subscription_tx::change(&mut tx, &change).await?;
+        tx.commit().await.map(|()| changed)
+    }
+
+    async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+        match &sought {
+            Sought::Event(event) => {
+                let position =
+                    super::event_facts::find(&mut self.0.reader.lock().await?.begin_read().await?, event)
+                        .await?;
+                let read = match position {
+                    Some(position) => Some(self.read_event(position).await?),
+                    None => None,
+                };
+                let mut conn = self.0.reader.lock().await?;
+                super::event_facts::about_event(&mut conn.begin_read().await?, event, read).await
+            }
+            Sought::Key(key) => {
+                let found =
+                    super::event_facts::of_key(&mut self.0.reader.lock().await?.begin_read().await?, key)
+                        .await?;
+                let mut events = Vec::new();
+                for (name, position) in found {
+                    events.push((name, self.read_event(position).await?));
+                }
+                let mut conn = self.0.reader.lock().await?;
+                super::event_facts::about_key(&mut conn.begin_read().await?, events).await
+            }
+        }
     }
 
     fn wakes(&self) -> Option<Box<dyn Wakes>> {

@@ -10,11 +10,49 @@ use crate::{Position, Result};
 /// All rows of a subscription, by position.
 pub(super) async fn load(tx: &Tx<'_>, subscription: &str) -> Result<Vec<ParkedRow>> {
     // Index: the primary key (subscription, position).
-    let sql = "SELECT position, key, destination, state, attempts, next_attempt_at, last_error
+    let sql = "SELECT position, key, destination, state, attempts, next_attempt_at, last_error, redelivery
                FROM {schema}.parked
                WHERE subscription = $1
                ORDER BY position";
     tx.query(sql, &[&subscription]).await?.iter().map(ParkedRow::read).collect()
+}
+
+/// Index: the primary key (subscription, position), all rows of the subscription.
+const STATES: &str =
+    "SELECT state, COUNT(*), MIN(position) FROM {schema}.parked WHERE subscription = $1 GROUP BY state";
+
+/// Index: the primary key (subscription, position), backwards.
+const ERRORS: &str =
+    "SELECT last_error FROM {schema}.parked WHERE subscription = $1 AND last_error IS NOT NULL
+                      ORDER BY position DESC LIMIT $2";
+
+/// The position of the last dead or unrouted row of the key, doubled, and one more if that is dead. Index: the primary key
+/// (subscription, position), all rows of the subscription; they are sorted by key.
+const BEHIND: &str =
+    "SELECT COUNT(CASE WHEN blocked % 2 = 1 THEN 1 END), COUNT(CASE WHEN blocked % 2 = 0 THEN 1 END)
+     FROM (SELECT state,
+                  MAX(CASE state WHEN 'dead' THEN position * 2 + 1 WHEN 'unrouted' THEN position * 2 END)
+                      OVER (PARTITION BY key ORDER BY position) AS blocked
+           FROM {schema}.parked
+           WHERE subscription = $1 AND key IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
+     WHERE state = 'behind' AND blocked IS NOT NULL";
+
+/// See [`LogTx::parked_states`](crate::store::log_tx::LogTx::parked_states).
+pub(super) async fn states(tx: &Tx<'_>, subscription: &str) -> Result<Vec<(String, i64, i64)>> {
+    let rows = tx.query(STATES, &[&subscription]).await?;
+    rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?))).collect()
+}
+
+/// See [`LogTx::parked_errors`](crate::store::log_tx::LogTx::parked_errors).
+pub(super) async fn errors(tx: &Tx<'_>, subscription: &str, rows_max: usize) -> Result<Vec<String>> {
+    let rows = tx.query(ERRORS, &[&subscription, &row_limit(rows_max)]).await?;
+    rows.iter().map(|row| get(row, 0)).collect()
+}
+
+/// See [`LogTx::parked_behind`](crate::store::log_tx::LogTx::parked_behind).
+pub(super) async fn behind(tx: &Tx<'_>, subscription: &str) -> Result<(u64, u64)> {
+    let Some(row) = tx.query_opt(BEHIND, &[&subscription]).await? else { return Ok((0, 0)) };
+    Ok((get::<i64>(&row, 0)?.unsigned_abs(), get::<i64>(&row, 1)?.unsigned_abs()))
 }
 
 /// The [seal](crate::ledger::seal) of a row `p`. Infinite times get the numbers that [`Time`] reads.

@@ -5,7 +5,11 @@ use crate::{Code, Error, Ident, Result};
 
 const ROLES: &str = include_str!("roles.sql");
 
-/// The SQL that creates them for a schema: `SCHEMA_writer`, `_relay`, `_inbox`, `_viewer`, `_migrator`.
+/// The beginning of every script, `{create_roles}`.
+const CREATE_ROLES: &str = include_str!("create_roles.sql");
+
+/// The SQL that creates them for a schema: `SCHEMA_writer`, `_relay`, `_inbox`, `_viewer`, `_operator`,
+/// `_migrator`.
 ///
 /// # Errors
 /// [`Code::NameInvalid`] if a role's name would be too long, or the schema's name could end the quotes of the script.
@@ -24,8 +28,8 @@ pub(super) fn fill(schema: &Ident, script: &str) -> Result<String> {
             Error::new(Code::NameInvalid, what).with_hint("rename the schema, or create the roles manually")
         );
     }
-    let mut sql = schema.put_into(script);
-    for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
+    let mut sql = schema.put_into(&script.replace("{create_roles}\n", CREATE_ROLES));
+    for role in ["writer", "relay", "inbox", "viewer", "operator", "migrator"] {
         let name = Ident::new(&format!("{}_{role}", schema.as_str()))?;
         sql = sql.replace(&format!("{{{role}}}"), &name.to_string());
         sql = sql.replace(&format!("{{{role}_name}}"), name.as_str());

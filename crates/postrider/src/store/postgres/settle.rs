@@ -10,7 +10,7 @@ use super::history::{Incarnation, on_server, started, timeline};
 use super::park::{seal, storable};
 use super::row::get;
 use super::session::Tx;
-use super::statement::{Named, NamedParam, Param};
+use super::statement::{NamedParam, NamedStatement, Param};
 use super::time::Time;
 use crate::ledger::{KnownRows, ParkedRow, Progress, Trial};
 use crate::store::{Epoch, Settled, Settlement};
@@ -32,10 +32,11 @@ macro_rules! record {
 /// nothing is changed. Nothing is changed either on another server than the one on which the lease was taken: a
 /// promoted standby may have the same epoch, and assigns positions that it never received to other events.
 ///
-/// A parked row that another process has changed does not have the expected seal and is not written.
+/// A parked row that another process has changed does not have the expected seal and is not written. Rows are removed
+/// whatever their state is: their events were delivered.
 ///
 /// Indexes: the primary keys (name), (subscription, position) and (position).
-static SETTLE: Named = Named::new(concat!(
+static SETTLE: NamedStatement = NamedStatement::new(concat!(
     "WITH fence AS (",
     record!(),
     " AND ",
@@ -49,11 +50,8 @@ static SETTLE: Named = Named::new(concat!(
                        AS r (position, key, destination, state, attempts, next_attempt_at, last_error, seal)
      ), removed AS (
          DELETE FROM {schema}.parked AS p
-         USING fence, unnest({removed_positions}::bigint[], {removed_seals}::text[]) AS r (position, seal)
+         USING fence, unnest({removed_positions}::bigint[]) AS r (position)
          WHERE p.subscription = fence.name AND p.position = r.position
-           AND (r.seal = '*' OR r.seal = ",
-    seal!(),
-    ")
      ), changed AS (
          UPDATE {schema}.parked AS p
          SET key = coalesce(r.key, p.key), destination = coalesce(r.destination, p.destination),
@@ -64,6 +62,7 @@ static SETTLE: Named = Named::new(concat!(
            AND (r.seal = '*' OR r.seal = ",
     seal!(),
     ")
+         RETURNING 1
      ), put AS (
          INSERT INTO {schema}.parked (subscription, position, key, destination, state, attempts,
                                       next_attempt_at, last_error, event_id)
@@ -72,9 +71,11 @@ static SETTLE: Named = Named::new(concat!(
          FROM fence, r
          WHERE r.seal IS NULL OR r.seal = '*'
          ON CONFLICT (subscription, position) DO NOTHING
+         RETURNING 1
      )
      SELECT EXISTS (SELECT FROM fence), ",
     on_server!("{started}", "{timeline}"),
+    ", (SELECT count(*) FROM changed) + (SELECT count(*) FROM put)",
 ));
 
 /// The parameters of [`SETTLE`].
@@ -84,7 +85,6 @@ struct Values {
     progress: ProgressValues,
     parked: ParkedValues,
     removed_positions: Vec<i64>,
-    removed_seals: Vec<Option<String>>,
     started: String,
     timeline: String,
 }
@@ -117,7 +117,7 @@ impl Values {
     fn params(&self) -> Vec<NamedParam<'_>> {
         let Self { progress, parked, .. } = self;
         let mut params = progress.params(&self.subscription, &self.epoch).to_vec();
-        params.extend::<[NamedParam<'_>; 12]>([
+        params.extend::<[NamedParam<'_>; 11]>([
             ("parked_positions", &parked.positions),
             ("parked_keys", &parked.keys),
             ("parked_destinations", &parked.destinations),
@@ -127,7 +127,6 @@ impl Values {
             ("parked_last_errors", &parked.last_errors),
             ("parked_seals", &parked.seals),
             ("removed_positions", &self.removed_positions),
-            ("removed_seals", &self.removed_seals),
             ("started", &self.started),
             ("timeline", &self.timeline),
         ]);
@@ -140,16 +139,13 @@ impl Values {
         // One statement cannot both delete a row and write it again; the row that is written wins.
         let kept: HashSet<i64> = parked.positions.iter().copied().collect();
         let removed = unpark.into_iter().filter(|position| !kept.contains(&position.get()));
-        let (removed_positions, removed_seals) = removed
-            .map(|position| (position.get(), known.expected(epoch, position).map(str::to_owned)))
-            .unzip();
+        let removed_positions = removed.map(Position::get).collect();
         Self {
             subscription,
             epoch: epoch.0,
             progress: ProgressValues::of(&Progress { done, highest, trial }),
             parked,
             removed_positions,
-            removed_seals,
             started: server.started.clone(),
             timeline: server.timeline().to_owned(),
         }
@@ -209,7 +205,7 @@ pub(super) async fn settle(conn: &mut Guard<'_>, settlement: Settlement) -> Resu
     let values = Values::of(settlement, &server, conn.known(&name));
     let (statement, params) = SETTLE.with(&values.params());
     let rows = conn.query(statement, &params).await?;
-    match settled(&rows)? {
+    match settled(&rows, values.parked.positions.len())? {
         Some(settled) => Ok(settled),
         None => Err(conn.give_up()),
     }
@@ -220,20 +216,23 @@ pub(super) async fn settle_in(tx: &Tx<'_>, settlement: Settlement, server: &Inca
     let values = Values::of(settlement, server, &KnownRows::default());
     let (statement, params) = SETTLE.with(&values.params());
     // Unlike a single statement, a transaction stays on the server where it began: no connection has to be given up.
-    Ok(settled(&tx.query(statement, &params).await?)?.unwrap_or(Settled::Fenced))
+    let rows = tx.query(statement, &params).await?;
+    Ok(settled(&rows, values.parked.positions.len())?.unwrap_or(Settled::Fenced))
 }
 
-/// The result of [`SETTLE`]; `None` on another server than the one on which the lease was taken.
-fn settled(rows: &[Row]) -> Result<Option<Settled>> {
+/// The result of [`SETTLE`] with this many rows to park; `None` on another server than the one on which the lease was
+/// taken.
+fn settled(rows: &[Row], parked: usize) -> Result<Option<Settled>> {
     let Some(row) = rows.first() else { return Ok(None) };
     Ok(match (get(row, 0)?, get(row, 1)?) {
-        (true, _) => Some(Settled::Done),
+        (true, _) if get::<i64>(row, 2)? == parked as i64 => Some(Settled::Done),
+        (true, _) => Some(Settled::ParkedChanged),
         (false, true) => Some(Settled::Fenced),
         (false, false) => None,
     })
 }
 
-static RECORD: Named = Named::new(record!());
+static RECORD: NamedStatement = NamedStatement::new(record!());
 
 /// Replaces the progress of a subscription whose row is locked.
 pub(super) async fn put_progress(tx: &Tx<'_>, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {

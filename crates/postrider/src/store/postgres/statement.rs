@@ -78,17 +78,17 @@ impl<T: Typed> Typed for Vec<T> {
     const ARRAY: Type = T::ARRAY;
 }
 
-/// A parameter of a [`Named`] statement.
+/// A parameter of a [`NamedStatement`].
 pub(super) type NamedParam<'a> = (&'static str, &'a dyn Param);
 
 /// A statement whose parameters have names: `{floor}` in its text is the parameter `floor`.
-pub(super) struct Named {
+pub(super) struct NamedStatement {
     text: &'static str,
     /// The text with `$1`, `$2`, ... in place of the names, built at the first use.
     numbered: OnceLock<String>,
 }
 
-impl Named {
+impl NamedStatement {
     pub(super) const fn new(text: &'static str) -> Self {
         Self { text, numbered: OnceLock::new() }
     }

@@ -22,6 +22,9 @@ use super::refused::{MarkedRows, Refused, mark_in_pieces};
 use super::term_rows::{Claims, RowClaim, RowId};
 use crate::adopt::AdoptionBatch;
 use crate::layout::RowTable;
+use crate::operate::explain::OpenTransaction;
+use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
+use crate::store::audit_tx::AuditTx;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseOverview, LeaseRequest, Purge, RelayOverview, RelayReport,
@@ -302,7 +305,7 @@ pub(crate) struct BacklogRows {
 }
 
 /// One transaction.
-pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx {
+pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx + AuditTx {
     /// All subscriptions: one, or none.
     fn subscriptions(&mut self) -> impl Future<Output = Result<Vec<StoredSubscription>>> + Send;
 
@@ -357,6 +360,12 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx {
     /// The lease, expired or not.
     fn lease(&mut self, name: &str) -> impl Future<Output = Result<Option<LeaseOverview>>> + Send;
 
+    /// When the oldest open transaction of the database began, except for this one; see
+    /// [`Overview::oldest_transaction`](crate::store::Overview::oldest_transaction).
+    fn oldest_transaction(&mut self) -> impl Future<Output = Result<Option<Option<Timestamp>>>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// The reports of relays about themselves.
     fn relays(&mut self, name: &str) -> impl Future<Output = Result<Vec<RelayOverview>>> + Send;
 
@@ -376,6 +385,40 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx {
         settlement: &Settlement,
         plan: &SettlePlan,
     ) -> impl Future<Output = Result<Option<usize>>> + Send;
+
+    /// When each note was written first and last.
+    fn note_times(&mut self) -> impl Future<Output = Result<Vec<(String, Timestamp, Timestamp)>>> + Send;
+
+    /// How often operators changed rows of a subscription; 0 if there is none.
+    fn changes(&mut self, name: &str) -> impl Future<Output = Result<i64>> + Send;
+
+    /// Counts one more change by an operator.
+    fn raise_changes(&mut self, name: &str) -> impl Future<Output = Result<()>> + Send;
+
+    /// Sets the operator's pause, or removes it. Returns whether there is such a subscription.
+    fn set_paused(&mut self, name: &str, reason: Option<&str>) -> impl Future<Output = Result<bool>> + Send;
+
+    /// Inserts a row into the audit trail.
+    fn insert_audit(
+        &mut self,
+        name: Option<&str>,
+        audit: &AuditRecord,
+        events: u64,
+        targets: &str,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Commands of operators, newest first.
+    fn list_audit(&mut self, query: &AuditQuery) -> impl Future<Output = Result<Vec<AuditEntry>>> + Send;
+
+    /// The row with this event id, if the table has a column for it that is not its key, and an index.
+    fn find_by_event_id(&mut self, _id: &str) -> impl Future<Output = Result<Option<String>>> + Send {
+        std::future::ready(Ok(None))
+    }
+
+    /// Transactions that have written to the table and are still open, as far as the database shows them.
+    fn open_writers(&mut self) -> impl Future<Output = Result<Vec<OpenTransaction>>> + Send {
+        std::future::ready(Ok(Vec::new()))
+    }
 
     /// Excludes these rows from retention: they were moved to another outbox.
     fn exclude_from_retention(&mut self, ids: &[String]) -> impl Future<Output = Result<()>> + Send;

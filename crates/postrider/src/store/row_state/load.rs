@@ -38,6 +38,7 @@ impl NotedRow {
             attempts: self.attempts,
             next_attempt_at: self.next_attempt_at,
             last_error: self.last_error,
+            redelivery: None,
         }
     }
 }
@@ -112,6 +113,7 @@ impl ParkedRows {
                 attempts: u32::try_from(row.attempts.max(0)).unwrap_or(u32::MAX),
                 next_attempt_at: Some(row.next_attempt_at),
                 last_error: None,
+                redelivery: None,
             },
         }));
         parked.rows.sort_by(|a, b| (a.created, number(&a.id), &a.id).cmp(&(b.created, number(&b.id), &b.id)));
@@ -208,6 +210,7 @@ fn retry_marked(known: &mut TermRows, id: &str, claim: RowClaim, table: &RowTabl
         attempts: 0,
         next_attempt_at: None,
         last_error: None,
+        redelivery: None,
     }
 }
 

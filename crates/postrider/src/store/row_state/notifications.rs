@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::dialect::{Role, RowConnection, RowDialect, RowTx, TxVerb, no_notifications};
+use super::event_facts::LoggedEvent;
+use super::fan_out_batch::fan_out_batch;
 pub(crate) use super::handler_types::{HandlerType, RegisteredType};
 use super::handler_types::{handler_types, leave_out, needs_types, whole_types};
 use super::missed::{self, FindMissed, MISSED_PAGE_MAX, RecordSearch};
 use super::store::RowStateStore;
 use crate::layout::RegisteredHandler;
-use crate::store::{
-    FannedOut, MissedNotification, MissedSearch, Notifications, RefusedEvent, Skipped, Start, Store,
-};
+use crate::store::{FannedOut, MissedNotification, MissedSearch, Notifications, Skipped, Start, Store};
 use crate::{BoxFuture, Code, Error, Result, Timestamp};
 
 /// Types in one statement. With more, events are fanned out in groups of types, each in the order of its events.
@@ -64,6 +64,11 @@ pub(crate) trait NotificationTx: SubscriptionTx {
     /// Locks the fan-out of the outbox until the end of the transaction. If another process holds the lock, waits for it
     /// or returns `false`.
     fn lock_fan_out(&mut self, _wait: bool) -> impl Future<Output = Result<bool>> + Send {
+        std::future::ready(Err(no_notifications()))
+    }
+
+    /// An event and its notifications, by the id of the event.
+    fn logged_event(&mut self, _id: &str) -> impl Future<Output = Result<Option<LoggedEvent>>> + Send {
         std::future::ready(Err(no_notifications()))
     }
 
@@ -201,15 +206,7 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
 
     fn fan_out<'a>(&'a self, events_max: usize, skipped: &'a Skipped) -> BoxFuture<'a, Result<FannedOut>> {
         Box::pin(async move {
-            let mut connection = self.0.dialect.connection(Role::Claimer).await?;
-            for existing in [Existing::Fail, Existing::Keep] {
-                let batch = FanOutOldest { events_max, skipped: skipped.clone(), existing };
-                match connection.write(batch).await {
-                    Err(error) if concerns_row(error.code()) => {}
-                    fanned_out => return fanned_out,
-                }
-            }
-            fan_out_each(&mut connection, ListWaiting { events_max, skipped: skipped.clone() }).await
+            fan_out_batch(&mut self.0.dialect.connection(Role::Claimer).await?, events_max, skipped).await
         })
     }
 
@@ -240,30 +237,6 @@ impl<D: RowDialect> Notifications for RowStateStore<D> {
 /// Whether an error is that of one row: the table refuses it, by a CHECK, a trigger or a limit.
 pub(super) fn concerns_row(code: Code) -> bool {
     matches!(code, Code::RowRefused | Code::RowDamaged)
-}
-
-/// Fans events out one by one, after a statement for all of them failed.
-async fn fan_out_each(connection: &mut impl RowConnection, list: ListWaiting) -> Result<FannedOut> {
-    let events_max = list.events_max;
-    let Some(waiting) = connection.write(list).await? else { return Ok(busy()) };
-    let mut all = FannedOut { more: waiting.len() >= events_max, ..FannedOut::default() };
-    for WaitingEvent { id, event_type, date } in waiting {
-        match connection.write(FanOutOne { id: id.clone(), event_type: event_type.clone() }).await {
-            Ok(one) if one.busy => return Ok(FannedOut { busy: true, ..all }),
-            Ok(one) => {
-                all.events += one.events;
-                all.notifications += one.notifications;
-            }
-            Err(error) if concerns_row(error.code()) => all.refused.push(RefusedEvent {
-                event: id,
-                event_type,
-                event_date: date,
-                reason: error.one_line(),
-            }),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(all)
 }
 
 /// Defines a verb whose steps are those of [`NotificationTx`].
@@ -449,7 +422,7 @@ pub(super) async fn wait_for_lock<T: NotificationTx>(tx: &mut T) -> Result<()> {
         .with_hint("insert one row: it is the lock of the fan-out"))
 }
 
-fn busy() -> FannedOut {
+pub(super) fn busy() -> FannedOut {
     FannedOut { busy: true, ..FannedOut::default() }
 }
 

@@ -1,12 +1,20 @@
-//! Simulates the fan-out: relays that die at any step, registrations, and another program that fans out on the same
-//! tables without taking the lock. The verbs are the real ones; the database is a model with read-committed transactions.
+//! Simulates the fan-out: relays that die at any step, registrations and renamed handlers, patterns, rows that the table
+//! refuses, searches for missed events, and another program that fans out on the same tables without taking the lock. The
+//! verbs are the real ones; the [database](model) is a model with read-committed transactions.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
-use std::pin::pin;
+#[path = "notifications_sim/model.rs"]
+mod model;
+#[path = "notifications_sim/tables.rs"]
+mod tables;
+
+use std::collections::BTreeMap;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use self::model::{ModelTx, round_trip};
+use self::tables::{Database, HOUR};
+use super::super::fan_out_batch::{FanOutSteps, fan_out_batch};
 use super::super::missed::InsertMissed;
 use super::*;
 
@@ -21,206 +29,33 @@ enum Bug {
     IgnoreOtherFanOut,
     /// The fan-out uses the handlers that its process knew at its start.
     HandlersOfTheProcess,
+    /// The types of a pattern are read before the events: an event of a new type is overtaken.
+    TypesBeforeEvents,
+    /// An event is marked although the table refuses its notification.
+    MarkRefused,
+    /// A search is recorded after its first page.
+    RecordFirstPage,
+    /// A renamed handler counts as registered when it was renamed.
+    ForgetTheEarlierRegistration,
+    /// A notification expires a week after its event, however late its handler was registered.
+    ExpireFromTheDateOfTheEvent,
+    /// A handler has its effect in another transaction than its row of the inbox.
+    EffectWithoutInboxRow,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Rows {
-    /// Date and type by id; sentinels have no type.
-    events: BTreeMap<u64, (i64, Option<String>)>,
-    fanned_out: BTreeSet<u64>,
-    notifications: BTreeSet<(u64, String)>,
-    registered: Vec<RegisteredType>,
-    subscriptions: BTreeSet<String>,
-    searched_at: Option<Timestamp>,
-}
-
-#[derive(Debug, Default)]
-struct Database {
-    committed: Rows,
-    clock: i64,
-    is_locked: bool,
-    /// What each handler must get: events that were waiting when it was registered, and every later one.
-    owed: BTreeSet<(u64, String)>,
-}
-
-/// A transaction: it sees what is committed at each step, and its own changes.
-struct ModelTx {
-    database: Arc<Mutex<Database>>,
-    holds_lock: bool,
-    fanned_out: Vec<u64>,
-    notifications: Vec<(u64, String)>,
-    registered: Vec<RegisteredType>,
-    subscriptions: Vec<String>,
-    searched_at: Option<Timestamp>,
-    /// The handlers that the process knew at its start, for the bug of that name.
-    known: Vec<RegisteredType>,
-    bug: Option<Bug>,
-}
-
-/// One step of a transaction takes a round trip: others run meanwhile.
-async fn round_trip() {
-    let mut is_first = true;
-    std::future::poll_fn(|_| if std::mem::take(&mut is_first) { Poll::Pending } else { Poll::Ready(()) })
-        .await;
-}
-
-impl ModelTx {
-    fn new(database: &Arc<Mutex<Database>>, known: &[RegisteredType], bug: Option<Bug>) -> Self {
-        Self {
-            database: database.clone(),
-            holds_lock: false,
-            fanned_out: Vec::new(),
-            notifications: Vec::new(),
-            registered: Vec::new(),
-            subscriptions: Vec::new(),
-            searched_at: None,
-            known: known.to_vec(),
-            bug,
-        }
-    }
-
-    fn commit(&mut self) {
-        let mut database = self.database.lock().unwrap();
-        let database = &mut *database;
-        let rows = &mut database.committed;
-        rows.fanned_out.extend(self.fanned_out.drain(..));
-        rows.notifications.extend(self.notifications.drain(..));
-        rows.subscriptions.extend(self.subscriptions.drain(..));
-        rows.searched_at = self.searched_at.take().or(rows.searched_at);
-        for entry in self.registered.drain(..) {
-            let waiting = rows.events.iter().filter(|(id, (_, kind))| {
-                kind.as_deref() == Some(&entry.pattern) && !rows.fanned_out.contains(id)
-            });
-            database.owed.extend(waiting.map(|(id, _)| (*id, entry.handler.clone())));
-            rows.registered.push(entry);
-        }
-    }
-}
-
-/// The end of a transaction, by commit or death, releases its lock.
-impl Drop for ModelTx {
-    fn drop(&mut self) {
-        if self.holds_lock {
-            self.database.lock().unwrap().is_locked = false;
-        }
-    }
-}
-
-impl SubscriptionTx for ModelTx {
-    async fn create_subscription(&mut self, name: &str) -> Result<bool> {
-        round_trip().await;
-        self.subscriptions.push(name.to_owned());
-        Ok(!self.database.lock().unwrap().committed.subscriptions.contains(name))
-    }
-
-    async fn now(&mut self) -> Result<Timestamp> {
-        Ok(Timestamp::from_micros(self.database.lock().unwrap().clock))
-    }
-}
-
-impl NotificationTx for ModelTx {
-    async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
-        if wait && self.bug == Some(Bug::RegisterWithoutLock) {
-            return Ok(true);
-        }
-        loop {
-            round_trip().await;
-            let mut database = self.database.lock().unwrap();
-            if !std::mem::replace(&mut database.is_locked, true) {
-                self.holds_lock = true;
-                return Ok(true);
-            }
-            if !wait {
-                return Ok(false);
-            }
-        }
-    }
-
-    async fn registered(&mut self) -> Result<Vec<RegisteredType>> {
-        round_trip().await;
-        if self.bug == Some(Bug::HandlersOfTheProcess) {
-            return Ok(self.known.clone());
-        }
-        Ok(self.database.lock().unwrap().committed.registered.clone())
-    }
-
-    async fn register_type(&mut self, handler: &str, pattern: &str, since: Option<Timestamp>) -> Result<()> {
-        round_trip().await;
-        let registered_at = Timestamp::from_micros(self.database.lock().unwrap().clock);
-        let (handler, pattern) = (handler.to_owned(), pattern.to_owned());
-        self.registered.push(RegisteredType { handler, pattern, since, registered_at, searched_at: None });
-        Ok(())
-    }
-
-    async fn renamed_to(&mut self, _: &str) -> Result<Option<String>> {
-        Ok(None)
-    }
-
-    async fn fan_out(&mut self, types: &[HandlerType], scope: FanOutScope<'_>) -> Result<(u64, u64)> {
-        round_trip().await;
-        let FanOutScope::Oldest { events_max, .. } = scope else { return Ok((0, 0)) };
-        let rows = self.database.lock().unwrap().committed.clone();
-        let mut picked: Vec<(u64, Vec<String>)> = Vec::new();
-        for (id, (_, kind)) in rows.events.iter().filter(|(id, _)| !rows.fanned_out.contains(id)) {
-            let of_type = types.iter().filter(|entry| Some(&entry.event_type) == kind.as_ref());
-            let handlers: Vec<String> = of_type.map(|entry| entry.handler.clone()).collect();
-            if !handlers.is_empty() && picked.len() < events_max {
-                picked.push((*id, handlers));
-            }
-        }
-        if self.bug == Some(Bug::SetDeliveredBeforeInsert) {
-            let ids = picked.iter().map(|(id, _)| *id);
-            self.database.lock().unwrap().committed.fanned_out.extend(ids);
-            round_trip().await;
-        }
-        let mut inserted = 0;
-        for (id, handlers) in &picked {
-            self.fanned_out.push(*id);
-            inserted += handlers.len() as u64;
-            self.notifications.extend(handlers.iter().map(|handler| (*id, handler.clone())));
-        }
-        round_trip().await;
-        Ok((picked.len() as u64, inserted))
-    }
-
-    async fn find_missed(
-        &mut self,
-        types: &[HandlerType],
-        _: Option<&MissedNotification>,
-        rows_max: usize,
-    ) -> Result<Vec<MissedNotification>> {
-        round_trip().await;
-        let rows = self.database.lock().unwrap().committed.clone();
-        let mut missed = Vec::new();
-        for id in &rows.fanned_out {
-            let (date, kind) = &rows.events[id];
-            for entry in types.iter().filter(|entry| Some(&entry.event_type) == kind.as_ref()) {
-                let is_new = entry.since.is_none_or(|since| *date >= since.as_micros());
-                if is_new && !rows.notifications.contains(&(*id, entry.handler.clone())) {
-                    missed.push(MissedNotification {
-                        event: id.to_string(),
-                        event_type: entry.event_type.clone(),
-                        event_date: Timestamp::from_micros(*date),
-                        handler: entry.handler.clone(),
-                    });
-                }
-            }
-        }
-        missed.truncate(rows_max);
-        Ok(missed)
-    }
-
-    async fn insert_missed(&mut self, missed: &[MissedNotification]) -> Result<u64> {
-        round_trip().await;
-        let new = missed.iter().map(|missed| (missed.event.parse().unwrap(), missed.handler.clone()));
-        self.notifications.extend(new);
-        Ok(missed.len() as u64)
-    }
-
-    async fn record_search(&mut self, begun: Timestamp) -> Result<()> {
-        self.searched_at = Some(begun);
-        Ok(())
-    }
+impl Bug {
+    const ALL: [Self; 10] = [
+        Self::SetDeliveredBeforeInsert,
+        Self::RegisterWithoutLock,
+        Self::IgnoreOtherFanOut,
+        Self::HandlersOfTheProcess,
+        Self::TypesBeforeEvents,
+        Self::MarkRefused,
+        Self::RecordFirstPage,
+        Self::ForgetTheEarlierRegistration,
+        Self::ExpireFromTheDateOfTheEvent,
+        Self::EffectWithoutInboxRow,
+    ];
 }
 
 /// A small generator, seeded, so that every history can be repeated.
@@ -231,63 +66,154 @@ impl Rng {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
+
+    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[usize::try_from(self.below(all.len() as u64)).unwrap()]
+    }
 }
 
-const TYPES: [&str; 2] = ["Placed", "Shipped"];
+/// A process of this program: its connections to the database, and what it remembers.
+#[derive(Clone)]
+struct Process {
+    database: Arc<Mutex<Database>>,
+    /// The handlers that it knew at its start.
+    known: Vec<RegisteredType>,
+    skipped: Skipped,
+    bug: Option<Bug>,
+}
 
-/// An application, and another program's fan-out, which act between our steps.
+impl Process {
+    fn start(database: &Arc<Mutex<Database>>, bug: Option<Bug>) -> Self {
+        let known = database.lock().unwrap().committed.registered.clone();
+        Self { database: database.clone(), known, skipped: Skipped::default(), bug }
+    }
+
+    fn begin(&self) -> ModelTx {
+        ModelTx::new(&self.database, &self.known, self.bug)
+    }
+
+    /// Fans a batch out, and remembers what was refused. Returns how many events were fanned out.
+    async fn fan_out(&mut self, events_max: usize) -> Result<u64> {
+        let skipped = self.skipped.clone();
+        let fanned_out = fan_out_batch(self, events_max, &skipped).await?;
+        self.skipped.ids.extend(fanned_out.refused.into_iter().map(|refused| refused.event));
+        Ok(fanned_out.events)
+    }
+
+    /// Registers a handler.
+    async fn register(&mut self, handler: RegisteredHandler) -> Result<()> {
+        let mut tx = self.begin();
+        Register { handler, start: Start::Beginning }.run_in(&mut tx).await?;
+        round_trip().await;
+        tx.commit();
+        Ok(())
+    }
+
+    /// Searches for missed events, page by page, and records the search. Returns how many notifications were inserted.
+    async fn search(&mut self) -> Result<u64> {
+        const ROWS_MAX: usize = 2;
+        let (mut after, mut begun, mut inserted) = (None, None, 0);
+        loop {
+            let find = FindMissed { every: Duration::ZERO, after: after.take(), rows_max: ROWS_MAX };
+            let MissedSearch::Page(page) = find.run_in(&mut self.begin()).await? else { return Ok(inserted) };
+            let begun = *begun.get_or_insert(page.begun);
+            for one in &page.missed {
+                let mut tx = self.begin();
+                match (InsertMissed { missed: vec![one.clone()] }).run_in(&mut tx).await {
+                    Ok(rows) => {
+                        round_trip().await;
+                        tx.commit();
+                        inserted += rows;
+                    }
+                    // While events are refused, no search is recorded.
+                    Err(error) if concerns_row(error.code()) => return Ok(inserted),
+                    Err(error) => return Err(error),
+                }
+            }
+            if page.more && self.bug != Some(Bug::RecordFirstPage) {
+                after = page.missed.last().cloned();
+                continue;
+            }
+            let mut tx = self.begin();
+            RecordSearch { begun }.run_in(&mut tx).await?;
+            tx.commit();
+            return Ok(inserted);
+        }
+    }
+}
+
+impl FanOutSteps for Process {
+    async fn oldest(&mut self, batch: FanOutOldest) -> Result<FannedOut> {
+        let mut tx = self.begin();
+        let fanned_out = batch.run_in(&mut tx).await?;
+        round_trip().await;
+        tx.commit();
+        Ok(fanned_out)
+    }
+
+    async fn list(&mut self, list: ListWaiting) -> Result<Option<Vec<WaitingEvent>>> {
+        list.run_in(&mut self.begin()).await
+    }
+
+    async fn one(&mut self, one: FanOutOne) -> Result<FannedOut> {
+        let mut tx = self.begin();
+        let fanned_out = one.run_in(&mut tx).await?;
+        round_trip().await;
+        tx.commit();
+        Ok(fanned_out)
+    }
+}
+
+/// Types that events have; new ones come while a history runs.
+const TYPES: [&str; 3] = ["Placed", "Shipped", "Paid"];
+
+/// What handlers register.
+const PATTERNS: [&str; 4] = ["Placed", "Shipped", "P*", "*"];
+
+/// An application, another program's fan-out, and an operator, who act between our steps.
 fn others_act(database: &Arc<Mutex<Database>>, rng: &mut Rng) {
     let mut database = database.lock().unwrap();
-    let database = &mut *database;
     database.clock += 1;
-    let rows = &mut database.committed;
-    match rng.below(6) {
-        0 | 1 => {
-            let id = rows.events.len() as u64;
-            let kind = TYPES.get(usize::try_from(rng.below(3)).unwrap()).map(|kind| (*kind).to_owned());
-            let handlers = rows.registered.iter().filter(|entry| Some(&entry.pattern) == kind.as_ref());
-            database.owed.extend(handlers.map(|entry| (id, entry.handler.clone())));
-            rows.events.insert(id, (database.clock, kind));
+    match rng.below(12) {
+        0..=2 => {
+            let model = rng.below(3);
+            let kind = match rng.below(6) {
+                0 => None,
+                1 => Some(format!("New{}", database.committed.events.len())),
+                _ => Some(rng.one_of(&TYPES).to_owned()),
+            };
+            database.write(model, kind);
         }
-        2 => {
-            // It fans one type out to its own handler.
-            let waiting: Vec<u64> = rows
-                .events
-                .iter()
-                .filter(|(id, (_, kind))| kind.as_deref() == Some(TYPES[0]) && !rows.fanned_out.contains(id))
-                .map(|(id, _)| *id)
-                .collect();
-            for id in waiting {
-                rows.fanned_out.insert(id);
-                rows.notifications.insert((id, "theirs".to_owned()));
-                // What it fans out before a handler is registered here is not owed to that handler.
-                let registered_after = |handler: &String| {
-                    let entry = rows.registered.iter().find(|entry| &entry.handler == handler);
-                    entry.is_some_and(|entry| rows.events[&id].0 < entry.registered_at.as_micros())
-                };
-                database.owed.retain(|(owed, handler)| *owed != id || !registered_after(handler));
+        4 => {
+            let of = rng.one_of(&TYPES);
+            database.fan_out_elsewhere(of);
+        }
+        5 => {
+            let id = rng.below(database.committed.events.len() as u64 + 1);
+            if !database.committed.fanned_out.contains(&id) {
+                database.refused.insert(id);
             }
         }
+        6 if rng.below(4) == 0 => database.clock += 30 * HOUR,
+        7 if rng.below(20) == 0 => database.clock += 200 * HOUR,
         _ => {}
     }
 }
 
-/// Runs a verb step by step; others act between its steps, and its process may die at each. Returns whether it ended.
-fn run<'a, O>(
-    tx: &'a mut ModelTx,
-    rng: &mut Rng,
-    mut database: Option<&Arc<Mutex<Database>>>,
-    verb: impl FnOnce(&'a mut ModelTx) -> std::pin::Pin<Box<dyn Future<Output = Result<O>> + 'a>>,
+/// Polls a future until it ends. Others act between its steps, and its process may die at each: then `None`.
+fn run<O>(
+    future: impl Future<Output = Result<O>>,
+    others: Option<(&Arc<Mutex<Database>>, &mut Rng)>,
 ) -> Option<O> {
-    let mut future = pin!(verb(tx));
+    let (mut future, mut others) = (pin!(future), others);
     let mut cx = Context::from_waker(Waker::noop());
-    for _ in 0..1_000 {
+    for _ in 0..10_000 {
         if let Poll::Ready(output) = future.as_mut().poll(&mut cx) {
             return Some(output.unwrap());
         }
-        if let Some(database) = &mut database {
+        if let Some((database, rng)) = &mut others {
             others_act(database, rng);
-            if rng.below(12) == 0 {
+            if rng.below(20) == 0 {
                 return None;
             }
         }
@@ -295,121 +221,131 @@ fn run<'a, O>(
     None
 }
 
-/// One history. Returns the deliveries that a handler should have got and did not.
-fn history(seed: u64, bug: Option<Bug>) -> Vec<(u64, String)> {
-    let mut rng = Rng(seed);
-    let database = Arc::new(Mutex::new(Database::default()));
-    let mut known = Vec::new();
-    // A registration that is under way while a fan-out runs: started, and finished later.
-    for _ in 0..40 {
-        match rng.below(10) {
-            0 | 1 => {
-                let handler = format!("handler-{}", rng.below(3));
-                let is_known = database.lock().unwrap().committed.subscriptions.contains(&handler);
-                if !is_known {
-                    interleave(&database, &mut rng, &known, bug, handler);
-                    if known.is_empty() {
-                        known.clone_from(&database.lock().unwrap().committed.registered);
-                    }
-                }
-            }
-            _ => {
-                let mut tx = ModelTx::new(&database, &known, bug);
-                let verb =
-                    FanOutOldest { events_max: 2, skipped: Skipped::default(), existing: Existing::Keep };
-                if run(&mut tx, &mut rng, Some(&database), |tx| Box::pin(verb.run_in(tx))).is_some() {
-                    tx.commit();
-                }
-            }
+/// A handler that is new, or a handler that is renamed.
+fn next_handler(database: &Arc<Mutex<Database>>, rng: &mut Rng, number: u64) -> RegisteredHandler {
+    let database = database.lock().unwrap();
+    let rows = &database.committed;
+    let mut handler = RegisteredHandler::new(format!("handler-{number}"));
+    handler.types = Some(vec![rng.one_of(&PATTERNS).to_owned()]);
+    let renamed = |name: &&RegisteredType| !rows.aliases.values().any(|of| *of == name.handler);
+    let candidates: Vec<&RegisteredType> = rows.registered.iter().filter(renamed).collect();
+    if let Some(earlier) = candidates.first().filter(|_| rng.below(3) == 0) {
+        handler.aliases = vec![earlier.handler.clone()];
+        if rng.below(2) == 0 {
+            handler.types = Some(vec![earlier.pattern.clone()]);
         }
     }
-    // Everything comes to rest: no process dies, and nothing more is written.
-    for _ in 0..200 {
-        let mut tx = ModelTx::new(&database, &known, bug);
-        let verb = FanOutOldest { events_max: 5, skipped: Skipped::default(), existing: Existing::Keep };
-        let done = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
-        tx.commit();
-        drop(tx);
+    handler
+}
+
+/// What went wrong in one history: events that a handler should have got and did not, and events that were overtaken.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Broken {
+    missing: Vec<(u64, String)>,
+    overtaken: Vec<(u64, u64)>,
+    repeated_effects: usize,
+}
+
+fn history(seed: u64, bug: Option<Bug>) -> Broken {
+    let mut rng = Rng(seed);
+    let database = Arc::new(Mutex::new(Database::default()));
+    let mut process = Process::start(&database, bug);
+    for step in 0..30 {
+        let died = match rng.below(10) {
+            0 | 1 if step < 20 => {
+                let handler = next_handler(&database, &mut rng, step);
+                interleave(&process, &database, &mut rng, handler);
+                if process.known.is_empty() {
+                    process.known.clone_from(&database.lock().unwrap().committed.registered);
+                }
+                false
+            }
+            2 if bug != Some(Bug::IgnoreOtherFanOut) => {
+                run(process.clone().search(), Some((&database, &mut rng))).is_none()
+            }
+            _ => run(process.fan_out(3), Some((&database, &mut rng))).is_none(),
+        };
+        if died {
+            // The process that starts next tries refused events again.
+            process.skipped = Skipped::default();
+        }
+    }
+    // Everything comes to rest: no process dies, nothing more is written, and the table accepts every row.
+    database.lock().unwrap().refused.clear();
+    process.skipped = Skipped::default();
+    for _ in 0..500 {
+        let fanned_out = run(process.fan_out(5), None).unwrap();
         let missed = match bug {
             Some(Bug::IgnoreOtherFanOut) => 0,
-            _ => {
-                let mut tx = ModelTx::new(&database, &known, bug);
-                let verb = FindMissed { every: Duration::ZERO, after: None, rows_max: 5 };
-                let found = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
-                drop(tx);
-                let mut tx = ModelTx::new(&database, &known, bug);
-                let Some(MissedSearch::Page(page)) = found else { panic!("the search is due") };
-                let verb = InsertMissed { missed: page.missed };
-                let inserted = run(&mut tx, &mut rng, None, |tx| Box::pin(verb.run_in(tx)));
-                tx.commit();
-                inserted.unwrap_or_default()
-            }
+            _ => run(process.search(), None).unwrap(),
         };
-        if done.unwrap_or_default().events == 0 && missed == 0 {
+        if fanned_out == 0 && missed == 0 {
             break;
         }
     }
     let database = database.lock().unwrap();
-    for (id, _) in &database.committed.notifications {
-        assert!(database.committed.events[id].1.is_some(), "a row without an event was fanned out");
+    for (id, _) in database.committed.notifications.keys() {
+        assert!(database.committed.events[id].kind.is_some(), "a row without an event was fanned out");
     }
-    database.owed.difference(&database.committed.notifications).cloned().collect()
+    Broken {
+        missing: database.missing(),
+        overtaken: database.overtaken.clone(),
+        repeated_effects: handle_all(&database, &mut rng, bug),
+    }
+}
+
+/// Handles every notification; a process may die at each point, and then the notification is handled again. Returns how
+/// many effects happened more than once, or not at all.
+fn handle_all(database: &Database, rng: &mut Rng, bug: Option<Bug>) -> usize {
+    let mut effects: BTreeMap<&(u64, String), u32> = BTreeMap::new();
+    let mut inbox = BTreeMap::new();
+    for key in database.committed.notifications.keys() {
+        loop {
+            // The effect and the row of the inbox are one transaction; the relay records its progress after it.
+            let is_first = inbox.insert(key, ()).is_none();
+            if bug == Some(Bug::EffectWithoutInboxRow) || is_first {
+                *effects.entry(key).or_default() += 1;
+            }
+            if rng.below(4) > 0 {
+                break;
+            }
+        }
+    }
+    let notifications = database.committed.notifications.len();
+    effects.values().filter(|times| **times != 1).count() + (notifications - effects.len())
 }
 
 /// Runs a registration and a fan-out side by side, each step in a random order.
-fn interleave(
-    database: &Arc<Mutex<Database>>,
-    rng: &mut Rng,
-    known: &[RegisteredType],
-    bug: Option<Bug>,
-    name: String,
-) {
-    let mut handler = RegisteredHandler::new(name);
-    handler.types = Some(vec![TYPES[usize::try_from(rng.below(2)).unwrap()].to_owned()]);
-    let (mut registration, mut fan_out) =
-        (ModelTx::new(database, known, bug), ModelTx::new(database, known, bug));
-    let mut registering = Box::pin(async move {
-        let registered = Register { handler, start: Start::Beginning }.run_in(&mut registration).await;
-        round_trip().await;
-        registered.map(|_| registration.commit()).unwrap();
-    });
-    let mut fanning_out = Box::pin(async move {
-        let fanned_out =
-            FanOutOldest { events_max: 3, skipped: Skipped::default(), existing: Existing::Keep }
-                .run_in(&mut fan_out)
-                .await;
-        round_trip().await;
-        fanned_out.map(|_| fan_out.commit()).unwrap();
-    });
+fn interleave(process: &Process, database: &Arc<Mutex<Database>>, rng: &mut Rng, handler: RegisteredHandler) {
+    let (mut registering, mut fanning_out) = (process.clone(), process.clone());
+    let mut registration: Pin<Box<dyn Future<Output = Result<()>>>> =
+        Box::pin(async move { registering.register(handler).await });
+    let mut fan_out: Pin<Box<dyn Future<Output = Result<u64>>>> =
+        Box::pin(async move { fanning_out.fan_out(3).await });
     let mut cx = Context::from_waker(Waker::noop());
     let (mut is_registered, mut is_fanned_out) = (false, false);
     for _ in 0..100 {
         others_act(database, rng);
         if rng.below(2) == 0 {
-            is_registered = is_registered || registering.as_mut().poll(&mut cx).is_ready();
+            is_registered = is_registered || registration.as_mut().poll(&mut cx).is_ready();
         } else {
-            is_fanned_out = is_fanned_out || fanning_out.as_mut().poll(&mut cx).is_ready();
+            is_fanned_out = is_fanned_out || fan_out.as_mut().poll(&mut cx).is_ready();
         }
     }
 }
 
-const SEEDS: std::ops::Range<u64> = 0..1_000;
+const SEEDS: std::ops::Range<u64> = 0..150;
 
 #[test]
 fn every_registered_handler_gets_its_events_despite_crashes_and_another_fan_out() {
     for seed in SEEDS {
-        assert_eq!(history(seed, None), [], "seed {seed}");
+        assert_eq!(history(seed, None), Broken::default(), "seed {seed}");
     }
 }
 
 #[test]
 fn planted_bugs_are_found() {
-    for bug in [
-        Bug::SetDeliveredBeforeInsert,
-        Bug::RegisterWithoutLock,
-        Bug::IgnoreOtherFanOut,
-        Bug::HandlersOfTheProcess,
-    ] {
-        assert!(SEEDS.into_iter().any(|seed| !history(seed, Some(bug)).is_empty()), "{bug:?}");
+    for bug in Bug::ALL {
+        assert!(SEEDS.into_iter().any(|seed| history(seed, Some(bug)) != Broken::default()), "{bug:?}");
     }
 }

@@ -36,7 +36,8 @@ impl TxVerb for ReadOverview {
             });
         }
         let last = newest.map_or(Position::ZERO, position);
-        Ok(Overview { now, last, oldest: None, newest: None, subscriptions })
+        let oldest_transaction = tx.oldest_transaction().await?;
+        Ok(Overview { now, last, oldest: None, newest: None, oldest_transaction, subscriptions })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::event::columns::headers_from_json;
 use crate::layout::derived_id::derived_id;
 use crate::store::Budget;
 use crate::store::event_row::Widths;
-use crate::{Action, Aggregate, Code, Error, Event, Headers, Result, Timestamp};
+use crate::{ActionContext, Aggregate, Code, Error, Event, Headers, Result, Timestamp};
 
 /// The state of one row, without its event.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ pub(crate) struct EventColumns {
 pub(crate) struct EventContext {
     pub(crate) namespace: Option<String>,
     /// `None` also if its parameters are too large to be read.
-    pub(crate) action: Option<Action>,
+    pub(crate) action: Option<ActionContext>,
     /// Bytes of its parameters.
     pub(crate) action_bytes: usize,
     /// Until when it may be handled.

@@ -8,8 +8,9 @@ use super::dialect::Owner;
 use super::dialect::{Role, RowConnection, RowDialect};
 use super::handout::{Purpose, Refetch};
 use super::load::StaleMarks;
-use super::operator::{AcceptHistory, Subscribe};
+use super::operator::{AcceptHistory, ChangeSubscription, ReadHandlers, Subscribe, not_positioned};
 use super::overview::ReadOverview;
+use super::parked::{FindAudit, ListAudit, NoteAudit, PauseAudited, ReadChanges, ReadNames};
 use super::plan::SettlePlan;
 use super::read::{Read, ReadScope};
 use super::refused::{self, Pieces, UnchangedRows};
@@ -19,6 +20,10 @@ use super::term::RowTerm;
 use super::term_rows::RowId;
 use crate::layout::{Ability, RowTable};
 use crate::ledger::Progress;
+use crate::operate::{
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, HandlerEntry, ParkedChange, ParkedChanged, ParkedItem,
+    ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+};
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Notifications,
     Overview, Purge, Purged, RelayReport, Renewed, Settled, Settlement, Start, Store, Wakes,
@@ -253,7 +258,13 @@ impl<D: RowDialect> Store for RowStateStore<D> {
         Box::pin(async move {
             let mut connection = self.0.dialect.connection(Role::Settler).await?;
             connection.leases().check_lease(&lease.subscription)?;
-            connection.renew(lease, epoch).await
+            let subscription = lease.subscription.clone();
+            let renewed = connection.renew(lease, epoch).await?;
+            let Renewed::Held { paused, .. } = renewed else { return Ok(renewed) };
+            let changes = connection.read_snapshot(ReadChanges { subscription }).await?;
+            let parked_changed =
+                self.0.term.with_rows(|known| known.epoch == epoch && known.changes != changes);
+            Ok(Renewed::Held { paused, parked_changed })
         })
     }
 
@@ -343,6 +354,75 @@ impl<D: RowDialect> Store for RowStateStore<D> {
 
     fn note_deliveries(&self) {
         self.0.term.note_deliveries(self.0.dialect.table());
+    }
+
+    fn subscription_names(&self) -> BoxFuture<'_, Result<Vec<String>>> {
+        Box::pin(async move { self.0.dialect.connection(Role::Reader).await?.read_snapshot(ReadNames).await })
+    }
+
+    fn list_parked(&self, query: ParkedQuery) -> BoxFuture<'_, Result<Vec<ParkedItem>>> {
+        Box::pin(async move { self.0.list_parked(&query).await })
+    }
+
+    fn count_parked(&self, query: ParkedQuery) -> BoxFuture<'_, Result<u64>> {
+        Box::pin(async move { Ok(self.0.list_parked(&query).await?.len() as u64) })
+    }
+
+    fn change_parked(&self, change: ParkedChange) -> BoxFuture<'_, Result<ParkedChanged>> {
+        Box::pin(async move { self.0.change_parked(change).await })
+    }
+
+    fn pause_audited(
+        &self,
+        subscription: &str,
+        reason: Option<&str>,
+        audit: AuditRecord,
+    ) -> BoxFuture<'_, Result<()>> {
+        let (subscription, reason) = (subscription.to_owned(), reason.map(str::to_owned));
+        let verb = PauseAudited { subscription, reason, audit };
+        Box::pin(async move { self.0.dialect.connection(Role::Settler).await?.write(verb).await })
+    }
+
+    fn note_audit(&self, name: &str, audit: AuditRecord) -> BoxFuture<'_, Result<()>> {
+        let verb = NoteAudit { name: name.to_owned(), audit };
+        Box::pin(async move { self.0.dialect.connection(Role::Settler).await?.write(verb).await })
+    }
+
+    fn list_audit(&self, query: AuditQuery) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
+        Box::pin(async move {
+            self.0.dialect.connection(Role::Reader).await?.read_snapshot(ListAudit { query }).await
+        })
+    }
+
+    fn find_audit(&self, search: AuditSearch) -> BoxFuture<'_, Result<Vec<AuditEntry>>> {
+        Box::pin(async move {
+            self.0.dialect.connection(Role::Reader).await?.read_snapshot(FindAudit { search }).await
+        })
+    }
+
+    fn handlers(&self) -> BoxFuture<'_, Result<Vec<HandlerEntry>>> {
+        if !self.0.dialect.table().layout().has(Ability::Notifications) {
+            let hint = "only layout eventlog registers handlers in the database";
+            return Box::pin(std::future::ready(Err(not_positioned(self.0.dialect.table(), hint))));
+        }
+        Box::pin(
+            async move { self.0.dialect.connection(Role::Reader).await?.read_snapshot(ReadHandlers).await },
+        )
+    }
+
+    fn plan_subscription(&self, _: &str, _: Start) -> BoxFuture<'_, Result<SubscriptionPlan>> {
+        let refused =
+            not_positioned(self.0.dialect.table(), "change the state of rows in your table instead");
+        Box::pin(std::future::ready(Err(refused)))
+    }
+
+    fn change_subscription(&self, change: SubscriptionChange) -> BoxFuture<'_, Result<bool>> {
+        let verb = ChangeSubscription { change, table: self.0.table() };
+        Box::pin(async move { self.0.dialect.connection(Role::Settler).await?.write(verb).await })
+    }
+
+    fn event_facts(&self, sought: Sought) -> BoxFuture<'_, Result<EventFacts>> {
+        Box::pin(self.0.event_facts(sought))
     }
 
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>> {

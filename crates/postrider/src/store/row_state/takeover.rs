@@ -47,7 +47,8 @@ impl TxVerb for TakeOver {
         if !parked.obsolete_notes.is_empty() {
             tx.delete_notes(&parked.obsolete_notes).await?;
         }
-        let (loaded, rows) = parked.load(epoch, subscription, &table);
+        let (loaded, mut rows) = parked.load(epoch, subscription, &table);
+        rows.changes = tx.changes(&lease.subscription).await?;
         Ok((Acquired::Granted(Box::new(loaded)), Some(rows)))
     }
 }

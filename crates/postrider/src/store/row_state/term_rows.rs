@@ -27,6 +27,8 @@ pub(crate) struct TermRows {
     pub(crate) refused: usize,
     /// The table records that a row has expired, so that it needs no note: layout `eventlog`.
     pub(crate) records_expiry: bool,
+    /// How often operators had changed rows when they were loaded.
+    pub(crate) changes: i64,
 }
 
 /// One row.
@@ -100,6 +102,7 @@ impl TermRows {
             claims: HashMap::new(),
             refused: 0,
             records_expiry: false,
+            changes: 0,
         }
     }
 

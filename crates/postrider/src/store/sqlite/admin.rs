@@ -5,13 +5,29 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failure::Attempt;
 use super::lease::{now, unknown};
 use super::ledger::Ledger;
-use super::log_tx::start_progress;
+use super::log_tx::{SqliteTx, start_progress};
+use super::operate;
 use super::settle::record;
+use super::worker::poll_once;
+use crate::Result;
+use crate::ledger::Intervals;
+use crate::operate::{SubscriptionChange, SubscriptionPlan};
+use crate::store::log_tx::start_audit;
 use crate::store::subscription::require_found;
+use crate::store::subscription_tx::{self, SubscriptionTx};
 use crate::store::{Epoch, Settled, Start};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) fn subscribe(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<bool> {
+    let Some(done) = create(tx, subscription, start)? else { return Ok(false) };
+    if let Some((record, targets)) = start_audit(start, &done) {
+        operate::insert_audit(tx, Some(subscription), &record, 0, &targets)?;
+    }
+    Ok(true)
+}
+
+/// Creates a subscription without an audit row. Returns the positions that it skips; `None` if it exists.
+pub(super) fn create(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<Option<Intervals>> {
     // Index: the primary key (name).
     let created = tx
         .prepare_cached(
@@ -20,11 +36,48 @@ pub(super) fn subscribe(tx: &mut Connection, subscription: &str, start: Start) -
              ON CONFLICT (name) DO NOTHING",
         )?
         .execute(params![subscription, now(tx)?])?;
-    if created > 0 {
-        let progress = start_progress(tx, start)?;
-        record(tx, subscription, Epoch::default(), &progress)?;
+    if created == 0 {
+        return Ok(None);
     }
-    Ok(created > 0)
+    let progress = start_progress(tx, start)?;
+    record(tx, subscription, Epoch::default(), &progress)?;
+    Ok(Some(progress.done))
+}
+
+/// See [`Store::change_subscription`](crate::store::Store::change_subscription).
+pub(super) fn change(tx: &mut Connection, change: &SubscriptionChange) -> Attempt<bool> {
+    poll_once(subscription_tx::change(&mut SqliteTx(tx), change))
+}
+
+/// See [`Store::plan_subscription`](crate::store::Store::plan_subscription).
+pub(super) fn plan(snapshot: &mut Connection, name: &str, start: Start) -> Attempt<SubscriptionPlan> {
+    poll_once(subscription_tx::plan(&mut SqliteTx(snapshot), name, start))
+}
+
+impl SubscriptionTx for SqliteTx<'_> {
+    async fn create(&mut self, name: &str, start: Start) -> Result<bool> {
+        Ok(create(self.0, name, start)?.is_some())
+    }
+
+    async fn restart(&mut self, name: &str, start: Start) -> Result<()> {
+        Ok(accept_history(self.0, name, start)?)
+    }
+
+    async fn delete_subscription(&mut self, name: &str) -> Result<()> {
+        let delete = || -> Attempt<()> {
+            // Indexes: the primary keys, which begin with the subscription.
+            for sql in [
+                "DELETE FROM postrider_parked WHERE subscription = ?1",
+                "DELETE FROM postrider_relays WHERE subscription = ?1",
+                "DELETE FROM postrider_leases WHERE name = ?1",
+                "DELETE FROM postrider_subscriptions WHERE name = ?1",
+            ] {
+                self.0.execute(sql, [name])?;
+            }
+            Ok(())
+        };
+        Ok(delete()?)
+    }
 }
 
 /// See [`Store::pause`](crate::store::Store::pause).

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::failure::{Attempt, Failure};
+use super::failure::{Attempt, SqliteFailure};
 use super::worker::poll_once;
 use super::{SqliteStore, log_tx, settle};
 use crate::adopt::{AdoptSource, AdoptionBatch, BatchTx, Counts, Moved, write_batch};
@@ -22,7 +22,7 @@ impl AdoptSource for SqliteStore {
             let settlement = batch.settlement.clone();
             match settle::settle(tx, settlement, &KnownRows::default())? {
                 Settled::Fenced => Ok(Moved::Fenced),
-                Settled::Done => write(tx, batch).map(|()| Moved::Done),
+                Settled::Done | Settled::ParkedChanged => write(tx, batch).map(|()| Moved::Done),
             }
         }))
     }
@@ -57,8 +57,8 @@ impl BatchTx for SqliteBatchTx<'_> {
         // Index: the primary key (id).
         let sql = table.put_into_sqlite("UPDATE {table} SET attempt_count = min(?2, ?3) WHERE id = ?1");
         let limit = table.max_attempts.saturating_sub(1);
-        let mut statement = self.0.prepare_cached(&sql).map_err(Failure::from)?;
-        statement.execute(params![row.position.get(), attempts, limit]).map_err(Failure::from)?;
+        let mut statement = self.0.prepare_cached(&sql).map_err(SqliteFailure::from)?;
+        statement.execute(params![row.position.get(), attempts, limit]).map_err(SqliteFailure::from)?;
         Ok(())
     }
 }

@@ -5,12 +5,12 @@ use crate::{Code, Error};
 
 /// The error of an operation. Callers outside this module get it as [`Error`].
 #[derive(Debug)]
-pub(super) struct Failure(Error);
+pub(super) struct SqliteFailure(Error);
 
 /// The result of an operation on a connection.
-pub(super) type Attempt<T> = std::result::Result<T, Failure>;
+pub(super) type Attempt<T> = std::result::Result<T, SqliteFailure>;
 
-impl Failure {
+impl SqliteFailure {
     /// The error of a failed COMMIT. Unless SQLite was busy, the outcome is unknown.
     pub(super) fn of_commit(error: rusqlite::Error) -> Self {
         let code = match error.sqlite_error().map(|failure| code_of(failure.extended_code)) {
@@ -26,7 +26,7 @@ impl Failure {
     }
 }
 
-impl From<rusqlite::Error> for Failure {
+impl From<rusqlite::Error> for SqliteFailure {
     fn from(error: rusqlite::Error) -> Self {
         let code = match &error {
             rusqlite::Error::SqliteFailure(_, Some(message)) if is_schema_missing(message) => {
@@ -47,14 +47,14 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for SqliteFailure {
     fn from(error: Error) -> Self {
         Self(error)
     }
 }
 
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
+impl From<SqliteFailure> for Error {
+    fn from(failure: SqliteFailure) -> Self {
         failure.0
     }
 }

@@ -11,12 +11,15 @@ use crate::store::{EventFilter, ListedEvent};
 
 /// Index: the primary key (position), backwards.
 const LIST: &str = "
-    SELECT position, id, type, aggregate_type, aggregate_id, time, NULL, NULL, payload
+    SELECT position, id, type, aggregate_type, aggregate_id, time, NULL, NULL, CASE WHEN ?8 THEN payload END
     FROM postrider_events
     WHERE position >= ?1 AND position < ?2
       AND (?3 IS NULL OR aggregate_type = ?3) AND (?4 IS NULL OR aggregate_id = ?4)
       AND (?5 IS NULL OR type = ?5)
       AND (?6 IS NULL OR time >= ?6) AND (?7 IS NULL OR time <= ?7)
+      AND (?9 IS NULL
+           OR coalesce(key, replace(replace(aggregate_type, '%', '%25'), '/', '%2F') || '/' || aggregate_id) = ?9)
+      AND (?10 IS NULL OR lower(replace(json_extract(action, '$.id'), '-', '')) = ?10)
     ORDER BY position DESC";
 
 /// The first event at or after a position, and its time. Index: the primary key (position).
@@ -47,6 +50,7 @@ fn query<T>(
     let (first, end) = snapshot.query_row(ENDS, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let lower = search(snapshot, TimeSearch::since(filter, (first, end)))?;
     let upper = search(snapshot, TimeSearch::until(filter, (lower, end)))?;
+    let upper = filter.before_position().map_or(upper, |before| upper.min(before));
     let aggregate = filter.aggregate.as_ref();
     run(params![
         lower,
@@ -56,6 +60,9 @@ fn query<T>(
         filter.event_type,
         filter.since.map(Timestamp::as_micros),
         filter.until.map(Timestamp::as_micros),
+        filter.reads_payload(),
+        filter.key,
+        filter.action_digits(),
     ])
 }
 
@@ -103,7 +110,10 @@ fn listed(row: &Row<'_>) -> Attempt<Option<ListedEvent>> {
         time: Some(Timestamp::from_micros(row.get(5)?).to_string()),
         state: None,
         attempts: None,
-        payload: payload(row.get_ref(8)?),
+        payload: match row.get_ref(8)? {
+            ValueRef::Null => None,
+            value => Some(payload(value)),
+        },
     }))
 }
 

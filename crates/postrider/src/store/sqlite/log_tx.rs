@@ -19,6 +19,11 @@ pub(super) fn overview(snapshot: &mut Connection, backlog_max: u64) -> Attempt<O
     poll_once(log_tx::overview(&mut SqliteTx(snapshot), backlog_max))
 }
 
+/// See [`Store::subscription_names`](crate::store::Store::subscription_names).
+pub(super) fn subscriptions(snapshot: &mut Connection) -> Attempt<Vec<String>> {
+    poll_once(SqliteTx(snapshot).subscriptions())
+}
+
 /// See [`Store::purge`](crate::store::Store::purge).
 pub(super) fn purge(tx: &mut Connection, purge: &Purge) -> Attempt<Purged> {
     poll_once(log_tx::purge(&mut SqliteTx(tx), purge))
@@ -133,6 +138,21 @@ impl LogTx for SqliteTx<'_> {
 
     async fn parked(&mut self, name: &str) -> Result<Vec<ParkedRow>> {
         Ok(park::load(self.0, name)?)
+    }
+
+    async fn parked_states(&mut self, name: &str) -> Result<Vec<(String, i64, i64)>> {
+        Ok(self.all(park::STATES, [name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
+    }
+
+    async fn parked_errors(&mut self, name: &str, rows_max: usize) -> Result<Vec<String>> {
+        Ok(self.all(park::ERRORS, rusqlite::params![name, row_limit(rows_max)], |row| row.get(0))?)
+    }
+
+    async fn parked_behind(&mut self, name: &str) -> Result<(u64, u64)> {
+        let counts =
+            self.all(park::BEHIND, [name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+        let (dead, unrouted) = counts.first().copied().unwrap_or_default();
+        Ok((dead.unsigned_abs(), unrouted.unsigned_abs()))
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {

@@ -13,6 +13,7 @@ mod admin;
 mod adopt;
 mod claim;
 mod event_counts;
+mod event_facts;
 mod failure;
 mod history;
 mod inbox;
@@ -21,6 +22,7 @@ mod ledger;
 mod list;
 mod log_tx;
 mod migrate;
+mod operate;
 mod park;
 mod progress;
 mod relays;
@@ -48,7 +50,11 @@ use super::{
     InboxPurged, LeaseRequest, ListedEvent, Migrated, Migration, Overview, Purge, Purged, RelayReport,
     Renewed, Schema, Settled, Settlement, Start,
 };
-use crate::ledger::{Change, KnownRows, Progress};
+use crate::ledger::{KnownRows, Progress, SettledChange};
+use crate::operate::{
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
+    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+};
 use crate::{Code, Error, Inbox, Outbox, Position, Result, StoredEvent};
 
 /// How many times a statement tries to get the lock before it fails with [`Code::StoreBusy`]: for about five seconds.
@@ -380,10 +386,10 @@ impl AsyncStore for SqliteStore {
         let before = Known::default();
         let undo = before.clone();
         let operation = move |tx: &mut Connection| {
-            let (mut rows, change) = (known.of(&settlement.subscription), Change::of(&settlement));
+            let (mut rows, change) = (known.of(&settlement.subscription), SettledChange::of(&settlement));
             let name = settlement.subscription.clone();
             let settled = settle::settle(tx, settlement, &rows)?;
-            if settled == Settled::Done {
+            if settled != Settled::Fenced {
                 undo.set(&name, rows.clone());
                 rows.settle(change);
                 known.set(&name, rows);
@@ -428,6 +434,54 @@ impl AsyncStore for SqliteStore {
 
     async fn overview(&self, backlog_max: u64) -> Result<Overview> {
         self.reader.read(move |snapshot| log_tx::overview(snapshot, backlog_max)).await
+    }
+
+    async fn subscription_names(&self) -> Result<Vec<String>> {
+        self.reader.read(log_tx::subscriptions).await
+    }
+
+    async fn list_parked(&self, query: ParkedQuery) -> Result<Vec<ParkedItem>> {
+        self.reader.read(move |snapshot| operate::list(snapshot, &query)).await
+    }
+
+    async fn count_parked(&self, query: ParkedQuery) -> Result<u64> {
+        self.reader.read(move |snapshot| operate::count(snapshot, &query)).await
+    }
+
+    async fn change_parked(&self, change: ParkedChange) -> Result<ParkedChanged> {
+        self.writer.write(move |tx| operate::change_parked(tx, &change)).await
+    }
+
+    async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {
+        let operation = move |tx: &mut Connection| {
+            admin::pause(tx, Ledger::Log, &name, reason.as_deref())?;
+            operate::insert_audit(tx, Some(&name), &audit, 0, "")
+        };
+        self.writer.write(operation).await
+    }
+
+    async fn note_audit(&self, name: String, audit: AuditRecord) -> Result<()> {
+        self.writer.write(move |tx| operate::insert_audit(tx, Some(&name), &audit, 0, "")).await
+    }
+
+    async fn list_audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>> {
+        self.reader.read(move |snapshot| operate::list_audit(snapshot, &query)).await
+    }
+
+    async fn find_audit(&self, search: AuditSearch) -> Result<Vec<AuditEntry>> {
+        self.reader.read(move |snapshot| event_facts::find_audit(snapshot, &search)).await
+    }
+
+    async fn plan_subscription(&self, name: String, start: Start) -> Result<SubscriptionPlan> {
+        self.reader.read(move |snapshot| admin::plan(snapshot, &name, start)).await
+    }
+
+    async fn change_subscription(&self, change: SubscriptionChange) -> Result<bool> {
+        self.writer.write(move |tx| admin::change(tx, &change)).await
+    }
+
+    async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+        self.reader.read(move |snapshot| event_facts::facts(snapshot, &sought)).await
     }
 
     /// If no other process uses the file, the WAL is checkpointed and removed.

@@ -3,10 +3,30 @@
 use rusqlite::{Connection, Row, ToSql, params};
 
 use super::failure::Attempt;
-use crate::ledger::{ANY, ParkedRow};
+use crate::ledger::{ANY, ParkedRow, Redelivery};
 use crate::store::row_limit;
 use crate::store::subscription::parked_state;
 use crate::{Position, Timestamp};
+
+/// Index: the primary key (subscription, position), all rows of the subscription.
+pub(super) const STATES: &str =
+    "SELECT state, COUNT(*), MIN(position) FROM postrider_parked WHERE subscription = ?1 GROUP BY state";
+
+/// Index: the primary key (subscription, position), backwards.
+pub(super) const ERRORS: &str =
+    "SELECT last_error FROM postrider_parked WHERE subscription = ?1 AND last_error IS NOT NULL
+                      ORDER BY position DESC LIMIT ?2";
+
+/// The position of the last dead or unrouted row of the key, doubled, and one more if that is dead. Index: the primary key
+/// (subscription, position), all rows of the subscription; they are sorted by key.
+pub(super) const BEHIND: &str =
+    "SELECT COUNT(CASE WHEN blocked % 2 = 1 THEN 1 END), COUNT(CASE WHEN blocked % 2 = 0 THEN 1 END)
+     FROM (SELECT state,
+                  MAX(CASE state WHEN 'dead' THEN position * 2 + 1 WHEN 'unrouted' THEN position * 2 END)
+                      OVER (PARTITION BY key ORDER BY position) AS blocked
+           FROM postrider_parked
+           WHERE subscription = ?1 AND key IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
+     WHERE state = 'behind' AND blocked IS NOT NULL";
 
 /// The [seal](crate::ledger::seal) of a row.
 macro_rules! seal {
@@ -15,14 +35,15 @@ macro_rules! seal {
     };
 }
 
-/// Writes rows. An existing row of the position is replaced if its seal is the known one; its `parked_at` stays.
+/// Writes rows. An existing row of the position is replaced if its seal is the known one; its `parked_at` stays. Returns
+/// whether all were written.
 pub(super) fn put<'k>(
     tx: &Connection,
     subscription: &str,
     rows: &[ParkedRow],
     now: i64,
     known: impl Fn(Position) -> Option<&'k str>,
-) -> Attempt<()> {
+) -> Attempt<bool> {
     // Indexes: the primary keys (subscription, position) and (position).
     let mut insert = tx.prepare_cached(
         "INSERT INTO postrider_parked (subscription, position, key, destination, state, attempts,
@@ -39,8 +60,10 @@ pub(super) fn put<'k>(
         seal!(),
         ")"
     ))?;
+    let mut all_written = true;
     for row in rows {
         let was = known(row.position);
+        let mut written = 0;
         let values = params![
             subscription,
             row.position.get(),
@@ -54,30 +77,23 @@ pub(super) fn put<'k>(
         ];
         if was.is_some() {
             let values: Vec<&dyn ToSql> = values.iter().copied().chain([&was as &dyn ToSql]).collect();
-            update.execute(&*values)?;
+            written += update.execute(&*values)?;
         }
         if was.is_none_or(|was| was == ANY) {
-            insert.execute(values)?;
+            written += insert.execute(values)?;
         }
+        all_written &= written > 0;
     }
-    Ok(())
+    Ok(all_written)
 }
 
-/// Removes rows whose seal is the known one. A row that does not exist is not an error.
-pub(super) fn remove<'k>(
-    tx: &Connection,
-    subscription: &str,
-    positions: &[Position],
-    known: impl Fn(Position) -> Option<&'k str>,
-) -> Attempt<()> {
+/// Removes rows, whatever their state is: their events were delivered. A row that does not exist is not an error.
+pub(super) fn remove(tx: &Connection, subscription: &str, positions: &[Position]) -> Attempt<()> {
     // Index: the primary key (subscription, position).
-    let mut statement = tx.prepare_cached(concat!(
-        "DELETE FROM postrider_parked WHERE subscription = ?1 AND position = ?2 AND (?3 = '*' OR ?3 = ",
-        seal!(),
-        ")"
-    ))?;
+    let mut statement =
+        tx.prepare_cached("DELETE FROM postrider_parked WHERE subscription = ?1 AND position = ?2")?;
     for position in positions {
-        statement.execute(params![subscription, position.get(), known(*position)])?;
+        statement.execute(params![subscription, position.get()])?;
     }
     Ok(())
 }
@@ -104,7 +120,7 @@ pub(super) fn seals(
 pub(super) fn load(tx: &Connection, subscription: &str) -> Attempt<Vec<ParkedRow>> {
     // Index: the primary key (subscription, position).
     let mut statement = tx.prepare_cached(
-        "SELECT position, key, destination, state, attempts, next_attempt_at, last_error
+        "SELECT position, key, destination, state, attempts, next_attempt_at, last_error, redelivery
          FROM postrider_parked
          WHERE subscription = ?1
          ORDER BY position",
@@ -127,5 +143,6 @@ fn read(row: &Row<'_>) -> Attempt<ParkedRow> {
         attempts: row.get(4)?,
         next_attempt_at: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_micros),
         last_error: row.get(6)?,
+        redelivery: row.get::<_, Option<String>>(7)?.as_deref().map(Redelivery::from_word),
     })
 }

@@ -11,7 +11,7 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use uuid::Uuid;
 
-use super::failure::{Attempt, Failure};
+use super::failure::{Attempt, SqliteFailure};
 use crate::store::event_row::{EventValues, Widths, text_columns, text_list, unreadable_event};
 use crate::store::result_row::ResultRow;
 use crate::{Code, Error, Event, Position, Result, StoredEvent, Timestamp};
@@ -94,15 +94,15 @@ fn bytes(value: ValueRef<'_>) -> Attempt<Bytes> {
 
 impl ResultRow for Row<'_> {
     fn text(&self, column: usize) -> Result<Option<String>> {
-        Ok(self.get(column).map_err(Failure::from)?)
+        Ok(self.get(column).map_err(SqliteFailure::from)?)
     }
 
     fn number(&self, column: usize) -> Result<Option<i64>> {
-        Ok(self.get(column).map_err(Failure::from)?)
+        Ok(self.get(column).map_err(SqliteFailure::from)?)
     }
 
     fn flag(&self, column: usize) -> Result<Option<bool>> {
-        Ok(self.get(column).map_err(Failure::from)?)
+        Ok(self.get(column).map_err(SqliteFailure::from)?)
     }
 
     fn time(&self, column: usize) -> Result<Option<Timestamp>> {

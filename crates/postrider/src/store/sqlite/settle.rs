@@ -21,9 +21,9 @@ pub(super) fn settle(tx: &Connection, settlement: Settlement, known: &KnownRows)
     // If a row is both removed and written, it is written.
     let written: HashSet<Position> = park.iter().map(|row| row.position).collect();
     let removed: Vec<Position> = unpark.into_iter().filter(|position| !written.contains(position)).collect();
-    park::remove(tx, &subscription, &removed, known)?;
-    park::put(tx, &subscription, &park, now(tx)?, known)?;
-    Ok(Settled::Done)
+    park::remove(tx, &subscription, &removed)?;
+    let all_written = park::put(tx, &subscription, &park, now(tx)?, known)?;
+    Ok(if all_written { Settled::Done } else { Settled::ParkedChanged })
 }
 
 /// Replaces the progress if the epoch is still current. Returns whether it was.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::failure::{Attempt, Failure};
+use super::failure::{Attempt, SqliteFailure};
 use crate::{Code, Error, Result};
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -111,7 +111,7 @@ pub(super) fn in_transaction<T>(
         _ => "BEGIN DEFERRED",
     })?;
     let answer = operation(connection).and_then(|answer| {
-        connection.execute_batch("COMMIT").map_err(Failure::of_commit)?;
+        connection.execute_batch("COMMIT").map_err(SqliteFailure::of_commit)?;
         Ok(answer)
     });
     // A failed COMMIT may leave the transaction open, too.

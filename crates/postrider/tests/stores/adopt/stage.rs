@@ -9,7 +9,7 @@ use postrider::layout::{Ability, RowLayout};
 use postrider::relay::{OutboxOptions, Policy, Relay, Retention, Subscription};
 use postrider::sink::{Failure, Outcome};
 use postrider::store::{Start, Store};
-use postrider::{Action, Event, Outbox, Result, Timestamp};
+use postrider::{ActionContext, Event, Outbox, Result, Timestamp};
 use postrider_testkit::eventually;
 use uuid::Uuid;
 
@@ -86,9 +86,8 @@ pub(crate) fn event(layout: RowLayout, key: usize, number: usize) -> Event {
     let payload = format!("{{\"n\": {number}}}");
     let event = Event::new("order.placed", payload);
     if layout == RowLayout::Eventlog {
-        let (id, at) = (Uuid::now_v7(), Timestamp::from_micros(1_763_242_500_123_456));
-        let (name, params) = ("PlaceOrder".to_owned(), "{}".to_owned());
-        let action = Action { id, name, params, started: at, completed: at };
+        let at = Timestamp::from_micros(1_763_242_500_123_456);
+        let action = ActionContext::new("PlaceOrder", "{}").with_times(at, at);
         return event.with_aggregate("Order", format!("key{key}")).with_namespace("shop").with_action(action);
     }
     if !layout.has(Ability::Uuids) {

@@ -16,6 +16,8 @@ cases! {
     a_row_that_the_database_refuses_fails_alone,
     more_refused_rows_than_a_batch_do_not_stop_the_others,
     skipped_events_are_left_out_by_their_ids_and_by_their_dates,
+    many_skipped_events_of_many_types_fit_into_a_statement,
+    a_fan_out_to_all_types_ends_although_new_types_are_written_all_the_time,
     an_event_counts_once_in_the_backlog_whatever_patterns_match_it,
     several_relays_fan_out_each_event_once,
     a_handler_for_all_types_gets_all,
@@ -40,7 +42,7 @@ async fn every_handler_of_a_type_gets_each_event_once_in_the_order_of_its_model<
             calls.handler("stock", &["OrderPlaced", "OrderCancelled"]),
         ])
         .await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "61").await?;
+    log.wait_until_handled(61).await?;
     relay.shutdown().await?;
     assert_eq!(calls.of("mail").len(), 30);
     assert_eq!(calls.of("stock").len(), 31);
@@ -81,10 +83,10 @@ async fn types_without_a_handler_wait_for_one<D: RowDatabase>(log: EventlogDatab
     log.write("OrderPlaced", "1", 1).await?;
     log.write("OrderShipped", "1", 2).await?;
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    log.wait_until_handled(1).await?;
     assert_eq!(log.rows("SELECT event_type FROM events WHERE NOT delivered").await?, ["OrderShipped"]);
     let later = log.relay([calls.handler("ship", &["OrderShipped"])]).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    log.wait_until_handled(2).await?;
     relay.shutdown().await?;
     later.shutdown().await?;
     assert_eq!(calls.of("ship"), ["OrderShipped 1 2"]);
@@ -95,12 +97,12 @@ async fn a_new_handler_gets_what_is_not_fanned_out<D: RowDatabase>(log: Eventlog
     let calls = Calls::default();
     log.write("OrderPlaced", "1", 1).await?;
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    log.wait_until_handled(1).await?;
     relay.shutdown().await?;
     // The first handler's process is gone, but its registration is not: it must not lose the second event.
     log.write("OrderPlaced", "1", 2).await?;
     let relay = log.relay([calls.handler("stock", &["OrderPlaced"])]).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "2").await?;
+    log.wait_until_handled(2).await?;
     relay.shutdown().await?;
     assert_eq!(calls.of("stock"), ["OrderPlaced 1 2"]);
     assert_eq!(
@@ -118,7 +120,7 @@ async fn a_handler_that_starts_now_gets_later_events_only<D: RowDatabase>(
     log.write_aged("OrderPlaced", "1", 1, "interval '1' hour").await?;
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"]).start(Start::Now)]).await?;
     log.write("OrderPlaced", "1", 2).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    log.wait_until_handled(1).await?;
     relay.shutdown().await?;
     assert_eq!(calls.of("mail"), ["OrderPlaced 1 2"]);
     assert_eq!(log.one("SELECT count(*) FROM events WHERE NOT delivered").await?, "1");
@@ -132,9 +134,9 @@ async fn a_row_that_the_database_refuses_fails_alone<D: RowDatabase>(log: Eventl
         log.write("OrderPlaced", &number.to_string(), number).await?;
     }
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "19").await?;
+    log.wait_until_handled(19).await?;
     log.write("OrderPlaced", "20", 20).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "20").await?;
+    log.wait_until_handled(20).await?;
     relay.shutdown().await?;
     assert_eq!(log.rows("SELECT model_id FROM events WHERE NOT delivered").await?, ["7"]);
     Ok(())
@@ -151,7 +153,7 @@ async fn more_refused_rows_than_a_batch_do_not_stop_the_others<D: RowDatabase>(
     }
     log.write("OrderPlaced", "8", 10).await?;
     let relay = log.relay([calls.handler("mail", &["OrderPlaced"])]).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "1").await?;
+    log.wait_until_handled(1).await?;
     relay.shutdown().await?;
     assert_eq!(calls.all(), ["mail OrderPlaced 8 10"]);
     Ok(())
@@ -184,6 +186,54 @@ async fn skipped_events_are_left_out_by_their_ids_and_by_their_dates<D: RowDatab
     skipped.ids.clear();
     assert_eq!(notifications.fan_out(100, &skipped).await?.events, 1);
     assert_eq!(notifications.fan_out(100, &Skipped::default()).await?.events, 2);
+    store.close().await;
+    Ok(())
+}
+
+/// More bytes than a server accepts in one statement, if each type came with all ids.
+async fn many_skipped_events_of_many_types_fit_into_a_statement<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    let mut handler = RegisteredHandler::new("mail");
+    handler.types = Some((0..400).map(|number| format!("Type{number}")).collect());
+    notifications.register(&handler, Start::Beginning).await?;
+    log.write("Type7", "1", 1).await?;
+    let mut skipped = Skipped::default();
+    skipped.ids = (0..5_000).map(|_| uuid::Uuid::now_v7().to_string()).collect();
+    assert_eq!(notifications.fan_out(200, &skipped).await?.notifications, 1);
+    store.close().await;
+    Ok(())
+}
+
+/// It reads the types again if new ones were written meanwhile, but not forever.
+async fn a_fan_out_to_all_types_ends_although_new_types_are_written_all_the_time<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    /// Only an endless fan-out lets the writers come so far.
+    const EVENTS_MAX: usize = 20_000;
+    let store = log.open().await?;
+    let notifications = store.notifications().unwrap();
+    notifications.register(&RegisteredHandler::new("audit"), Start::Beginning).await?;
+    log.write("First", "1", 0).await?;
+    let has_ended = std::cell::Cell::new(false);
+    let write = async |of: usize| {
+        for number in 0..EVENTS_MAX / 4 {
+            if has_ended.get() {
+                return postrider::Result::<()>::Ok(());
+            }
+            log.write(&format!("New{of}x{number}"), &of.to_string(), number).await?;
+        }
+        panic!("the fan-out waits for the last new type");
+    };
+    let fan_out = async {
+        let fanned_out = notifications.fan_out(1_000, &Skipped::default()).await?;
+        assert!(fanned_out.events > 0);
+        has_ended.set(true);
+        postrider::Result::<()>::Ok(())
+    };
+    tokio::try_join!(write(0), write(1), write(2), write(3), fan_out)?;
     store.close().await;
     Ok(())
 }
@@ -229,7 +279,7 @@ async fn several_relays_fan_out_each_event_once<D: RowDatabase>(log: EventlogDat
     for number in 0..100 {
         log.write("OrderPlaced", &format!("{}", number % 7), number).await?;
     }
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "200").await?;
+    log.wait_until_handled(200).await?;
     for relay in relays {
         relay.shutdown().await?;
     }
@@ -255,7 +305,7 @@ async fn a_handler_for_all_types_gets_all<D: RowDatabase>(log: EventlogDatabase<
     }
     log.write_sentinel().await?;
     let relay = log.relay([calls.handler("audit", &["*"])]).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "4").await?;
+    log.wait_until_handled(4).await?;
     relay.shutdown().await?;
     assert_eq!(calls.of("audit"), ["A 1 1", "B_ 1 1", "C% 1 1", "d*e 1 1"]);
     Ok(())

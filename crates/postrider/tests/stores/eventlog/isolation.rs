@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use postrider::handler::{Context, Handlers};
 use postrider::relay::Subscription;
@@ -101,7 +102,9 @@ where
     R: Future<Output = postrider::handler::Result> + Send + 'static,
 {
     let handlers = Handlers::new().on(function).concurrency(64);
-    Subscription::handlers(name, handlers).router(Router::to(name).only(["Placed"])).policy(fast_policy())
+    // Calls are counted exactly: on a machine that is busy for seconds, a lost lease would repeat some.
+    let policy = fast_policy().lease(Duration::from_secs(60));
+    Subscription::handlers(name, handlers).router(Router::to(name).only(["Placed"])).policy(policy)
 }
 
 fn number(event: &Event) -> usize {

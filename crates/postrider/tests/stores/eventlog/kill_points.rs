@@ -1,16 +1,14 @@
 //! A process that dies at any point of fan-out or handling. The points of the fan-out are all places where it waits for
 //! the database: the future is dropped at each of them in turn, and its connection with it.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use postrider::Result;
 use postrider::handler::Context;
 use postrider::relay::Relay;
 use postrider::store::Skipped;
+use postrider_testkit::dropped_after;
 use tokio::sync::Semaphore;
 
 use super::calls::Calls;
@@ -21,21 +19,6 @@ cases! {
     a_fan_out_that_dies_at_any_point_loses_nothing,
     a_registration_that_dies_at_any_point_happens_as_a_whole_or_not_at_all,
     a_relay_that_dies_around_a_call_repeats_it_and_loses_nothing,
-}
-
-/// Runs a future until it has waited this often, and drops it then. `None` if it was dropped.
-async fn die_after<T>(waits: usize, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
-    let mut left = waits;
-    std::future::poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending if left == 0 => Poll::Ready(None),
-        Poll::Pending => {
-            left -= 1;
-            Poll::Pending
-        }
-    })
-    .await
 }
 
 /// Events that are marked without a notification for every handler, or have one without being marked.
@@ -64,7 +47,7 @@ async fn a_fan_out_that_dies_at_any_point_loses_nothing<D: RowDatabase>(
                 break;
             }
         }
-        let ended = die_after(waits, notifications.fan_out(100, &Skipped::default())).await;
+        let ended = dropped_after(waits, notifications.fan_out(100, &Skipped::default())).await;
         assert_eq!(log.one(TORN).await?, "0", "after {waits} waits");
         drop((notifications, store));
         match ended.transpose()? {
@@ -89,7 +72,7 @@ async fn a_registration_that_dies_at_any_point_happens_as_a_whole_or_not_at_all<
         handler.types = Some(vec!["A".to_owned(), "B".to_owned()]);
         let store = log.open().await?;
         let notifications = store.notifications().unwrap();
-        let ended = die_after(waits, notifications.register(&handler, Default::default())).await;
+        let ended = dropped_after(waits, notifications.register(&handler, Default::default())).await;
         drop((notifications, store));
         let torn = "SELECT count(*) FROM (SELECT handler, count(*) AS types FROM {ledger}.handler_types GROUP BY handler)
                     AS registered WHERE types <> 2";
@@ -146,7 +129,7 @@ async fn a_relay_that_dies_around_a_call_repeats_it_and_loses_nothing<D: RowData
         drop(relay);
     }
     let relay = log.relay([calls.handler("mail", &["Placed"])]).await?;
-    log.wait_for("SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'", "6").await?;
+    log.wait_until_handled(6).await?;
     relay.shutdown().await?;
     let of_mail = calls.of("mail");
     let firsts: Vec<&String> = of_mail

@@ -1,13 +1,15 @@
 //! Layout `eventlog`: events are fanned out to handlers, one notification each. Every case runs on every server that has
 //! the layout.
 
-mod other_programs;
 mod calls;
 mod expiry;
 mod fan_out;
 mod handling;
 mod isolation;
 mod kill_points;
+mod other_programs;
+mod page;
+mod retention;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -141,10 +143,16 @@ impl<D: RowDatabase> EventlogDatabase<D> {
         .await
     }
 
+    /// Waits until this many notifications are handled.
+    pub(crate) async fn wait_until_handled(&self, notifications: usize) -> Result<()> {
+        let handled = "SELECT count(*) FROM event_notifications WHERE state = 'SUCCEEDED'";
+        self.wait_for(handled, &notifications.to_string()).await
+    }
+
     /// Waits until a query returns this as its first value.
     pub(crate) async fn wait_for(&self, sql: &str, expected: &str) -> Result<()> {
         let mut found = String::new();
-        let patience = if std::env::var_os("HANDLER_EVENTS").is_some() { 60_000 } else { 1_500 };
+        let patience = if std::env::var_os("HANDLER_EVENTS").is_some() { 60_000 } else { 9_000 };
         for _ in 0..patience {
             found = self.one(sql).await?;
             if found == expected {

@@ -14,6 +14,7 @@ cases! {
     events_that_another_program_fanned_out_reach_our_handlers,
     an_event_that_is_refused_does_not_hide_others_that_another_program_fanned_out,
     notifications_of_other_programs_are_not_touched,
+    next_to_a_program_that_fans_out_and_handles_nothing_is_lost_and_nothing_expires,
     a_search_begins_only_if_the_last_one_is_old_by_the_clock_of_the_database,
     a_search_continues_behind_its_last_page,
     events_that_were_missed_under_an_earlier_name_are_found,
@@ -23,7 +24,7 @@ cases! {
 async fn foreign_fan_out<D: RowDatabase>(log: &EventlogDatabase<D>, handler: &str) -> Result<()> {
     let now = utc::<D>();
     let uuid = if D::NOW == "now()" { "gen_random_uuid()" } else { "UUID()" };
-    log.run(&format!(
+    let sql = format!(
         "BEGIN;
          INSERT INTO event_notifications (id, event_id, handler_name, namespace, action_id, action_name, action_params,
              started_date, completion_date, model_id, model_type, event_type, payload, event_date, state, attempts,
@@ -36,8 +37,8 @@ async fn foreign_fan_out<D: RowDatabase>(log: &EventlogDatabase<D>, handler: &st
                            WHERE n.event_id = e.id AND n.handler_name = '{handler}');
          UPDATE events SET delivered = TRUE WHERE delivered = FALSE AND event_type = 'OrderPlaced';
          COMMIT"
-    ))
-    .await
+    );
+    again_after_deadlocks(log, &sql).await
 }
 
 async fn events_that_another_program_fanned_out_reach_our_handlers<D: RowDatabase>(
@@ -135,6 +136,73 @@ async fn notifications_of_other_programs_are_not_touched<D: RowDatabase>(
     assert_eq!(before, after);
     // Events from before the registration, fanned out by the other program, are not ours.
     assert_eq!(calls.of("mail"), ["OrderPlaced 9 9"]);
+    Ok(())
+}
+
+/// Runs a statement that may be the victim of a deadlock, as any program on these tables must.
+async fn again_after_deadlocks<D: RowDatabase>(log: &EventlogDatabase<D>, sql: &str) -> Result<()> {
+    for _ in 0..20 {
+        if log.run(sql).await.is_ok() {
+            return Ok(());
+        }
+    }
+    log.run(sql).await
+}
+
+/// The other program's handling: the due notifications of its own handler, which expire seven days after the event.
+async fn foreign_handling<D: RowDatabase>(log: &EventlogDatabase<D>, handler: &str) -> Result<()> {
+    let now = utc::<D>();
+    again_after_deadlocks(
+        log,
+        &format!(
+            "UPDATE event_notifications
+         SET state = CASE WHEN event_date < {now} - interval '7' day THEN 'EXPIRED' ELSE 'SUCCEEDED' END,
+             attempts = attempts + 1, updated_date = {now}
+         WHERE handler_name = '{handler}' AND state IN ('PENDING', 'FAILED') AND next_retry_at <= {now}"
+        ),
+    )
+    .await
+}
+
+async fn next_to_a_program_that_fans_out_and_handles_nothing_is_lost_and_nothing_expires<D: RowDatabase>(
+    log: EventlogDatabase<D>,
+) -> Result<()> {
+    const EVENTS: usize = 60;
+    let calls = Calls::default();
+    let handlers = || [calls.handler("mail", &["OrderPlaced"]), calls.handler("stock", &["Order*"])];
+    let relay = log.relay(handlers()).await?;
+    // A second relay does the same work.
+    let other = log.relay(handlers()).await?;
+    for number in 0..EVENTS {
+        log.write("OrderPlaced", &format!("{}", number % 4), number).await?;
+        match number % 3 {
+            0 => foreign_fan_out(&log, "theirs").await?,
+            1 => foreign_handling(&log, "theirs").await?,
+            _ => {}
+        }
+    }
+    for handler in ["mail", "stock"] {
+        let handled = format!(
+            "SELECT count(*) FROM event_notifications WHERE handler_name = '{handler}' AND state = 'SUCCEEDED'"
+        );
+        log.wait_for(&handled, &EVENTS.to_string()).await?;
+    }
+    foreign_handling(&log, "theirs").await?;
+    relay.shutdown().await?;
+    other.shutdown().await?;
+    // What we fanned out is not theirs: their job does not see it. What they fanned out, they have handled.
+    let theirs =
+        "SELECT count(*) FROM event_notifications WHERE handler_name = 'theirs' AND state <> 'SUCCEEDED'";
+    assert_eq!(log.one(theirs).await?, "0");
+    assert_eq!(log.one("SELECT count(*) FROM event_notifications WHERE state = 'EXPIRED'").await?, "0");
+    assert_eq!(log.one("SELECT count(*) FROM events WHERE NOT delivered").await?, "0");
+    for handler in ["mail", "stock"] {
+        let mut handled = calls.of(handler);
+        assert_eq!(handled.len(), EVENTS, "{handler}");
+        handled.sort();
+        handled.dedup();
+        assert_eq!(handled.len(), EVENTS, "{handler}");
+    }
     Ok(())
 }
 

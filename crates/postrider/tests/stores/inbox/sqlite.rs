@@ -160,8 +160,13 @@ async fn a_file_without_the_table_is_named_as_such() {
 #[tokio::test]
 async fn a_file_of_an_earlier_version_is_refused_until_it_is_migrated() {
     let case = SqliteInbox::new().await.unwrap();
-    case.run("DROP TABLE postrider_inbox; DROP TABLE postrider_actions; DELETE FROM postrider_migrations WHERE version >= 2").await;
+    case.run(
+        "DROP TABLE postrider_inbox; DROP TABLE postrider_actions; DROP TABLE postrider_audit;
+         ALTER TABLE postrider_parked DROP COLUMN redelivery; ALTER TABLE postrider_relays DROP COLUMN facts;
+         DELETE FROM postrider_migrations WHERE version >= 2",
+    )
+    .await;
     assert_eq!(SqliteStore::open(&case.path).unwrap_err().code(), Code::SchemaMissing);
     let migrated = SqliteStore::migrate(&case.path).unwrap();
-    assert_eq!((migrated.from, migrated.to, case.rows().await), (1, 3, 0));
+    assert_eq!((migrated.from, migrated.to, case.rows().await), (1, 5, 0));
 }

@@ -20,9 +20,9 @@ use std::time::Duration;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::{Start, Store, SubscriptionOverview};
 use postrider::{Event, Ident, Position, Result};
-use postrider_testkit::audit::{Sighting, Verdict, audit};
 use postrider_testkit::eventually;
 use postrider_testkit::servers::{Controlled, Copy};
+use postrider_testkit::verify::{Sighting, Verdict, verify};
 
 pub(crate) use cases::server_fault_tests;
 pub(crate) use recorder::Recorder;
@@ -211,7 +211,7 @@ pub(crate) async fn verdict<W: TestServer>(server: &W, sink: &Recorder) -> Resul
     let unknown = || Sighting { id: Default::default(), key: String::new(), version: 0 };
     let known = |id| committed.iter().find(|event| event.id == id).cloned().unwrap_or_else(unknown);
     let delivered: Vec<Sighting> = sink.delivered().into_iter().map(known).collect();
-    Ok(audit(&committed, &delivered))
+    Ok(verify(&committed, &delivered))
 }
 
 pub(crate) async fn overview<W: TestServer>(server: &W) -> Result<SubscriptionOverview> {

@@ -1,14 +1,14 @@
 -- The outbox and its ledger. Runs on MySQL 8.0.16 and later and on MariaDB 10.6 and later. Every time is UTC.
 
--- Anyone with an INSERT statement may write here; type and payload are all it takes. The CHECKs refuse at
--- the writer what a relay could not read later. Never give a position: completeness rests on AUTO_INCREMENT.
--- No index beyond the position: every one is paid by the writers.
+-- Written with a plain INSERT; only type and payload are required. The CHECKs refuse values that a relay could not
+-- read. Never supply a position: finding every event depends on AUTO_INCREMENT.
+-- The position is the only index: each further one would slow down the writers.
 CREATE TABLE IF NOT EXISTS {schema}.events (
     position       BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     time           DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
     expires_at     DATETIME(6),
     max_attempts   BIGINT CHECK (max_attempts BETWEEN 1 AND 4294967295),
-    -- By default a UUIDv7: 48 bits of milliseconds, the version, the rest as good as random.
+    -- By default a UUIDv7: 48 bits of milliseconds, the version, the rest nearly random.
     id             BINARY(16) NOT NULL DEFAULT (UNHEX(CONCAT(
                        LPAD(HEX(FLOOR(UNIX_TIMESTAMP(SYSDATE(3)) * 1000)), 12, '0'),
                        '7', SUBSTR(SHA2(UUID(), 224), 1, 3),
@@ -16,11 +16,11 @@ CREATE TABLE IF NOT EXISTS {schema}.events (
     type           TEXT NOT NULL CHECK (type <> ''),
     aggregate_type TEXT,
     aggregate_id   TEXT,
-    -- What orders the event; NULL: the aggregate's id.
+    -- Events with the same key are delivered in order. NULL: the aggregate's id.
     `key`          TEXT,
-    -- Carried as the same bytes.
+    -- Delivered as the same bytes.
     payload        LONGBLOB NOT NULL,
-    -- An object of strings. Not JSON, which MySQL takes apart and writes down in its own way.
+    -- An object of strings. The type JSON would reformat the text on MySQL.
     headers        MEDIUMTEXT CHECK (JSON_TYPE(headers) = 'OBJECT'),
     topic          TEXT,
     -- An object: id, name, params (any JSON), started and completed (microseconds).
@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS {schema}.events (
     CHECK ((aggregate_type IS NULL) = (aggregate_id IS NULL))
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- One row per subscription: how far it has come, and with whose right (epoch).
+-- One row per subscription: its progress, and the epoch of the relay that may change it.
 CREATE TABLE IF NOT EXISTS {schema}.subscriptions (
     name             VARCHAR(255) NOT NULL PRIMARY KEY,
     epoch            BIGINT NOT NULL DEFAULT 0,
@@ -40,16 +40,16 @@ CREATE TABLE IF NOT EXISTS {schema}.subscriptions (
     highest_id       BINARY(16),
     trial            LONGTEXT,                        -- positions of the batch being tried after a crash: "41 42"
     trial_deaths     BIGINT NOT NULL DEFAULT 0,
-    clean            BOOLEAN NOT NULL DEFAULT TRUE,   -- whether the last owner left in good order
-    paused           TEXT,                            -- the operator's reason
-    halted           TEXT,                            -- why it waits for an operator
-    history          VARCHAR(255),                    -- the server that the progress is about
+    clean            BOOLEAN NOT NULL DEFAULT TRUE,   -- whether the last owner released the lease cleanly
+    paused           TEXT,                            -- why it is paused
+    halted           TEXT,                            -- why it is halted
+    history          VARCHAR(255),                    -- the server that the progress belongs to
     created_at       DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
     updated_at       DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6)),
     CHECK ((highest_position IS NULL) = (highest_id IS NULL))
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- Events that left the straight way, per subscription.
+-- Events of each subscription that could not be delivered, or that wait behind such an event.
 CREATE TABLE IF NOT EXISTS {schema}.parked (
     subscription    VARCHAR(255) NOT NULL,
     position        BIGINT NOT NULL,
@@ -66,7 +66,7 @@ CREATE TABLE IF NOT EXISTS {schema}.parked (
     PRIMARY KEY (subscription, position)
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The outbox for people: ids as text, the payload as text where it is JSON, else in hex.
+-- The outbox in readable form: ids as text, the payload as text if it is JSON, otherwise in hex.
 CREATE OR REPLACE VIEW {schema}.events_json AS
 SELECT position,
        LOWER(CONCAT_WS('-', SUBSTR(HEX(id), 1, 8), SUBSTR(HEX(id), 9, 4), SUBSTR(HEX(id), 13, 4),

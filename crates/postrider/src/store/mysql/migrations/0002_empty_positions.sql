@@ -6,7 +6,8 @@ CREATE TABLE IF NOT EXISTS {schema}.empty_positions (
     updated_at   DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))
 ) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The outbox for people, with the rights of who asks: ids as text, the payload as text where it is JSON, else in hex.
+-- The outbox in readable form, with the rights of the user who reads it: ids as text, the payload as text if it is JSON,
+-- otherwise in hex.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW {schema}.events_json AS
 SELECT position,
        LOWER(CONCAT_WS('-', SUBSTR(HEX(id), 1, 8), SUBSTR(HEX(id), 9, 4), SUBSTR(HEX(id), 13, 4),

@@ -1,10 +1,12 @@
 //! The connections of one outbox, and the operations that are one transaction each.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::super::connect::MySqlConfig;
 use super::super::session::{Access, Params};
 use super::super::{admin as operator, inbox, lease, relays};
+use super::row_locks::RowLocks;
 use super::sql::{Marks, Sql, of_handler};
 use super::tx::MySqlRowTx;
 use super::{migrate, read, retention, settle};
@@ -15,6 +17,7 @@ use crate::store::row_state::dialect::{
 };
 use crate::store::row_state::plan::SettlePlan;
 use crate::store::row_state::read::{Read, ReadScope};
+use crate::store::row_state::refused::{MarkedRows, mark_in_pieces};
 use crate::store::row_state::term_rows::{Claims, RowId};
 use crate::store::{
     Budget, Epoch, InboxPurge, InboxPurged, LeaseRequest, RelayReport, Renewed, Settled, Settlement,
@@ -30,16 +33,19 @@ pub struct MySqlRows {
     pub(super) sql: Sql,
     /// The statements that mark rows as being published, if rows are marked.
     marks: Option<Marks>,
+    /// The statement that locks rows while they are handed out, if rows are locked.
+    lock: Option<&'static str>,
+    locks: RowLocks,
     pub(super) connections: RowConnections<MySqlConfig>,
 }
 
 impl MySqlRows {
     pub(super) fn new(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         let sql = Sql::of(table.layout).ok_or_else(|| migrate::layout_unsupported(table.layout))?;
-        if table.is_shared && sql.marks.is_none() {
-            let what = format!("a table of layout {} cannot be shared yet", table.layout.name());
+        if table.is_shared && sql.marks.is_none() && sql.lock.is_none() {
+            let what = format!("a table of layout {} cannot be shared", table.layout.name());
             return Err(Error::new(Code::ForeignPublisher, what)
-                .with_hint("stop the other publisher; only outbox_events has a state for rows in progress"));
+                .with_hint("stop the other publisher; event_outbox and outbox_events can be shared"));
         }
         let config = config.with_rows(table.clone());
         Ok(Self {
@@ -47,6 +53,8 @@ impl MySqlRows {
             table: Arc::new(table.clone()),
             schema: config.schema_name().clone(),
             marks: sql.marks.filter(|_| table.marks_rows()),
+            lock: sql.lock.filter(|_| table.is_shared),
+            locks: RowLocks::new(config.clone()),
             sql,
             config,
         })
@@ -72,6 +80,18 @@ impl RowDialect for MySqlRows {
         self.marks.is_some()
     }
 
+    fn locks_rows(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    async fn release_locks(&self, in_use: impl FnOnce() -> HashSet<i64> + Send) {
+        self.locks.release(in_use).await;
+    }
+
+    async fn clear_locks(&self) {
+        self.locks.clear().await;
+    }
+
     fn inbox(&self) -> Inbox {
         Inbox::new().schema(self.schema.clone())
     }
@@ -81,7 +101,9 @@ impl RowDialect for MySqlRows {
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.connections.close())
+        Box::pin(async move {
+            _ = tokio::join!(self.connections.close(), self.locks.clear());
+        })
     }
 }
 
@@ -160,8 +182,23 @@ impl RowConnection for MySqlRowConnection<'_> {
         }
     }
 
+    async fn mark_or_lock(&mut self, owner: Owner<'_>, rows: Vec<SeenRow>) -> Result<MarkedRows> {
+        match self.rows.lock {
+            Some(statement) => self.rows.locks.lock(statement, owner, &rows).await,
+            None => mark_in_pieces(self, owner, rows).await,
+        }
+    }
+
     async fn record(&mut self, settlement: &Settlement, plan: Arc<SettlePlan>) -> Result<Option<usize>> {
-        settle::record(&self.rows.sql, self.conn.session()?, settlement, &plan).await
+        let session = self.conn.session()?;
+        let Some(statement) = self.rows.lock else {
+            return settle::record(&self.rows.sql, session, settlement, &plan).await;
+        };
+        let outcomes = plan.outcomes();
+        let settled = outcomes.iter().flat_map(|rows| &rows.ids).map(String::as_str).collect();
+        let released = plan.notes.iter().map(|note| note.id.as_str()).collect();
+        let _guard = self.rows.locks.hand_over(statement, session, &settled, &released).await?;
+        settle::record_locked(&self.rows.sql, session, settlement, &plan).await
     }
 
     async fn note_delivered(&mut self, ids: &[String]) {

@@ -66,12 +66,13 @@ pub(super) async fn inspect(session: &mut Session, table: &RowTable) -> Result<R
     Ok(table.with_inspected_map(|map| map.with_types(&found).with_id_collation(collation)))
 }
 
-/// Whether a unique index covers exactly this column.
+/// Whether a unique index covers exactly this column. Both parts have the names as values: MariaDB opens all tables of the
+/// server for a name that comes from another table.
 async fn is_key(session: &mut Session, table: &RowTable, column: &str) -> Result<bool> {
     let condition = "statistics AS s
         WHERE s.table_schema = ? AND s.table_name = ? AND s.non_unique = 0 AND s.column_name = ? AND s.sub_part IS NULL
-          AND NOT EXISTS (SELECT 1 FROM information_schema.statistics AS other
-                          WHERE other.table_schema = s.table_schema AND other.table_name = s.table_name
-                            AND other.index_name = s.index_name AND other.seq_in_index > 1)";
-    holds(session, condition, params![table.schema.as_str(), table.name.as_str(), column]).await
+          AND s.index_name NOT IN (SELECT other.index_name FROM information_schema.statistics AS other
+                                   WHERE other.table_schema = ? AND other.table_name = ? AND other.seq_in_index > 1)";
+    let (schema, name) = (table.schema.as_str(), table.name.as_str());
+    holds(session, condition, params![schema, name, column, schema, name]).await
 }

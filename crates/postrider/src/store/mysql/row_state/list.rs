@@ -113,6 +113,6 @@ fn listed(mut row: Row) -> Result<ListedEvent> {
         time: Some(row::time(&row, 5)?.to_string()),
         state: get_opt(&row, 6)?,
         attempts: get_opt(&row, 7)?,
-        payload: row::bytes(&mut row, 8)?.map(text).unwrap_or_default(),
+        payload: Some(row::bytes(&mut row, 8)?.map(text).unwrap_or_default()),
     })
 }

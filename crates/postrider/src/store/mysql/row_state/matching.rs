@@ -23,6 +23,17 @@ const WAITING_GROUPS: &str = "
     WHERE delivered = FALSE AND event_type IS NOT NULL
     GROUP BY delivered, event_type";
 
+/// Those of them that match a pattern under the column's collation. Others are left out: nearly always, none of their events
+/// matches, and each of them would be read to find that out. LIMIT keeps the server from moving the condition to where it
+/// would read every entry of the index.
+const MATCHING_GROUPS: &str = "
+    SELECT waiting.event_type
+    FROM (SELECT event_type FROM {table}
+          WHERE delivered = FALSE AND event_type IS NOT NULL
+          GROUP BY delivered, event_type
+          LIMIT 1000000000) AS waiting
+    WHERE {matches}";
+
 /// The oldest events of such a group that are not fanned out and match a condition. Index: events_undelivered (delivered,
 /// event_type, event_date), one range, in its order.
 const OLDEST_MATCHING: &str = concat!(
@@ -69,13 +80,14 @@ pub(super) async fn list_matching(
     events_max: usize,
     skipped: &Skipped,
 ) -> Result<Vec<WaitingEvent>> {
+    let groups_of = groups_statement(registered, skipped.unmatched_types);
     let matches = matches(registered, &skipped.older_than);
-    let mut groups = waiting_groups(tx).await?;
+    let mut groups = waiting_groups(tx, &groups_of).await?;
     for round in 1.. {
         let mut oldest = oldest_of(tx, &groups, &matches, events_max, &skipped.ids).await?;
         // Each statement has its own snapshot. If an event of a new type was written before one of these, its type is
         // visible now.
-        let now = waiting_groups(tx).await?;
+        let now = waiting_groups(tx, &groups_of).await?;
         let new: BTreeSet<String> = now.difference(&groups).cloned().collect();
         if new.is_empty() {
             return Ok(oldest);
@@ -115,8 +127,18 @@ async fn oldest_of(
     Ok(without(oldest, excluded, events_max))
 }
 
-async fn waiting_groups(tx: &mut Tx<'_>) -> Result<BTreeSet<String>> {
-    tx.query(WAITING_GROUPS, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
+/// The statement for the groups of types to read.
+fn groups_statement(registered: &[RegisteredType], without_unmatched: bool) -> String {
+    let patterns: BTreeSet<&str> = registered.iter().map(|entry| entry.pattern.as_str()).collect();
+    if !without_unmatched || patterns.contains("*") {
+        return WAITING_GROUPS.to_owned();
+    }
+    let any = patterns.iter().map(|pattern| format!("waiting.event_type LIKE {}", literal(&like(pattern))));
+    MATCHING_GROUPS.replace("{matches}", &any.collect::<Vec<_>>().join(" OR "))
+}
+
+async fn waiting_groups(tx: &mut Tx<'_>, statement: &str) -> Result<BTreeSet<String>> {
+    tx.query(statement, Params::new()).await?.iter().map(|row| get(row, 0)).collect()
 }
 
 pub(super) async fn fan_out_matching(

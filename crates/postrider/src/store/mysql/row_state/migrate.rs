@@ -23,6 +23,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("refused.sql"),
     include_str!("../migrations/0003_inbox.sql"),
     include_str!("../migrations/0004_actions.sql"),
+    concat!(include_str!("changes.sql"), "\n", include_str!("../migrations/0005_audit.sql")),
+    include_str!("../migrations/0006_heartbeat.sql"),
 ];
 
 /// The database, and the table that records these migrations. Not that of the default layout: the two never share a

@@ -8,12 +8,14 @@ mod connection;
 mod custom;
 mod handler_check;
 mod list;
+mod logged_event;
 mod migrate;
 mod matching;
 mod notifications;
 mod read;
 mod retention;
 mod roles;
+mod row_locks;
 mod settle;
 mod sql;
 mod tx;
@@ -170,10 +172,9 @@ impl RowStateStore<MySqlRows> {
     /// be unavailable now.
     ///
     /// # Errors
-    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if the table is shared and its layout has no state for
-    /// a row being published, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on these
+    /// [`Code::ForeignPublisher`](crate::Code::ForeignPublisher) if the table is shared and its layout is custom or
+    /// eventlog, [`Code::LayoutDiffers`](crate::Code::LayoutDiffers) if the layout does not exist on these
     /// servers.
-    #[doc(hidden)]
     pub fn unconnected(config: &MySqlConfig, table: &RowTable) -> Result<Self> {
         MySqlRows::new(config, table).map(Self::of)
     }

@@ -16,7 +16,7 @@ use crate::store::row_state::lease_lost;
 use crate::store::row_state::read::{EventColumns, EventContext, Read, ReadScope, RowState, aggregate, uuid};
 use crate::store::row_state::refused::attempts_after_mark;
 use crate::store::row_state::term_rows::{Claims, RowClaim, RowId};
-use crate::{Action, Code, Error, Result, Timestamp};
+use crate::{ActionContext, Code, Error, Result, Timestamp};
 
 /// The id in the first column.
 pub(super) fn id(row: &Row) -> Result<RowId> {
@@ -85,7 +85,7 @@ fn context(row: &Row, table: &RowTable) -> Result<EventContext> {
     }
     let time = |column| get::<i64>(row, column).map(Timestamp::from_micros);
     let action = match get_opt::<String>(row, ACTION + 3)? {
-        Some(params) => Some(Action {
+        Some(params) => Some(ActionContext {
             id: uuid(&get::<String>(row, ACTION + 1)?)?,
             name: get(row, ACTION + 2)?,
             params,

@@ -8,6 +8,7 @@ CREATE ROLE IF NOT EXISTS '{writer}';
 CREATE ROLE IF NOT EXISTS '{relay}';
 CREATE ROLE IF NOT EXISTS '{inbox}';
 CREATE ROLE IF NOT EXISTS '{viewer}';
+CREATE ROLE IF NOT EXISTS '{operator}';
 CREATE ROLE IF NOT EXISTS '{migrator}';
 
 -- Writer: the application. It inserts events.
@@ -30,6 +31,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.handler_types TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.handler_aliases TO '{relay}';
 GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.fan_out TO '{relay}';
 GRANT SELECT, DELETE ON {schema}.inbox TO '{relay}';
+GRANT SELECT, INSERT ON {schema}.audit TO '{relay}';
 -- To see whether the server reports its locks, which a relay checks on every outbox.
 GRANT SELECT ON performance_schema.* TO '{relay}';
 
@@ -41,6 +43,16 @@ GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO '{inbox}';
 GRANT SELECT ON {table} TO '{viewer}';
 GRANT SELECT ON {database}.* TO '{viewer}';
 GRANT SELECT ON performance_schema.* TO '{viewer}';
+
+-- Operator: `status`, `dead`, `parked`, `pause` and `resume`. It makes notifications due again and inserts audit rows.
+GRANT SELECT ON {table} TO '{operator}';
+GRANT SELECT ON {database}.* TO '{operator}';
+GRANT UPDATE ON {schema}.subscriptions TO '{operator}';
+GRANT INSERT, UPDATE, DELETE ON {schema}.row_notes TO '{operator}';
+GRANT INSERT, UPDATE, DELETE ON {schema}.row_refused TO '{operator}';
+GRANT INSERT, UPDATE, DELETE ON {schema}.row_claims TO '{operator}';
+GRANT INSERT ON {schema}.audit TO '{operator}';
+GRANT SELECT ON performance_schema.* TO '{operator}';
 
 -- Migrator: `migrate up`.
 GRANT ALL PRIVILEGES ON {database}.* TO '{migrator}';
@@ -55,6 +67,10 @@ SET @postrider_grant = IF(@postrider_handlers > 0,
 PREPARE postrider_grant FROM @postrider_grant;
 EXECUTE postrider_grant;
 SET @postrider_grant = IF(@postrider_handlers > 0, 'GRANT SELECT ON {notifications} TO ''{viewer}''', 'DO 0');
+PREPARE postrider_grant FROM @postrider_grant;
+EXECUTE postrider_grant;
+SET @postrider_grant = IF(@postrider_handlers > 0,
+                          'GRANT SELECT, UPDATE ON {notifications} TO ''{operator}''', 'DO 0');
 PREPARE postrider_grant FROM @postrider_grant;
 EXECUTE postrider_grant;
 DEALLOCATE PREPARE postrider_grant;

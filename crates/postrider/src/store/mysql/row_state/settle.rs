@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::row::get;
-use super::super::session::{Access, Session, params};
+use super::super::session::{Access, Params, Session, Tx, params};
 use super::sql::{Ids, Sql};
 use crate::store::Settlement;
 use crate::store::row_state::plan::{Note, OutcomeRows, SettlePlan};
@@ -20,13 +20,24 @@ const SET_VARIABLES: &str = "
 /// Locks the subscription's row: a takeover waits for it. If a takeover was first, the epoch has changed,
 /// `@postrider_owns` is 0, and the other statements change nothing. Index: the primary key (name).
 const FENCE: &str = "
-    START TRANSACTION READ WRITE;
     UPDATE {schema}.subscriptions
     SET trial = @postrider_trial, trial_deaths = @postrider_deaths, updated_at = UTC_TIMESTAMP(6)
     WHERE name = @postrider_name AND epoch = @postrider_epoch;
     SELECT COUNT(*) INTO @postrider_owns
     FROM {schema}.subscriptions
     WHERE name = @postrider_name AND epoch = @postrider_epoch;";
+
+/// How the statements of outcomes find their rows.
+const ROWS: &str = "STRAIGHT_JOIN {table} AS t ON t.id = c.i";
+
+/// Begins the transaction.
+const BEGIN: &str = "START TRANSACTION READ WRITE;";
+
+/// The lock of [`FENCE`], as a step of a transaction.
+const RECORD_TRIAL: &str = "
+    UPDATE {schema}.subscriptions
+    SET trial = @postrider_trial, trial_deaths = @postrider_deaths, updated_at = UTC_TIMESTAMP(6)
+    WHERE name = @postrider_name AND epoch = @postrider_epoch";
 
 /// Follows each statement that changes rows.
 const COUNT: &str = "SET @postrider_changed = @postrider_changed + ROW_COUNT();";
@@ -51,9 +62,10 @@ const NOTES: &str = "
         `key` = COALESCE(VALUES(`key`), row_notes.`key`),
         destination = COALESCE(VALUES(destination), row_notes.destination),
         state = VALUES(state), attempts = VALUES(attempts), next_attempt_at = VALUES(next_attempt_at),
-        last_error = VALUES(last_error), updated_at = UTC_TIMESTAMP(6);
-    COMMIT;
-    SELECT @postrider_owns, @postrider_changed";
+        last_error = VALUES(last_error), updated_at = UTC_TIMESTAMP(6);";
+
+/// Ends the transaction and returns what it did.
+const END: &str = "COMMIT; SELECT @postrider_owns, @postrider_changed";
 
 /// A row of an outcome, as JSON that the server reads with JSON_TABLE: id, time of the mark, attempts when marked, new
 /// attempts, time of the next attempt.
@@ -105,7 +117,7 @@ impl<'a> Id<'a> {
 }
 
 /// The rows of an outcome, in the order of the primary key: a claim locks rows in the same order.
-pub(super) fn outcome(ids: Ids, outcome: &OutcomeRows) -> Result<String> {
+fn outcome(ids: Ids, outcome: &OutcomeRows) -> Result<String> {
     let mut rows: Vec<Changed<'_>> = (0..outcome.ids.len())
         .map(|index| Changed {
             i: Id::of(ids, &outcome.ids[index]),
@@ -138,6 +150,54 @@ fn json(rows: &impl Serialize) -> Result<String> {
         .map_err(|cause| Error::new(Code::StoreFailed, "rows cannot be written as JSON").with_source(cause))
 }
 
+/// The values of [`SET_VARIABLES`].
+fn values(sql: &Sql, settlement: &Settlement, plan: &SettlePlan) -> Result<Params> {
+    let ids = sql.ids;
+    let [done, retried, given_up, unmarked] = plan.outcomes();
+    let of_variable = |statement: &str, rows: &OutcomeRows| match statement.contains("{ids}") {
+        true => Ok(String::new()),
+        false => outcome(ids, rows),
+    };
+    Ok(params![
+        settlement.subscription.as_str(),
+        settlement.epoch.0,
+        plan.trial.as_deref(),
+        plan.trial_deaths,
+        of_variable(sql.outcomes[0], done)?,
+        of_variable(sql.outcomes[1], retried)?,
+        of_variable(sql.outcomes[2], given_up)?,
+        of_variable(sql.outcomes[3], unmarked)?,
+        notes(ids, &plan.notes)?,
+    ])
+}
+
+/// The same as a step of a transaction.
+pub(super) async fn record_in(
+    sql: &Sql,
+    tx: &mut Tx<'_>,
+    settlement: &Settlement,
+    plan: &SettlePlan,
+) -> Result<Option<usize>> {
+    tx.execute(SET_VARIABLES, values(sql, settlement, plan)?).await?;
+    tx.execute("SET @postrider_owns = 1", Params::new()).await?;
+    if tx.execute(RECORD_TRIAL, Params::new()).await? == 0 {
+        return Ok(None);
+    }
+    for (rows, statement) in plan.outcomes().into_iter().zip(sql.outcomes) {
+        for statement in outcome_statements(sql.ids, statement, rows) {
+            tx.execute(&statement, Params::new()).await?;
+            tx.execute(COUNT.trim_end_matches(';'), Params::new()).await?;
+        }
+    }
+    let changed = tx.query_opt("SELECT @postrider_changed", Params::new()).await?;
+    let changed = changed.map_or(Ok(0), |row| get::<i64>(&row, 0))?;
+    // Split before ids are filled in: an id may contain a semicolon.
+    for statement in NOTES.split(';').filter(|part| !part.trim().is_empty()) {
+        tx.execute(&with_notes(statement, sql.ids, plan), Params::new()).await?;
+    }
+    Ok(Some(usize::try_from(changed).unwrap_or(0)))
+}
+
 /// Records a plan. Returns how many rows were changed; `None` if the lease was lost.
 pub(super) async fn record(
     sql: &Sql,
@@ -145,20 +205,25 @@ pub(super) async fn record(
     settlement: &Settlement,
     plan: &SettlePlan,
 ) -> Result<Option<usize>> {
-    let ids = sql.ids;
-    let values = params![
-        settlement.subscription.as_str(),
-        settlement.epoch.0,
-        plan.trial.as_deref(),
-        plan.trial_deaths,
-        outcome(ids, &plan.done)?,
-        outcome(ids, &plan.retried)?,
-        outcome(ids, &plan.given_up)?,
-        outcome(ids, &plan.unmarked)?,
-        notes(ids, &plan.notes)?,
-    ];
-    session.autocommit(Access::Reads, SET_VARIABLES, values).await?;
-    let answers = match session.several(Access::Writes, &statements(sql, plan)).await {
+    session.autocommit(Access::Reads, SET_VARIABLES, values(sql, settlement, plan)?).await?;
+    run(session, &(BEGIN.to_owned() + &statements(sql, plan))).await
+}
+
+/// The same in a transaction that is open and has locked the rows.
+pub(super) async fn record_locked(
+    sql: &Sql,
+    session: &mut Session,
+    settlement: &Settlement,
+    plan: &SettlePlan,
+) -> Result<Option<usize>> {
+    session.autocommit(Access::Reads, SET_VARIABLES, values(sql, settlement, plan)?).await?;
+    // A scan of the table would wait for the locks of rows that are still in flight.
+    let statements = statements(sql, plan).replace(ROWS, &ROWS.replace(" ON ", " FORCE INDEX (PRIMARY) ON "));
+    run(session, &statements).await
+}
+
+async fn run(session: &mut Session, statements: &str) -> Result<Option<usize>> {
+    let answers = match session.several(Access::Writes, statements).await {
         Ok(answers) => answers,
         Err(error) => {
             // After an error the server skips the other statements, including the COMMIT.
@@ -175,22 +240,45 @@ pub(super) async fn record(
     Ok(Some(usize::try_from(get::<i64>(last, 1)?).unwrap_or(0)))
 }
 
-/// The transaction that records a plan, as one text.
-fn statements(sql: &Sql, plan: &SettlePlan) -> String {
-    let ids = sql.ids;
-    let mut statements = String::from(FENCE);
-    let outcomes = plan.outcomes().into_iter().zip(sql.outcomes);
-    for (_, statement) in outcomes.filter(|(rows, _)| !rows.ids.is_empty()) {
-        statements.push_str(statement);
-        statements.push(';');
-        statements.push_str(COUNT);
+/// The ids of one statement at most. With many thousands, MySQL would use more memory than it may for a range, and read
+/// the whole table instead.
+const STATEMENT_IDS_MAX: usize = 1_000;
+
+/// The statements that record an outcome: one with a variable, or several with the ids of the rows in the order of the
+/// primary key. A claim locks rows in the same order.
+fn outcome_statements(ids: Ids, statement: &str, rows: &OutcomeRows) -> Vec<String> {
+    if rows.ids.is_empty() {
+        return Vec::new();
     }
-    let claims: Vec<String> = plan.finished_claims.iter().map(i64::to_string).collect();
-    statements.push_str(
-        &NOTES
-            .replace("{id_type}", ids.sql_type())
-            .replace("{obsolete}", &ids.listed(plan.obsolete_notes.iter().map(String::as_str)))
-            .replace("{claims}", &Ids::Numbers.listed(claims.iter().map(String::as_str))),
-    );
+    if !statement.contains("{ids}") {
+        return vec![statement.to_owned()];
+    }
+    let mut sorted: Vec<&str> = rows.ids.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    let of_some = |some: &[&str]| statement.replace("{ids}", &ids.listed(some.iter().copied()));
+    sorted.chunks(STATEMENT_IDS_MAX).map(of_some).collect()
+}
+
+/// The transaction that records a plan, without its beginning, as one text.
+fn statements(sql: &Sql, plan: &SettlePlan) -> String {
+    let mut statements = String::from(FENCE);
+    for (rows, statement) in plan.outcomes().into_iter().zip(sql.outcomes) {
+        for statement in outcome_statements(sql.ids, statement, rows) {
+            statements.push_str(&statement);
+            statements.push(';');
+            statements.push_str(COUNT);
+        }
+    }
+    statements.push_str(&with_notes(NOTES, sql.ids, plan));
+    statements.push_str(END);
     statements
+}
+
+/// [`NOTES`], or a part of it, with ids and claims filled in.
+fn with_notes(statements: &str, ids: Ids, plan: &SettlePlan) -> String {
+    let claims: Vec<String> = plan.finished_claims.iter().map(i64::to_string).collect();
+    statements
+        .replace("{id_type}", ids.sql_type())
+        .replace("{obsolete}", &ids.listed(plan.obsolete_notes.iter().map(String::as_str)))
+        .replace("{claims}", &Ids::Numbers.listed(claims.iter().map(String::as_str)))
 }

@@ -1,18 +1,23 @@
 //! Steps within a transaction.
 
+use mysql_async::Row;
+
 use super::super::log_tx::clock;
-use super::super::row::micros;
+use super::super::row::{self, get, micros};
 use super::super::session::{Params, Tx, params};
-use super::super::{adopt, lease, relays};
-use super::settle::outcome;
+use super::super::{adopt, event_facts, lease, open_transactions, operate, relays};
 use super::sql::{Sql, of_handler, of_subscription};
-use super::{matching, notifications, retention};
+use super::{logged_event, matching, notifications, retention, settle};
 use crate::adopt::AdoptionBatch;
-use crate::layout::{Ability, RowTable};
+use crate::layout::{Ability, RowLayout, RowTable};
+use crate::operate::explain::OpenTransaction;
+use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
+use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::lease_tx::LeaseTx;
 use crate::store::result_row::ResultRow;
 use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
+use crate::store::row_state::event_facts::LoggedEvent;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
@@ -162,6 +167,10 @@ impl RowTx for MySqlRowTx<'_> {
         relays::load(&mut self.tx, name).await
     }
 
+    async fn oldest_transaction(&mut self) -> Result<Option<Option<Timestamp>>> {
+        open_transactions::oldest(&mut self.tx).await
+    }
+
     async fn counts(&mut self, subscription: &str) -> Result<RowCounts> {
         let statement = of_subscription(self.sql.counts, subscription);
         let row = self.tx.query_opt(&statement, Params::new()).await?;
@@ -178,22 +187,67 @@ impl RowTx for MySqlRowTx<'_> {
 
     /// Deliveries only: a batch contains nothing else.
     async fn record(&mut self, settlement: &Settlement, plan: &SettlePlan) -> Result<Option<usize>> {
+        settle::record_in(self.sql, &mut self.tx, settlement, plan).await
+    }
+
+    async fn note_times(&mut self) -> Result<Vec<(String, Timestamp, Timestamp)>> {
+        let sql = concat!(
+            "SELECT row_id, ",
+            micros!("parked_at"),
+            ", ",
+            micros!("updated_at"),
+            " FROM {schema}.row_notes"
+        );
+        let rows = self.tx.query(sql, Params::new()).await?;
+        let times = |row: &Row| Ok((row.row_id(0)?, row::time(row, 1)?, row::time(row, 2)?));
+        rows.iter().map(times).collect()
+    }
+
+    async fn changes(&mut self, name: &str) -> Result<i64> {
         // Index: the primary key (name).
-        let fence = "UPDATE {schema}.subscriptions
-                     SET trial = NULL, trial_deaths = 0, updated_at = UTC_TIMESTAMP(6)
-                     WHERE name = ? AND epoch = ?";
-        let owner = params![settlement.subscription.as_str(), settlement.epoch.0];
-        if self.tx.execute(fence, owner).await? == 0 {
+        let sql = "SELECT changes FROM {schema}.subscriptions WHERE name = ?";
+        let row = self.tx.query_opt(sql, params![name]).await?;
+        row.map_or(Ok(0), |row| get(&row, 0))
+    }
+
+    async fn raise_changes(&mut self, name: &str) -> Result<()> {
+        // Index: the primary key (name).
+        let sql = "UPDATE {schema}.subscriptions SET changes = changes + 1 WHERE name = ?";
+        self.tx.execute(sql, params![name]).await.map(drop)
+    }
+
+    async fn set_paused(&mut self, name: &str, reason: Option<&str>) -> Result<bool> {
+        // Index: the primary key (name).
+        let sql =
+            "UPDATE {schema}.subscriptions SET paused = ?, updated_at = UTC_TIMESTAMP(6) WHERE name = ?";
+        Ok(self.tx.execute(sql, params![reason, name]).await? > 0)
+    }
+
+    async fn insert_audit(
+        &mut self,
+        name: Option<&str>,
+        audit: &AuditRecord,
+        events: u64,
+        targets: &str,
+    ) -> Result<()> {
+        operate::insert_audit(&mut self.tx, name, audit, events, targets).await
+    }
+
+    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
+        operate::list_audit(&mut self.tx, query).await
+    }
+
+    async fn find_by_event_id(&mut self, id: &str) -> Result<Option<String>> {
+        if self.table.layout() != RowLayout::EventOutbox {
             return Ok(None);
         }
-        let set_variables = "SET @postrider_owns = 1, @postrider_done = ?";
-        self.tx.execute(set_variables, params![outcome(self.sql.ids, &plan.done)?]).await?;
-        let [done, ..] = self.sql.outcomes;
-        let changed = self.tx.execute(done, Params::new()).await?;
-        if !plan.obsolete_notes.is_empty() {
-            self.delete_notes(&plan.obsolete_notes).await?;
-        }
-        Ok(Some(usize::try_from(changed).unwrap_or(usize::MAX)))
+        // Index: the unique key (event_key).
+        let sql = "SELECT CAST(id AS CHAR) FROM {table} WHERE event_key = ?";
+        self.tx.query_opt(sql, params![id]).await?.map(|row| get(&row, 0)).transpose()
+    }
+
+    async fn open_writers(&mut self) -> Result<Vec<OpenTransaction>> {
+        event_facts::open_writers(&mut self.tx, self.table.schema.as_str(), self.table.name.as_str()).await
     }
 
     async fn exclude_from_retention(&mut self, ids: &[String]) -> Result<()> {
@@ -202,6 +256,17 @@ impl RowTx for MySqlRowTx<'_> {
 
     async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&mut self.tx, batch).await
+    }
+}
+
+impl AuditTx for MySqlRowTx<'_> {
+    async fn audit_parts(
+        &mut self,
+        subscription: Option<&str>,
+        before: Option<AuditBefore>,
+        rows_max: usize,
+    ) -> Result<Vec<AuditPart>> {
+        event_facts::audit_parts(&mut self.tx, subscription, before, rows_max).await
     }
 }
 
@@ -230,6 +295,10 @@ impl SubscriptionTx for MySqlRowTx<'_> {
 impl NotificationTx for MySqlRowTx<'_> {
     async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
         notifications::lock(&mut self.tx, wait).await
+    }
+
+    async fn logged_event(&mut self, id: &str) -> Result<Option<LoggedEvent>> {
+        logged_event::read(&mut self.tx, id).await
     }
 
     async fn registered(&mut self) -> Result<Vec<RegisteredType>> {

@@ -1,7 +1,7 @@
 CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {schema}.vw_outbox AS
 {state};
 
--- What a relay would take now, and for how long it could have.
+-- Events that a relay would deliver now, and since when.
 CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {schema}.vw_outbox_due AS
 SELECT o.*,
        TIMESTAMPDIFF(SECOND, o.time, UTC_TIMESTAMP(6)) AS age_sec,
@@ -9,7 +9,7 @@ SELECT o.*,
 FROM {schema}.vw_outbox AS o
 WHERE o.is_due;
 
--- Per subscription and type: how many, how old what is not done is, and how often it was tried. A percentile lies between
+-- Per subscription and type: the number of events, the age of those that are not done, and their attempts. A percentile lies between
 -- two neighbours in the order, nearer to the nearer one: a row's weight is one minus its distance from there, if it is
 -- less than one away.
 CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {schema}.vw_outbox_metrics AS
@@ -34,7 +34,7 @@ FROM (SELECT measured.*,
             FROM {schema}.vw_outbox) AS measured) AS ranked
 GROUP BY subscription, type;
 
--- Events written and events received per hour, of hours with either.
+-- Events written and events received per hour, for hours with at least one of them.
 CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {schema}.vw_outbox_throughput_hourly AS
 SELECT hour_ts, COUNT(written) AS outbox_cnt, COUNT(received) AS inbox_cnt
 FROM (SELECT TIMESTAMP(DATE(time), MAKETIME(HOUR(time), 0, 0)) AS hour_ts, 1 AS written, NULL AS received
@@ -44,7 +44,7 @@ FROM (SELECT TIMESTAMP(DATE(time), MAKETIME(HOUR(time), 0, 0)) AS hour_ts, 1 AS 
       FROM {schema}.inbox) AS either
 GROUP BY hour_ts;
 
--- Per subscription, producer and type: what is not done, and how many there are.
+-- Per subscription, producer and type: the number of events that are not done.
 CREATE OR REPLACE ALGORITHM = UNDEFINED SQL SECURITY INVOKER VIEW {schema}.vw_outbox_backlog AS
 SELECT o.subscription AS subscription,
        COALESCE(o.producer, '(unknown)') AS producer,

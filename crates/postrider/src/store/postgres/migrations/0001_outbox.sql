@@ -1,15 +1,15 @@
--- The outbox and its ledger. Runs on PostgreSQL 14 and later. What is called names its schema: it must not depend on
--- the search_path of who runs this.
+-- The outbox and its ledger. Runs on PostgreSQL 14 and later. Functions and operators are named with
+-- their schema, so that the search_path of the session has no effect.
 
--- Anyone with an INSERT statement may write here; type and payload are all it takes. The CHECKs refuse at
--- the writer what a relay could not read later. Never give tx or position: completeness rests on both. Defaults
--- are evaluated in the order of the columns, so whoever took a position has a transaction id already.
--- No index beyond the position: every one is paid by the writers.
+-- Written with a plain INSERT; only type and payload are required. The CHECKs refuse values that a relay could not
+-- read. Never supply tx or position: finding every event depends on both. PostgreSQL evaluates defaults in the order of
+-- the columns, so a transaction that has a position already has a transaction id.
+-- The position is the only index: each further one would slow down the writers.
 CREATE TABLE {schema}.events (
     tx             xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(),
     position       bigint GENERATED ALWAYS AS IDENTITY
                    (SEQUENCE NAME {schema}.events_position_seq START 1 INCREMENT 1 CACHE 1 NO CYCLE) PRIMARY KEY,
-    -- Times are those that RFC 3339 can say. An expiry may also be infinity: never.
+    -- The range of times in RFC 3339. An expiry may also be infinity, which is never.
     time           timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
                    CHECK (time >= '0001-01-01 00:00:00+00' AND time < '10000-01-01 00:00:00+00'),
     expires_at     timestamptz
@@ -25,11 +25,11 @@ CREATE TABLE {schema}.events (
     type           text NOT NULL CHECK (type <> ''),
     aggregate_type text,
     aggregate_id   text,
-    -- What orders the event; NULL: the aggregate's id.
+    -- Events with the same key are delivered in order. NULL: the aggregate's id.
     key            text,
-    -- Carried as the same bytes; bytea costs a third of what jsonb does.
+    -- Delivered as the same bytes. bytea costs a third of jsonb.
     payload        bytea NOT NULL,
-    -- An object of strings. json, not jsonb: it keeps the text and is not taken apart by the writer.
+    -- An object of strings. json keeps the text; jsonb would parse and reformat it.
     headers        json CHECK (pg_catalog.json_typeof(headers) = 'object'),
     topic          text,
     -- An object: id (a UUID), name, params (any JSON), started and completed (microseconds).
@@ -41,7 +41,7 @@ CREATE TABLE {schema}.events (
     CHECK ((aggregate_type IS NULL) = (aggregate_id IS NULL))
 );
 
--- One row per subscription: how far it has come, and with whose right (epoch).
+-- One row per subscription: its progress, and the epoch of the relay that may change it.
 CREATE TABLE {schema}.subscriptions (
     name             text PRIMARY KEY,
     epoch            bigint NOT NULL DEFAULT 0,
@@ -49,19 +49,19 @@ CREATE TABLE {schema}.subscriptions (
     done             text NOT NULL DEFAULT '0',       -- the floor and the done ranges above it: "40 43-50 52"
     highest_position bigint,                          -- the highest event seen; cleanup keeps that row
     highest_id       uuid,
-    seen_tx          xid8,                            -- whatever is done was written by transactions below this
+    seen_tx          xid8,                            -- everything done was written by transactions below this
     trial            text,                            -- positions of the batch being tried after a crash: "41 42"
     trial_deaths     bigint NOT NULL DEFAULT 0,
-    clean            boolean NOT NULL DEFAULT true,   -- whether the last owner left in good order
-    paused           text,                            -- the operator's reason
-    halted           text,                            -- why it waits for an operator
-    history          text,                            -- the cluster and its timeline that the progress is about
+    clean            boolean NOT NULL DEFAULT true,   -- whether the last owner released the lease cleanly
+    paused           text,                            -- why it is paused
+    halted           text,                            -- why it is halted
+    history          text,                            -- the cluster and timeline that the progress belongs to
     created_at       timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     updated_at       timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     CHECK ((highest_position IS NULL) = (highest_id IS NULL))
-) WITH (fillfactor = 50);                             -- room for the next version of the row next to it
+) WITH (fillfactor = 50);                             -- room for the next version of the row on its page
 
--- Events that left the straight way, per subscription.
+-- Events of each subscription that could not be delivered, or that wait behind such an event.
 CREATE TABLE {schema}.parked (
     subscription    text NOT NULL,
     position        bigint NOT NULL,
@@ -77,7 +77,7 @@ CREATE TABLE {schema}.parked (
     PRIMARY KEY (subscription, position)
 );
 
--- A payload for people: as text where it is text, else in hex.
+-- A payload as text if it is UTF-8, otherwise in hex.
 CREATE FUNCTION {schema}.payload_text(payload bytea) RETURNS text
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 BEGIN
@@ -86,7 +86,7 @@ EXCEPTION WHEN character_not_in_repertoire OR untranslatable_character THEN
     RETURN pg_catalog.encode(payload, 'hex');
 END $$;
 
--- The outbox for people.
+-- The outbox in readable form.
 CREATE VIEW {schema}.events_json AS
 SELECT position, id, type, aggregate_type, aggregate_id, coalesce(key, aggregate_id) AS key,
        {schema}.payload_text(payload) AS payload,

@@ -23,6 +23,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("refused.sql"),
     include_str!("../migrations/0002_inbox.sql"),
     include_str!("../migrations/0003_actions.sql"),
+    concat!(include_str!("changes.sql"), "\n", include_str!("../migrations/0004_audit.sql")),
+    include_str!("../migrations/0005_heartbeat.sql"),
 ];
 
 /// What the first migration adds for a layout with notifications.

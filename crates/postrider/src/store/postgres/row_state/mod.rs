@@ -7,6 +7,7 @@ mod connection;
 mod custom;
 mod handler_check;
 mod list;
+mod logged_event;
 mod migrate;
 mod notifications;
 mod read;
@@ -192,7 +193,6 @@ impl RowStateStore<PostgresRows> {
 
     /// A store without a connection yet: each connection is opened and checked when it is needed, so the database may
     /// be unavailable now.
-    #[doc(hidden)]
     pub fn unconnected(config: &PostgresConfig, table: &RowTable) -> Self {
         Self::of(PostgresRows::new(config, table))
     }

@@ -19,7 +19,7 @@ use crate::store::row_state::lease_lost;
 use crate::store::row_state::read::{EventColumns, EventContext, Read, ReadScope, RowState, aggregate, uuid};
 use crate::store::row_state::refused::attempts_after_mark;
 use crate::store::row_state::term_rows::{Claims, RowClaim, RowId};
-use crate::{Action, Result};
+use crate::{ActionContext, Result};
 
 /// Microseconds after which the mark of another publisher is considered abandoned; `None` if never.
 pub(super) fn foreign_timeout(table: &RowTable) -> Option<i64> {
@@ -133,7 +133,7 @@ fn context(row: &Row, table: &RowTable) -> Result<EventContext> {
     let time = |column| get::<Time>(row, column).map(|time| time.0);
     let action_bytes = usize::try_from(get::<i64>(row, ACTION + 7)?).unwrap_or(usize::MAX);
     let action = match get::<Option<String>>(row, ACTION + 3)? {
-        Some(params) => Some(Action {
+        Some(params) => Some(ActionContext {
             id: uuid(get(row, ACTION + 1)?)?,
             name: get(row, ACTION + 2)?,
             params,

@@ -1,29 +1,14 @@
 -- Roles of an outbox with layout eventlog, each with only the rights it needs. Run it after `migrate up`, and again after
 -- `migrate up --with handlers` and after every update, as a superuser or as the owner of both schemas with CREATEROLE. It
 -- is safe to run again.
--- The roles cannot log in: GRANT {writer} TO shop_app, and so on.
-
-DO $$
-DECLARE
-    role text;
-    before text := pg_catalog.current_setting('search_path');
-BEGIN
-    -- Other users' functions with the names of the server's must not run here. The search_path is restored at the end.
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-    FOREACH role IN ARRAY ARRAY['{writer}', '{relay}', '{inbox}', '{viewer}', '{migrator}'] LOOP
-        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = trim('"' FROM role)) THEN
-            EXECUTE 'CREATE ROLE ' || role || ' NOLOGIN';
-        END IF;
-    END LOOP;
-    PERFORM set_config('search_path', before, true);
-END $$;
+{create_roles}
 
 -- No role keeps a right that is not granted below. Rights of other users on the schema of the events stay.
 REVOKE ALL ON SCHEMA {schema} FROM PUBLIC;
-REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {writer}, {relay}, {inbox}, {viewer};
-REVOKE ALL ON {table} FROM {writer}, {relay}, {inbox}, {viewer};
-GRANT USAGE ON SCHEMA {schema} TO {relay}, {inbox}, {viewer};
-GRANT USAGE ON SCHEMA {table_schema} TO {writer}, {relay}, {viewer};
+REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC, {writer}, {relay}, {inbox}, {viewer}, {operator};
+REVOKE ALL ON {table} FROM {writer}, {relay}, {inbox}, {viewer}, {operator};
+GRANT USAGE ON SCHEMA {schema} TO {relay}, {inbox}, {viewer}, {operator};
+GRANT USAGE ON SCHEMA {table_schema} TO {writer}, {relay}, {viewer}, {operator};
 
 -- Writer: the application. It inserts events, and reads the id and date of those that it inserts (RETURNING).
 GRANT INSERT ON {table} TO {writer};
@@ -37,6 +22,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON {schema}.subscriptions, {schema}.leases,
                                         {schema}.row_done, {schema}.row_claims, {schema}.row_refused,
                                         {schema}.handler_types, {schema}.handler_aliases, {schema}.fan_out TO {relay};
 GRANT SELECT, DELETE ON {schema}.inbox TO {relay};
+GRANT SELECT, INSERT ON {schema}.audit TO {relay};
 
 -- Inbox: the consumer. It inserts the rows of its events, finds the key of a duplicate, and deletes what has expired. It
 -- cannot change a row. If it also writes events, GRANT {writer} as well.
@@ -45,6 +31,13 @@ GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO {inbox};
 -- Viewer: `status`, `events list` and `doctor`.
 GRANT SELECT ON {table} TO {viewer};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {viewer};
+
+-- Operator: `status`, `dead`, `parked`, `pause` and `resume`. It makes notifications due again and inserts audit rows.
+GRANT SELECT ON {table} TO {operator};
+GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {operator};
+GRANT UPDATE ON {schema}.subscriptions TO {operator};
+GRANT INSERT, UPDATE, DELETE ON {schema}.row_notes, {schema}.row_refused, {schema}.row_claims TO {operator};
+GRANT INSERT ON {schema}.audit TO {operator};
 
 -- Migrator: `migrate up`. It owns all of it.
 ALTER SCHEMA {schema} OWNER TO {migrator};
@@ -68,8 +61,9 @@ DO $$
 BEGIN
     IF pg_catalog.to_regclass('{notifications}') IS NOT NULL THEN
         ALTER TABLE {notifications} OWNER TO {migrator};
-        REVOKE ALL ON {notifications} FROM {writer}, {relay}, {inbox}, {viewer};
+        REVOKE ALL ON {notifications} FROM {writer}, {relay}, {inbox}, {viewer}, {operator};
         GRANT SELECT, INSERT, UPDATE, DELETE ON {notifications} TO {relay};
         GRANT SELECT ON {notifications} TO {viewer};
+        GRANT SELECT, UPDATE ON {notifications} TO {operator};
     END IF;
 END $$;

@@ -1,19 +1,25 @@
 //! Steps within a transaction.
 
+use tokio_postgres::Row;
+
 use super::super::history::Incarnation;
 use super::super::row::get;
 use super::super::session::Tx;
 use super::super::time::Time;
-use super::super::{adopt, lease, relays};
+use super::super::{adopt, event_facts, lease, open_transactions, operate, relays};
 use super::connection::PostgresRows;
-use super::{notifications, read, retention, settle};
+use super::{logged_event, notifications, read, retention, settle};
 use crate::adopt::AdoptionBatch;
-use crate::layout::Ability;
+use crate::layout::{Ability, RowLayout};
+use crate::operate::explain::OpenTransaction;
+use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
+use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::lease_tx::LeaseTx;
 use crate::store::result_row::ResultRow;
 use crate::store::row_limit;
 use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
+use crate::store::row_state::event_facts::LoggedEvent;
 use crate::store::row_state::load::{LockedSubscription, NotedRow, ScheduledRow};
 use crate::store::row_state::no_row;
 use crate::store::row_state::notifications::{
@@ -146,6 +152,10 @@ impl RowTx for PostgresRowTx<'_> {
         relays::load(&self.tx, name).await
     }
 
+    async fn oldest_transaction(&mut self) -> Result<Option<Option<Timestamp>>> {
+        open_transactions::oldest(&self.tx).await
+    }
+
     async fn counts(&mut self, subscription: &str) -> Result<RowCounts> {
         let (statement, limit) = (self.rows.sql.counts, self.limit());
         let row = match self.rows.table.layout.has(Ability::Notifications) {
@@ -167,12 +177,77 @@ impl RowTx for PostgresRowTx<'_> {
         settle::record_in(self.rows, &self.tx, settlement, plan, &self.server).await
     }
 
+    async fn note_times(&mut self) -> Result<Vec<(String, Timestamp, Timestamp)>> {
+        let sql = "SELECT row_id, parked_at, updated_at FROM {schema}.row_notes";
+        let rows = self.tx.query(sql, &[]).await?;
+        let times = |row: &Row| Ok((get(row, 0)?, get::<Time>(row, 1)?.0, get::<Time>(row, 2)?.0));
+        rows.iter().map(times).collect()
+    }
+
+    async fn changes(&mut self, name: &str) -> Result<i64> {
+        // Index: the primary key (name).
+        let sql = "SELECT changes FROM {schema}.subscriptions WHERE name = $1";
+        let row = self.tx.query_opt(sql, &[&name]).await?;
+        row.map_or(Ok(0), |row| get(&row, 0))
+    }
+
+    async fn raise_changes(&mut self, name: &str) -> Result<()> {
+        // Index: the primary key (name).
+        let sql = "UPDATE {schema}.subscriptions SET changes = changes + 1 WHERE name = $1";
+        self.tx.execute(sql, &[&name]).await.map(drop)
+    }
+
+    async fn set_paused(&mut self, name: &str, reason: Option<&str>) -> Result<bool> {
+        // Index: the primary key (name).
+        let sql =
+            "UPDATE {schema}.subscriptions SET paused = $2, updated_at = clock_timestamp() WHERE name = $1";
+        Ok(self.tx.execute(sql, &[&name, &reason]).await? > 0)
+    }
+
+    async fn insert_audit(
+        &mut self,
+        name: Option<&str>,
+        audit: &AuditRecord,
+        events: u64,
+        targets: &str,
+    ) -> Result<()> {
+        operate::insert_audit(&self.tx, name, audit, events, targets).await
+    }
+
+    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
+        operate::list_audit(&self.tx, query).await
+    }
+
+    async fn find_by_event_id(&mut self, id: &str) -> Result<Option<String>> {
+        if self.rows.table.layout != RowLayout::EventOutbox {
+            return Ok(None);
+        }
+        // Index: the unique key (event_key).
+        let sql = "SELECT id::text FROM {table} WHERE event_key = $1";
+        self.tx.query_opt(sql, &[&id]).await?.map(|row| get(&row, 0)).transpose()
+    }
+
+    async fn open_writers(&mut self) -> Result<Vec<OpenTransaction>> {
+        event_facts::open_writers(&self.tx, &self.rows.table.put_into("{table}")).await
+    }
+
     async fn exclude_from_retention(&mut self, ids: &[String]) -> Result<()> {
         retention::exclude(&self.tx, ids).await
     }
 
     async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         adopt::write(&self.tx, batch).await
+    }
+}
+
+impl AuditTx for PostgresRowTx<'_> {
+    async fn audit_parts(
+        &mut self,
+        subscription: Option<&str>,
+        before: Option<AuditBefore>,
+        rows_max: usize,
+    ) -> Result<Vec<AuditPart>> {
+        event_facts::audit_parts(&self.tx, subscription, before, rows_max).await
     }
 }
 
@@ -192,6 +267,10 @@ impl SubscriptionTx for PostgresRowTx<'_> {
 impl NotificationTx for PostgresRowTx<'_> {
     async fn lock_fan_out(&mut self, wait: bool) -> Result<bool> {
         notifications::lock(&self.tx, wait).await
+    }
+
+    async fn logged_event(&mut self, id: &str) -> Result<Option<LoggedEvent>> {
+        logged_event::read(&self.tx, id).await
     }
 
     async fn registered(&mut self) -> Result<Vec<RegisteredType>> {

@@ -1,6 +1,6 @@
--- Every event with its state, per subscription; without any, once. There is no time of delivery: an event is done when
--- the ledger says so, and the ledger has no times. What is done was delivered, or the subscription did not want it.
--- Indexes: the primary keys of parked (subscription, position). The events are read whole.
+-- Every event with its state, per subscription; once if there is no subscription. The time of delivery is not stored:
+-- the ledger records which events are done. A done event was delivered, or the subscription's filter excludes it.
+-- Indexes: the primary keys of parked (subscription, position). The table of events is read completely.
 WITH progress AS MATERIALIZED (
     -- "40 43-50 52": all up to 40, and the ranges above it.
     SELECT s.name,

@@ -1,7 +1,7 @@
 CREATE OR REPLACE VIEW {schema}.vw_outbox AS
 {state};
 
--- What a relay would take now, and for how long it could have.
+-- Events that a relay would deliver now, and since when.
 CREATE OR REPLACE VIEW {schema}.vw_outbox_due AS
 SELECT o.*,
        floor(extract(epoch FROM now() - o.time))::bigint AS age_sec,
@@ -9,7 +9,7 @@ SELECT o.*,
 FROM {schema}.vw_outbox AS o
 WHERE o.is_due;
 
--- Per subscription and type: how many, how old what is not done is, and how often it was tried.
+-- Per subscription and type: the number of events, the age of those that are not done, and their attempts.
 CREATE OR REPLACE VIEW {schema}.vw_outbox_metrics AS
 SELECT subscription,
        type,
@@ -27,7 +27,7 @@ FROM (SELECT o.*, CASE WHEN state <> 'done' THEN extract(epoch FROM now() - time
       FROM {schema}.vw_outbox AS o) AS measured
 GROUP BY subscription, type;
 
--- Events written and events received per hour, of hours with either.
+-- Events written and events received per hour, for hours with at least one of them.
 CREATE OR REPLACE VIEW {schema}.vw_outbox_throughput_hourly AS
 SELECT hour_ts, count(written) AS outbox_cnt, count(received) AS inbox_cnt
 FROM (SELECT date_trunc('hour', time, 'UTC') AS hour_ts, 1 AS written, NULL::integer AS received
@@ -37,7 +37,7 @@ FROM (SELECT date_trunc('hour', time, 'UTC') AS hour_ts, 1 AS written, NULL::int
       FROM {schema}.inbox) AS either
 GROUP BY 1;
 
--- Per subscription, producer and type: what is not done, and how many there are.
+-- Per subscription, producer and type: the number of events that are not done.
 CREATE OR REPLACE VIEW {schema}.vw_outbox_backlog AS
 SELECT subscription,
        coalesce(producer, '(unknown)') AS producer,

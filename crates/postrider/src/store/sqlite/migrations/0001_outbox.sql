@@ -1,8 +1,8 @@
 -- The outbox and its ledger. Times are microseconds since 1970, UTC. Runs on SQLite 3.37 and later.
 
--- Anyone with an INSERT statement may write here; type and payload are all it takes. STRICT and the
--- CHECKs refuse at the writer what a relay could not read later. Never give a position: order and
--- completeness rest on AUTOINCREMENT. No index beyond the position: every one is paid by the writers.
+-- Written with a plain INSERT; only type and payload are required. STRICT and the CHECKs refuse values that a relay
+-- could not read. Never supply a position: order, and finding every event, depend on AUTOINCREMENT.
+-- The position is the only index: each further one would slow down the writers.
 CREATE TABLE postrider_events (
     position       INTEGER PRIMARY KEY AUTOINCREMENT,
     -- A UUID as text in any case, or as 16 bytes. By default a UUIDv7: 48 bits of milliseconds, the rest random.
@@ -23,9 +23,9 @@ CREATE TABLE postrider_events (
     type           TEXT NOT NULL CHECK (type <> ''),
     aggregate_type TEXT,
     aggregate_id   TEXT,
-    -- What orders the event; NULL: the aggregate's id.
+    -- Events with the same key are delivered in order. NULL: the aggregate's id.
     key            TEXT,
-    -- Text or bytes; carried as the same bytes.
+    -- Text or bytes, delivered unchanged.
     payload        ANY NOT NULL CHECK (typeof(payload) IN ('text', 'blob')),
     -- A JSON object of strings.
     headers        TEXT CHECK (headers IS NULL OR (json_valid(headers) AND json_type(headers) = 'object')),
@@ -41,7 +41,7 @@ CREATE TABLE postrider_events (
     CHECK ((aggregate_type IS NULL) = (aggregate_id IS NULL))
 ) STRICT;
 
--- One row per subscription: how far it has come, and with whose right (epoch).
+-- One row per subscription: its progress, and the epoch of the relay that may change it.
 CREATE TABLE postrider_subscriptions (
     name             TEXT NOT NULL PRIMARY KEY,
     epoch            INTEGER NOT NULL DEFAULT 0,
@@ -51,15 +51,15 @@ CREATE TABLE postrider_subscriptions (
     highest_id       TEXT,
     trial            TEXT,                        -- positions of the batch being tried after a crash: "41 42"
     trial_deaths     INTEGER NOT NULL DEFAULT 0,
-    clean            INTEGER NOT NULL DEFAULT 1,  -- whether the last owner left in good order
-    paused           TEXT,                        -- the operator's reason
-    halted           TEXT,                        -- why it waits for an operator
+    clean            INTEGER NOT NULL DEFAULT 1,  -- whether the last owner released the lease cleanly
+    paused           TEXT,                        -- why it is paused
+    halted           TEXT,                        -- why it is halted
     created_at       INTEGER NOT NULL,
     updated_at       INTEGER NOT NULL,
     CHECK ((highest_position IS NULL) = (highest_id IS NULL))
 ) STRICT, WITHOUT ROWID;
 
--- Events that left the straight way, per subscription.
+-- Events of each subscription that could not be delivered, or that wait behind such an event.
 CREATE TABLE postrider_parked (
     subscription    TEXT NOT NULL,
     position        INTEGER NOT NULL,
@@ -75,7 +75,7 @@ CREATE TABLE postrider_parked (
     PRIMARY KEY (subscription, position)
 ) STRICT, WITHOUT ROWID;
 
--- Who works which subscription until when, on this machine's clock.
+-- The relay that owns each subscription, and until when, by the clock of this machine.
 CREATE TABLE postrider_leases (
     name        TEXT NOT NULL PRIMARY KEY,
     holder      TEXT NOT NULL,
@@ -84,18 +84,18 @@ CREATE TABLE postrider_leases (
     expires_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- What relays say of themselves, for `postrider status`: nothing is decided by it.
+-- Reports of relays about themselves, for `postrider status`. No decision depends on them.
 CREATE TABLE postrider_relays (
     subscription TEXT NOT NULL,
     relay        TEXT NOT NULL,
-    leads        INTEGER NOT NULL,                -- else it stands by
+    leads        INTEGER NOT NULL,                -- false: it is on standby
     down         TEXT,                            -- destinations that are down, as JSON
     seen_at      INTEGER NOT NULL,
     expires_at   INTEGER NOT NULL,
     PRIMARY KEY (subscription, relay)
 ) STRICT, WITHOUT ROWID;
 
--- The outbox for people: ids alike, times in ISO 8601, payload as text where it is JSON, else in hex.
+-- The outbox in readable form: ids in one form, times in ISO 8601, the payload as text if it is JSON, otherwise in hex.
 CREATE VIEW postrider_events_json AS
 SELECT position,
        CASE typeof(id)

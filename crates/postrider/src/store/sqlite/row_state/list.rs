@@ -64,6 +64,6 @@ fn listed(row: &Row<'_>, filter: &EventFilter) -> Attempt<Option<ListedEvent>> {
         }),
         state: row.get(6)?,
         attempts: row.get(7)?,
-        payload: payload(row.get_ref(8)?),
+        payload: Some(payload(row.get_ref(8)?)),
     }))
 }

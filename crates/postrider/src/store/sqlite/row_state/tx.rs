@@ -5,12 +5,14 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::super::failure::Attempt;
 use super::super::lease::{now, other_holder, take, unknown};
 use super::super::ledger::Ledger;
-use super::super::{adopt, lease, relays};
+use super::super::{adopt, event_facts, lease, operate, relays};
 use super::sql::Names;
 use super::{retention, settle};
 use crate::adopt::AdoptionBatch;
+use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
+use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::lease_tx::LeaseTx;
-use crate::store::result_row::ResultRow;
+use crate::store::result_row::{ResultRow, required};
 use crate::store::row_limit;
 use crate::store::row_state::columns::foreign_claims;
 use crate::store::row_state::dialect::{BacklogRows, RowCounts, RowTx, StoredSubscription};
@@ -227,12 +229,65 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, names| settle::record(tx, names, &settlement.subscription, settlement.epoch, plan))
     }
 
+    async fn note_times(&mut self) -> Result<Vec<(String, Timestamp, Timestamp)>> {
+        let sql = "SELECT row_id, parked_at, updated_at FROM postrider_row_notes";
+        self.step(|tx, _| {
+            all(tx, sql, [], |row| {
+                let time = |column| required(row.time(column)?, column);
+                Ok((row.row_id(0)?, time(1)?, time(2)?))
+            })
+        })
+    }
+
+    async fn changes(&mut self, name: &str) -> Result<i64> {
+        // Index: the primary key (name).
+        let sql = "SELECT changes FROM postrider_row_subscriptions WHERE name = ?1";
+        self.step(|tx, _| Ok(first(tx, sql, [name], |row| row.number(0))?.flatten().unwrap_or(0)))
+    }
+
+    async fn raise_changes(&mut self, name: &str) -> Result<()> {
+        // Index: the primary key (name).
+        let sql = "UPDATE postrider_row_subscriptions SET changes = changes + 1 WHERE name = ?1";
+        self.step(|tx, _| Ok(tx.execute(sql, [name]).map(drop)?))
+    }
+
+    async fn set_paused(&mut self, name: &str, reason: Option<&str>) -> Result<bool> {
+        // Index: the primary key (name).
+        let sql = "UPDATE postrider_row_subscriptions SET paused = ?2, updated_at = ?3 WHERE name = ?1";
+        self.step(|tx, _| Ok(tx.execute(sql, params![name, reason, now(tx)?])? > 0))
+    }
+
+    async fn insert_audit(
+        &mut self,
+        name: Option<&str>,
+        audit: &AuditRecord,
+        events: u64,
+        targets: &str,
+    ) -> Result<()> {
+        self.step(|tx, _| operate::insert_audit(tx, name, audit, events, targets))
+    }
+
+    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
+        self.step(|tx, _| operate::list_audit(tx, query))
+    }
+
     async fn exclude_from_retention(&mut self, ids: &[String]) -> Result<()> {
         self.step(|tx, _| retention::exclude(tx, ids))
     }
 
     async fn write(&mut self, batch: AdoptionBatch) -> Result<()> {
         Ok(adopt::write(self.connection, batch)?)
+    }
+}
+
+impl AuditTx for SqliteRowTx<'_> {
+    async fn audit_parts(
+        &mut self,
+        subscription: Option<&str>,
+        before: Option<AuditBefore>,
+        rows_max: usize,
+    ) -> Result<Vec<AuditPart>> {
+        self.step(|tx, _| event_facts::audit_parts(tx, subscription, before, rows_max))
     }
 }
 

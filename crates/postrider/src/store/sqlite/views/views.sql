@@ -9,7 +9,7 @@ DROP VIEW IF EXISTS postrider_vw_outbox;
 CREATE VIEW postrider_vw_outbox AS
 {state};
 
--- What a relay would take now, and for how long it could have.
+-- Events that a relay would deliver now, and since when.
 CREATE VIEW postrider_vw_outbox_due AS
 SELECT o.*,
        (CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - o.time) / 1000000 AS age_sec,
@@ -18,7 +18,7 @@ SELECT o.*,
 FROM postrider_vw_outbox AS o
 WHERE o.is_due;
 
--- Per subscription and type: how many, how old what is not done is, and how often it was tried. A percentile lies between
+-- Per subscription and type: the number of events, the age of those that are not done, and their attempts. A percentile lies between
 -- two neighbours in the order, nearer to the nearer one: a row's weight is one minus its distance from there, if it is
 -- less than one away.
 CREATE VIEW postrider_vw_outbox_metrics AS
@@ -44,7 +44,7 @@ FROM (SELECT measured.*,
             FROM postrider_vw_outbox) AS measured) AS ranked
 GROUP BY subscription, type;
 
--- Events written and events received per hour, of hours with either. The remainder is made positive, so that the hour is right before 1970 too.
+-- Events written and events received per hour, for hours with at least one of them. The remainder is made positive, so that the hour is right before 1970 too.
 CREATE VIEW postrider_vw_outbox_throughput_hourly AS
 SELECT strftime('%Y-%m-%dT%H:00:00Z', (time - (time % 1000000 + 1000000) % 1000000) / 1000000, 'unixepoch') AS hour_ts,
        count(written) AS outbox_cnt,
@@ -54,7 +54,7 @@ FROM (SELECT time, 1 AS written, NULL AS received FROM postrider_events
       SELECT processed_at, NULL, 1 FROM postrider_inbox)
 GROUP BY 1;
 
--- Per subscription, producer and type: what is not done, and how many there are.
+-- Per subscription, producer and type: the number of events that are not done.
 CREATE VIEW postrider_vw_outbox_backlog AS
 SELECT subscription,
        coalesce(producer, '(unknown)') AS producer,

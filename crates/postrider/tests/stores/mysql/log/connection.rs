@@ -8,7 +8,7 @@ use postrider::{Code, Result};
 use postrider_testkit::conformance::store::lease::a_renewal_does_not_wait_for_a_report;
 use postrider_testkit::servers::mysql::{Kind, Options, own};
 
-use super::case::case;
+use super::case::{Case, MariaDb, case};
 
 #[cfg(feature = "mysql-tls")]
 #[tokio::test]
@@ -33,6 +33,27 @@ async fn a_server_without_a_trusted_certificate_is_refused() -> Result<()> {
             panic!("the name was not checked");
         }
     }
+    Ok(())
+}
+
+/// MariaDB has no dictionary with an index: for some conditions it opens every table of the server.
+#[tokio::test]
+async fn a_connection_opens_no_tables_of_other_databases() -> Result<()> {
+    const TABLES: i64 = 200;
+    let Some(server) = own(Options::of(Kind::MariaDb)) else { return Ok(()) };
+    let case = Case::<MariaDb>::at(server.url()).await?;
+    MySqlStore::migrate(&case.config).await?;
+    case.run("CREATE DATABASE other").await?;
+    for number in 0..TABLES {
+        case.run(&format!("CREATE TABLE other.t{number} (id INT)")).await?;
+    }
+    case.run("FLUSH TABLES").await?;
+    let opened = "SELECT CAST(variable_value AS SIGNED) FROM information_schema.global_status
+                  WHERE variable_name = 'OPENED_TABLE_DEFINITIONS'";
+    let before: i64 = case.one(opened).await?;
+    MySqlStore::connect(&case.config).await?.close().await;
+    let after: i64 = case.one(opened).await?;
+    assert!(after - before < TABLES, "{}", after - before);
     Ok(())
 }
 

@@ -13,3 +13,4 @@ mod roles;
 mod server_faults;
 mod start;
 mod unsettled;
+mod views;

@@ -41,6 +41,7 @@ case! {
             attempts: 1,
             next_attempt_at: None,
             last_error: None,
+            redelivery: None,
         };
         let settlement = Settlement {
             subscription: "mail".to_owned(),

@@ -102,6 +102,7 @@ impl<W: ServerKind> RowCase<W> {
 impl<W: ServerKind> RowDatabase for RowCase<W> {
     const NOW: &'static str = "UTC_TIMESTAMP(6)";
     const NEW_UUID: &'static str = "UUID()";
+    const LOCKS_EXCLUDE_UPDATES: bool = true;
 
     fn is_available() -> bool {
         Self::is_available()
@@ -160,8 +161,9 @@ impl<W: ServerKind> RowDatabase for RowCase<W> {
     }
 
     async fn refuse_updates(&self, table: &str, condition: &str, how: Refusing) -> Result<bool> {
-        // A trigger of these servers cannot skip a row.
-        if how == Refusing::InSilence {
+        // A trigger of these servers cannot skip a row. None can be created while rows of the table are locked.
+        let is_locked = self.is_shared && !self.layout.has(Ability::PublishingState);
+        if how == Refusing::InSilence || is_locked {
             return Ok(false);
         }
         self.run(&format!(

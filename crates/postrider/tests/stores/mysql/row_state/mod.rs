@@ -8,5 +8,6 @@ mod eventlog_plans;
 mod foreign;
 mod peers;
 mod relay;
+mod skip_locked;
 mod tables;
 mod write;

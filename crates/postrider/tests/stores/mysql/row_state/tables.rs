@@ -34,11 +34,11 @@ async fn migrating_twice_changes_nothing_and_reports_what_was_created<W: ServerK
         let first = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
         assert_eq!(
             (first.created, first.ledger.from, first.ledger.to),
-            (vec![layout.name().to_owned()], 0, 4)
+            (vec![layout.name().to_owned()], 0, 6)
         );
         let again = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-        assert_eq!((again.created.len(), again.differences, again.ledger.from), (0, vec![], 4));
-        assert_eq!(MySqlRowStore::schema(&case.config).await?.found, 4);
+        assert_eq!((again.created.len(), again.differences, again.ledger.from), (0, vec![], 6));
+        assert_eq!(MySqlRowStore::schema(&case.config).await?.found, 6);
     }
     Ok(())
 }
@@ -48,12 +48,14 @@ async fn tables_of_an_earlier_version_are_refused_until_they_are_migrated<W: Ser
     let case = RowCase::<W>::new(RowLayout::EventOutbox).await?;
     case.run(
         "DROP TABLE {ledger}.row_refused; DROP TABLE {ledger}.inbox CASCADE; DROP TABLE {ledger}.actions;
+         DROP TABLE {ledger}.audit; ALTER TABLE {ledger}.subscriptions DROP COLUMN changes;
+         ALTER TABLE {ledger}.relays DROP COLUMN facts;
          DELETE FROM {ledger}.row_migrations WHERE version >= 2",
     )
     .await?;
     assert_eq!(case.store().await.map(|_| ()).unwrap_err().code(), Code::SchemaMissing);
     let migrated = MySqlRowStore::migrate(&case.config, &case.table, RowExtras::default()).await?;
-    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 4));
+    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 6));
     case.store().await.map(|_| ())
 }
 

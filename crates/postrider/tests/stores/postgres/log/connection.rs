@@ -132,6 +132,7 @@ case! {
             attempts: 1,
             next_attempt_at: Some(Timestamp::from_micros(1)),
             last_error: None,
+            redelivery: None,
         };
         store.settle(Settlement { park: vec![row], ..settlement(owner.epoch) }).await?;
         for end in ["infinity", "-infinity"] {

@@ -53,6 +53,7 @@ async fn every_verb(case: &Case, config: &PostgresConfig) -> Result<()> {
         attempts: 1,
         next_attempt_at: None,
         last_error: Some("no".to_owned()),
+        redelivery: None,
     };
     let settlement = Settlement {
         subscription: name.clone(),

@@ -96,21 +96,25 @@ case! {
         let config = PostgresConfig::new(&format!("{url}/{database}"))?;
         PostgresStore::migrate(&config).await?;
         let budget = Budget::new(100, 1 << 20);
-        // Twice, with a hundred more polls the second time.
-        let (mut before, mut costs) = (transactions(&case, &database, 0).await?, Vec::new());
-        for looks in [1, 101] {
-            let store = PostgresStore::connect(&config).await?;
-            let mut claimer = store.claimer(&Progress::default());
-            for _ in 0..looks {
-                claimer.claim(budget).await?;
+        // The server runs transactions of its own in a database, for example autovacuum, so the cheapest of several runs
+        // counts. A poll of two transactions would cost 200 in each of them.
+        let mut before = transactions(&case, &database, 0).await?;
+        let mut cheapest = [i64::MAX; 2];
+        for _ in 0..4 {
+            for (polls, cheapest) in [1, 101].into_iter().zip(&mut cheapest) {
+                let store = PostgresStore::connect(&config).await?;
+                let mut claimer = store.claimer(&Progress::default());
+                for _ in 0..polls {
+                    claimer.claim(budget).await?;
+                }
+                drop(claimer);
+                store.close().await;
+                let after = transactions(&case, &database, before + polls).await?;
+                *cheapest = (*cheapest).min(after - before);
+                before = after;
             }
-            drop(claimer);
-            store.close().await;
-            let after = transactions(&case, &database, before + looks).await?;
-            costs.push(after - before);
-            before = after;
         }
-        assert_eq!(costs[1] - costs[0], 100, "{costs:?}");
+        assert_eq!(cheapest[1] - cheapest[0], 100, "{cheapest:?}");
         case.run(&format!("DROP DATABASE {database} WITH (FORCE)")).await?;
     }
 }

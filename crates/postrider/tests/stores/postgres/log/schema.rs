@@ -13,14 +13,14 @@ async fn concurrent_migrations_do_the_work_once() -> Result<()> {
     }
     let case = Case::without_tables().await?;
     assert_eq!(PostgresStore::connect(&case.owner).await.unwrap_err().code(), Code::SchemaMissing);
-    assert_eq!(PostgresStore::schema(&case.owner).await?, Schema { found: 0, needed: 3 });
+    assert_eq!(PostgresStore::schema(&case.owner).await?, Schema { found: 0, needed: 5 });
     let config = &case.owner;
     let migrate = || PostgresStore::migrate(config);
     let all = tokio::try_join!(migrate(), migrate(), migrate(), migrate())?;
     let all = [all.0, all.1, all.2, all.3];
     assert_eq!(all.iter().filter(|migrated| migrated.from == 0).count(), 1, "{all:?}");
-    assert_eq!(migrate().await?, Migrated { from: 3, to: 3 });
-    assert_eq!(PostgresStore::schema(&case.owner).await?, Schema { found: 3, needed: 3 });
+    assert_eq!(migrate().await?, Migrated { from: 5, to: 5 });
+    assert_eq!(PostgresStore::schema(&case.owner).await?, Schema { found: 5, needed: 5 });
     PostgresStore::connect(&case.owner).await?;
     Ok(())
 }

@@ -8,6 +8,7 @@ use postrider::Result;
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::Start;
 use postrider::store::postgres::{PostgresNotifier, PostgresStore};
+use postrider_testkit::eventually;
 use postrider_testkit::servers::postgres;
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, NoTls};
@@ -86,12 +87,11 @@ async fn listening(case: &Case, before: i32) -> Result<i32> {
         "SELECT coalesce(max(pid), 0) FROM pg_stat_activity
          WHERE application_name = '{{schema}}' AND query LIKE 'LISTEN%' AND pid <> {before}"
     );
-    loop {
-        match case.one(&sql).await? {
-            0 => tokio::time::sleep(Duration::from_millis(10)).await,
-            pid => return Ok(pid),
-        }
-    }
+    eventually("a new process listens", async || {
+        let pid = case.one::<i32>(&sql).await?;
+        Ok((pid != 0).then_some(pid))
+    })
+    .await
 }
 
 /// The poll at the start and the one after a connection explain one event each; only a wake-up explains the others.

@@ -30,6 +30,7 @@ impl StoreUnderTest for SqliteFile {
     type Backup = i64;
 
     const DATABASE: Option<&'static str> = Some("SQLite");
+    const SHOWS_WRITERS: bool = false;
 
     async fn fresh() -> Result<Self> {
         let folder = TempDir::new().map_err(failed)?;

@@ -2,5 +2,6 @@
 
 mod conformance;
 mod store;
+mod views;
 #[cfg(feature = "sqlx-sqlite")]
 mod write;

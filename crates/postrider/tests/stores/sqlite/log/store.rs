@@ -33,8 +33,8 @@ async fn claim(claimer: &mut Box<dyn Claimer>) -> Result<Page> {
 #[test]
 fn migrating_twice_does_the_work_once() {
     let (_folder, path) = file();
-    assert_eq!(SqliteStore::migrate(&path).unwrap(), Migrated { from: 0, to: 3 });
-    assert_eq!(SqliteStore::migrate(&path).unwrap(), Migrated { from: 3, to: 3 });
+    assert_eq!(SqliteStore::migrate(&path).unwrap(), Migrated { from: 0, to: 5 });
+    assert_eq!(SqliteStore::migrate(&path).unwrap(), Migrated { from: 5, to: 5 });
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn reading_an_idle_file_leaves_it_unchanged() {
     let (_folder, path) = migrated();
     let before = (std::fs::read(&path).unwrap(), files_beside(&path));
     assert_eq!(SqliteStore::read_overview(&path, 10).unwrap().subscriptions, []);
-    assert_eq!(SqliteStore::schema(&path).unwrap().found, 3);
+    assert_eq!(SqliteStore::schema(&path).unwrap().found, 5);
     assert!(before == (std::fs::read(&path).unwrap(), files_beside(&path)));
 }
 
@@ -311,9 +311,9 @@ fn migrations_that_are_run_manually_create_the_same_schema() {
         statement.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
     };
     assert_eq!(tables(&by_hand), tables(&ours));
-    assert_eq!(SqliteStore::schema(&by_hand).unwrap().found, 3);
+    assert_eq!(SqliteStore::schema(&by_hand).unwrap().found, 5);
     let migrated = SqliteStore::migrate(&by_hand).unwrap();
-    assert_eq!((migrated.from, migrated.to), (3, 3));
+    assert_eq!((migrated.from, migrated.to), (5, 5));
 }
 
 #[tokio::test]

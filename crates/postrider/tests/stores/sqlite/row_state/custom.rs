@@ -135,6 +135,7 @@ async fn a_waiting_row_in_an_unknown_state_is_neither_sent_nor_changed() -> Resu
         attempts: 1,
         next_attempt_at: Some(event.event.time),
         last_error: None,
+        redelivery: None,
     };
     let (subscription, epoch) = ("mail".to_owned(), loaded.epoch);
     let settlement = Settlement {

@@ -16,8 +16,8 @@ fn migrating_twice_changes_nothing_and_reports_what_was_created() -> Result<()> 
     let first = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?;
     assert_eq!((first.created, first.ledger.from), (vec!["outbox_events".to_owned()], 0));
     let again = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?;
-    assert_eq!((again.created.len(), again.differences, again.ledger.from), (0, vec![], 4));
-    assert_eq!(SqliteRowStore::schema(&case.path)?.found, 4);
+    assert_eq!((again.created.len(), again.differences, again.ledger.from), (0, vec![], 6));
+    assert_eq!(SqliteRowStore::schema(&case.path)?.found, 6);
     Ok(())
 }
 
@@ -26,12 +26,14 @@ fn tables_of_an_earlier_version_are_refused_until_they_are_migrated() -> Result<
     let case = Case::new()?;
     case.run(
         "DROP TABLE postrider_row_refused; DROP TABLE postrider_inbox; DROP TABLE postrider_actions;
+              DROP TABLE postrider_audit; ALTER TABLE postrider_row_subscriptions DROP COLUMN changes;
+              ALTER TABLE postrider_row_relays DROP COLUMN facts;
               DELETE FROM postrider_row_migrations WHERE version >= 2",
     )?;
     let refused = SqliteRowStore::open(&case.path, &case.table).map(|_| ()).unwrap_err();
     assert_eq!(refused.code(), Code::SchemaMissing);
     let migrated = SqliteRowStore::migrate(&case.path, &case.table, RowExtras::default())?;
-    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 4));
+    assert_eq!((migrated.ledger.from, migrated.ledger.to), (1, 6));
     SqliteRowStore::open(&case.path, &case.table).map(|_| ())
 }
 

@@ -28,6 +28,7 @@ pub(super) const SQL: Sql = Sql {
         FROM {table} AS t
         WHERE t.{c.id} IN ({ids})",
     payloads: "SELECT {c.id_text}, COALESCE(t.{c.payload}, '') FROM {table} AS t WHERE t.{c.id} IN ({ids})",
+    lock: None,
     marks: None,
     outcomes: ["{c.done}", "{c.retried}", "{c.given_up}", NOTHING_UNMARKED],
     notes: "

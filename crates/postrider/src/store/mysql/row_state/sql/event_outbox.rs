@@ -79,6 +79,12 @@ pub(super) const SQL: Sql = Sql {
     ),
     // Index: the primary key (id).
     payloads: "SELECT id, payload FROM {table} WHERE id IN ({ids})",
+    // Index: the primary key (id).
+    lock: Some(concat!(
+        "SELECT t.id, t.attempts, ",
+        micros!("UTC_TIMESTAMP(6)"),
+        " FROM {table} AS t FORCE INDEX (PRIMARY) WHERE t.id IN ({ids}) AND t.status <> 'sent'"
+    )),
     marks: None,
     outcomes: [DONE, RETRIED, GIVEN_UP, NOTHING_UNMARKED],
     // Index: the primary key (id).

@@ -36,11 +36,12 @@ macro_rules! is_of_subscription {
     };
 }
 
-/// Notifications of the handler in one state that are due, the oldest first.
+/// Notifications of the handler in one state that are due, the oldest first. Without the hint MySQL may read the whole table
+/// and sort it; it ignores the name of an index that does not exist. MariaDB reads it as a comment.
 macro_rules! due_in_state {
     ($state:literal) => {
         concat!(
-            "(SELECT t.id, t.event_date, ",
+            "(SELECT /*+ INDEX(t event_notifications_due) */ t.id, t.event_date, ",
             id_text!("t.event_id"),
             " AS event_id, t.next_retry_at
               FROM {notifications} AS t
@@ -67,14 +68,13 @@ macro_rules! rows_of {
     };
 }
 
-/// A notification that was given up may be handled again: an operator may want it, or there is a route for it now. Index:
-/// the primary key (id), as in the statements below.
-const DONE: &str = concat!(
-    "UPDATE ",
-    rows_of!("@postrider_done"),
-    " SET t.state = 'SUCCEEDED', t.updated_date = UTC_TIMESTAMP(6)
-      WHERE @postrider_owns = 1 AND t.state <> 'SUCCEEDED'"
-);
+/// A notification that was given up may be handled again: an operator may want it, or there is a route for it now. All rows
+/// get the same values, so their ids are in the statement: a join with JSON_TABLE took about 13 percent more server CPU, because the
+/// server collects the rows of a join before it updates them. Index: the primary key (id), as in the statements below.
+const DONE: &str = "
+    UPDATE {notifications} AS t FORCE INDEX (PRIMARY)
+    SET t.state = 'SUCCEEDED', t.updated_date = UTC_TIMESTAMP(6)
+    WHERE t.id IN ({ids}) AND @postrider_owns = 1 AND t.state <> 'SUCCEEDED'";
 
 const RETRIED: &str = concat!(
     "UPDATE ",
@@ -188,6 +188,7 @@ pub(super) const SQL: Sql = Sql {
     ),
     // Index: the primary key (id).
     payloads: "SELECT id, COALESCE(payload, 'null') FROM {notifications} WHERE id IN ({ids})",
+    lock: None,
     marks: None,
     outcomes: [DONE, RETRIED, GIVEN_UP, NOTHING_UNMARKED],
     // A note without a row belongs to a deleted notification, of any handler. Index: the primary key (id).

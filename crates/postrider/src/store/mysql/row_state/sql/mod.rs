@@ -61,10 +61,21 @@ pub(super) fn of_subscription(statement: &str, subscription: &str) -> String {
     statement.replace("{subscription}", &literal(subscription))
 }
 
-/// A text literal that needs no quoting.
+/// A text literal: a UUID as it is, any other text in hexadecimal, so that no character needs quoting.
 pub(super) fn literal(text: &str) -> String {
-    let hex: String = text.bytes().map(|byte| format!("{byte:02X}")).collect();
-    format!("_utf8mb4 X'{hex}'")
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let is_plain = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    if text.bytes().all(is_plain) {
+        return format!("'{text}'");
+    }
+    let mut literal = String::with_capacity(2 * text.len() + 12);
+    literal.push_str("_utf8mb4 X'");
+    for byte in text.bytes() {
+        literal.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        literal.push(char::from(DIGITS[usize::from(byte & 0xf)]));
+    }
+    literal.push('\'');
+    literal
 }
 
 /// The statements of a layout.
@@ -77,9 +88,13 @@ pub(super) struct Sql {
     pub(super) read: &'static str,
     /// Payloads by `{ids}`: id, payload.
     pub(super) payloads: &'static str,
+    /// Reads rows by `{ids}` that are not delivered: id, attempts, the server's time. With a lock, it reserves them while they
+    /// are published, if the layout has no state for that.
+    pub(super) lock: Option<&'static str>,
     /// How rows are marked as being published, if the layout has a state for that.
     pub(super) marks: Option<Marks>,
-    /// Record the outcomes done, retried, given up and unmarked; see [`settle`](super::settle).
+    /// Record the outcomes done, retried, given up and unmarked; see [`settle`](super::settle). A statement with `{ids}` gets
+    /// the ids of its rows there, some at a time; the others read them from a variable.
     pub(super) outcomes: [&'static str; 4],
     /// Notes with the state of their rows in the table.
     pub(super) notes: &'static str,

@@ -157,6 +157,7 @@ pub(super) const SQL: Sql = Sql {
     ),
     // Index: the primary key (id).
     payloads: "SELECT id, payload FROM {table} WHERE id IN ({ids})",
+    lock: None,
     marks: Some(Marks { lock: LOCK, mark: MARK, remove: REMOVE_MARKS, foreign: FOREIGN }),
     outcomes: [DONE, RETRIED, GIVEN_UP, UNMARKED],
     // Index: the primary key (id).

@@ -12,9 +12,9 @@ use mysql_async::prelude::Queryable;
 use postrider::store::Store;
 use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::{Event, Ident, Outbox, Result};
-use postrider_testkit::audit::Sighting;
 use postrider_testkit::servers::Controlled;
 use postrider_testkit::servers::mysql::{Kind, Options, Server, own};
+use postrider_testkit::verify::Sighting;
 use tokio::sync::{Mutex, MutexGuard};
 use uuid::Uuid;
 

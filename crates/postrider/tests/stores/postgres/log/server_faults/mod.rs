@@ -1,6 +1,7 @@
 //! The server faults on PostgreSQL, and those that only PostgreSQL has: a standby, a pooler.
 
 mod pooler;
+mod shards;
 mod standby;
 
 use std::any::Any;
@@ -10,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::{Start, Store};
 use postrider::{Event, Ident, Outbox, Result};
-use postrider_testkit::audit::Sighting;
 use postrider_testkit::servers::Controlled;
 use postrider_testkit::servers::postgres::{Options, Server, own};
+use postrider_testkit::verify::Sighting;
 use tokio_postgres::{Client, NoTls};
 
 use super::case::failed;

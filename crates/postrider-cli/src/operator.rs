@@ -1,0 +1,50 @@
+//! The person who runs a command, and the question before a change.
+
+use std::io::{self, IsTerminal, Write};
+
+use postrider::{Code, Error};
+
+use crate::failure::Failure;
+
+/// User and host, for the audit trail. Environment variables are only what the user claims to be; the database adds the
+/// user that it has authenticated.
+pub(crate) fn name() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let user = ["SUDO_USER", "USER", "LOGNAME", "USERNAME"].iter().find_map(|name| variable(name));
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .ok()
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .or_else(|| variable("HOSTNAME"))
+        .or_else(|| variable("COMPUTERNAME"));
+    format!("{}@{}", user.as_deref().unwrap_or("unknown"), host.as_deref().unwrap_or("unknown"))
+}
+
+/// Asks before a change, on a terminal. Without one, `--yes` is needed.
+///
+/// # Errors
+/// [`Failure::Declined`] if the answer is not yes, [`Code::ConfigValue`] without a terminal.
+pub(crate) fn confirm(question: &str, yes: bool) -> Result<(), Failure> {
+    if yes {
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        return Err(Error::new(
+            Code::ConfigValue,
+            "this command changes events and cannot ask without a terminal",
+        )
+        .with_effect("nothing was changed")
+        .with_hint("add --yes")
+        .into());
+    }
+    let mut stderr = io::stderr().lock();
+    let mut answer = String::new();
+    let asked = write!(stderr, "{question} [y/N] ").and_then(|()| stderr.flush());
+    if asked.and_then(|()| io::stdin().read_line(&mut answer)).is_err() {
+        return Err(Failure::Interrupted);
+    }
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err(Failure::Declined),
+    }
+}

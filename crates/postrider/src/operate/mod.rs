@@ -1,0 +1,25 @@
+//! What operators do with events that were not delivered: list, count, retry, discard, skip, give up; and the audit trail.
+//!
+//! The command line uses this module, and other tools can: the filters, the bounded counts, the rules about which state
+//! allows which change, and the audit rows are the same for all of them. [`Operator`] works on a
+//! [`Store`](crate::store::Store) of any
+//! database and layout. A running relay applies a change within a third of its lease, without losing it: nothing is
+//! delivered twice because of it (adr/0075-operations.md).
+
+mod audit;
+mod change;
+pub mod explain;
+mod filter;
+mod handlers;
+mod operator;
+mod subscriptions;
+
+pub use audit::{AuditEntry, AuditQuery, AuditRecord, AuditSearch};
+#[cfg(feature = "_store")]
+pub(crate) use change::targets;
+pub use change::{BATCH_ROWS_MAX, ParkedAction, ParkedChange, ParkedChanged};
+pub use explain::{Explained, Explanation, Sought};
+pub use filter::{ParkedCount, ParkedFilter, ParkedItem, ParkedQuery};
+pub use handlers::HandlerEntry;
+pub use operator::{ChangeOptions, Operator, Progress};
+pub use subscriptions::{SubscriptionAction, SubscriptionChange, SubscriptionPlan};

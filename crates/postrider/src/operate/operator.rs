@@ -1,0 +1,157 @@
+//! An operator at work on one outbox.
+
+use std::sync::Arc;
+
+use super::{
+    AuditRecord, BATCH_ROWS_MAX, ParkedAction, ParkedChange, ParkedChanged, ParkedCount, ParkedFilter,
+    ParkedItem, ParkedQuery,
+};
+use crate::Result;
+use crate::store::Store;
+use crate::telemetry::{self, add};
+
+/// Called after each batch of a change, with the result so far.
+pub type Progress<'a> = &'a mut (dyn FnMut(ParkedChanged) + Send);
+
+/// An operator at work on one outbox, with a name for the audit trail.
+#[derive(Clone)]
+pub struct Operator {
+    store: Arc<dyn Store>,
+    name: String,
+}
+
+impl std::fmt::Debug for Operator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Operator").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Operator {
+    /// An operator with this name, usually the user and the host: `alice@shop-1`.
+    pub fn new(store: Arc<dyn Store>, name: impl Into<String>) -> Self {
+        Self { store, name: name.into() }
+    }
+
+    /// Its name in the audit trail.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// Parked events of these subscriptions, at most `rows_max`, each subscription in its order.
+    ///
+    /// # Errors
+    /// The database's error.
+    pub async fn list(
+        &self,
+        subscriptions: &[String],
+        filter: &ParkedFilter,
+        rows_max: usize,
+    ) -> Result<Vec<ParkedItem>> {
+        let mut found = Vec::new();
+        for subscription in subscriptions {
+            let left = rows_max.saturating_sub(found.len());
+            if left == 0 {
+                break;
+            }
+            found.extend(self.store.list_parked(ParkedQuery::new(subscription, filter.clone(), left)).await?);
+        }
+        Ok(found)
+    }
+
+    /// How many parked events of these subscriptions match, counted up to `max`.
+    ///
+    /// # Errors
+    /// The database's error.
+    pub async fn count(
+        &self,
+        subscriptions: &[String],
+        filter: &ParkedFilter,
+        max: u64,
+    ) -> Result<ParkedCount> {
+        let mut events = 0;
+        for subscription in subscriptions {
+            let left = max.saturating_sub(events);
+            let rows_max = usize::try_from(left).unwrap_or(usize::MAX);
+            if left > 0 {
+                let query = ParkedQuery::new(subscription, filter.clone(), rows_max);
+                events += self.store.count_parked(query).await?;
+            }
+        }
+        Ok(ParkedCount::up_to(events, max))
+    }
+
+    /// Changes every event of a subscription that matches, in batches of one transaction each. An event that is parked
+    /// while this runs may be changed too. If the process dies, the batches that are committed stay, each with its audit
+    /// row; run the command again for the rest.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`](crate::Code::SubscriptionUnknown), or what the layout or the database refuses. The
+    /// batches before it are committed.
+    pub async fn change(
+        &self,
+        subscription: &str,
+        action: ParkedAction,
+        filter: &ParkedFilter,
+        options: ChangeOptions,
+        progress: Progress<'_>,
+    ) -> Result<ParkedChanged> {
+        let changed = self.change_all(subscription, action, filter, options, progress).await;
+        let result = if changed.is_ok() { "done" } else { "failed" };
+        add(&telemetry::OPERATOR_ACTIONS, [action.as_str().into(), result.into()], 1);
+        changed
+    }
+
+    async fn change_all(
+        &self,
+        subscription: &str,
+        action: ParkedAction,
+        filter: &ParkedFilter,
+        options: ChangeOptions,
+        progress: Progress<'_>,
+    ) -> Result<ParkedChanged> {
+        let ChangeOptions { reason, out_of_order } = options;
+        let mut audit =
+            AuditRecord::new(&self.name, action.as_str(), &filter.description(), reason.as_deref());
+        let (mut total, mut after) = (ParkedChanged::default(), None);
+        loop {
+            let query = ParkedQuery::new(subscription, filter.clone(), BATCH_ROWS_MAX).after(after.take());
+            let rows: Vec<String> =
+                self.store.list_parked(query).await?.into_iter().map(|item| item.row).collect();
+            let is_last = rows.len() < BATCH_ROWS_MAX;
+            let Some(last) = rows.last() else { return Ok(total) };
+            after = Some(last.clone());
+            let change =
+                ParkedChange::new(subscription, action, rows, audit.clone()).out_of_order(out_of_order);
+            let changed = self.store.change_parked(change).await?;
+            total.add(changed);
+            // Only a batch that changed something has an audit row, and the first of a command has number 0.
+            if changed.changed > 0 {
+                audit = audit.next_part();
+            }
+            progress(total);
+            if is_last {
+                return Ok(total);
+            }
+        }
+    }
+}
+
+/// Options of [`Operator::change`].
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ChangeOptions {
+    /// Why, for the audit trail.
+    pub reason: Option<String>,
+    /// Also retry dead events whose key has moved on.
+    pub out_of_order: bool,
+}
+
+crate::setters! { ChangeOptions:
+    reason: Option<String>,
+    out_of_order: bool,
+}

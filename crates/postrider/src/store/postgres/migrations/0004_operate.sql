@@ -1,0 +1,2 @@
+-- What an operator asked for: `retry` for an event that was dead, `replay` for one that was delivered before.
+ALTER TABLE {schema}.parked ADD COLUMN redelivery text;
