@@ -270,7 +270,9 @@ async fn absent<T: FactsTx>(tx: &mut T, sought: &str) -> Result<Absent> {
     }
     let time = Uuid::parse_str(sought).ok().and_then(id_time);
     let is_old = |(first, at): &(Position, Timestamp)| {
-        position.is_some_and(|position| position < *first) || time.is_some_and(|time| time < *at)
+        // An id has the millisecond of its event, the event the microsecond.
+        let is_before = |time: Timestamp| time.after(Duration::from_millis(1)) <= *at;
+        position.is_some_and(|position| position < *first) || time.is_some_and(is_before)
     };
     let removed = oldest.filter(is_old).map(|(_, oldest)| oldest);
     let mut transactions = tx.open_writers().await?;

@@ -119,6 +119,7 @@ macro_rules! store_conformance {
                 an_event_that_an_operator_gave_up_is_explained_by_the_audit_trail
                 an_event_below_the_start_of_a_subscription_is_not_called_delivered
                 an_event_that_does_not_exist_is_explained
+                an_id_of_the_oldest_events_millisecond_is_unknown
                 an_event_that_retention_removed_is_explained
                 a_damaged_row_is_explained
                 a_key_is_explained_by_its_first_unfinished_event

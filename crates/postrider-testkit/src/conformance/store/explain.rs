@@ -288,6 +288,18 @@ pub async fn an_event_that_does_not_exist_is_explained(databases: &Databases) ->
     Ok(())
 }
 
+/// An id has a time in milliseconds, the oldest event one in microseconds: in the same millisecond, nothing was removed.
+pub async fn an_id_of_the_oldest_events_millisecond_is_unknown(databases: &Databases) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
+    let sought = Event::new("x", "");
+    let millis = i64::try_from(sought.id.as_u128() >> 80).map_err(|error| failed(error.to_string()))?;
+    let end = Timestamp::from_micros(millis * 1_000 + 999);
+    under_test.write(vec![Event::new("placed", "{}").with_time(end)]).await?;
+    let absent = explained(&store, sought.id).await?.absent;
+    assert!(matches!(absent, Some(Absent::Unknown { .. })), "{absent:?}");
+    Ok(())
+}
+
 /// Deleted by the relay's own cleanup.
 pub async fn an_event_that_retention_removed_is_explained(databases: &Databases) -> Result<()> {
     let (under_test, store) = subscribed(databases).await?;
