@@ -8,8 +8,8 @@
 //! 5. [`failure`] and [`exit`]: errors and exit codes
 //!
 //! [`config`] is the configuration, [`database`] the databases, [`sinks`] the types of sink; [`assemble`] builds a
-//! relay from them, [`doctor`] checks them, [`http`] serves its metrics and health; [`log`] and [`interrupt`] are for long-running commands. [`pages`]
-//! generates the parts of the docs that come from the code.
+//! relay from them, [`doctor`] checks them, [`http`] serves its metrics and health;
+//! [`log`], [`traces`] and [`interrupt`] are for long-running commands. [`pages`] generates the parts of the docs that come from the code.
 
 #[cfg(not(any(feature = "sqlite", feature = "postgres", feature = "mysql")))]
 compile_error!("build with at least one of the features sqlite, postgres and mysql");
@@ -32,6 +32,7 @@ mod operator;
 pub mod output;
 pub mod pages;
 pub mod sinks;
+pub mod traces;
 
 use std::ffi::OsString;
 use std::panic::PanicHookInfo;

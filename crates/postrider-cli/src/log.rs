@@ -4,16 +4,21 @@ use std::io::{self, Write};
 
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer, Registry};
 
 use crate::config::settings::{LogFormat, RelaySettings};
 use crate::config::url;
 use crate::output::{Output, Verbosity};
+use crate::traces::Traces;
 
-/// Sends the log of this process to standard error, at the level of the configuration and of `-v` or `-q`. A second
-/// call has no effect.
-pub fn start(settings: &RelaySettings, output: Output) {
+/// Sends the log of this process to standard error, at the level of the configuration and of `-v` or `-q`, and its spans
+/// to a collector, if there is one. A second call has no effect.
+pub fn start(settings: &RelaySettings, traces: Option<&Traces>, output: Output) {
     let level = level(&settings.log, output.verbosity());
-    let subscriber = subscriber(level, settings.log_format, output.colours_talk());
+    let lines = lines(settings.log_format, output.colours_talk()).with_filter(level);
+    let subscriber = Registry::default().with(traces.map(Traces::layer)).with(lines);
     // Fails only if a log is already set up.
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
@@ -29,14 +34,14 @@ fn level(configured: &str, verbosity: Verbosity) -> LevelFilter {
     }
 }
 
-fn subscriber(level: LevelFilter, format: LogFormat, colours: bool) -> Box<dyn Subscriber + Send + Sync> {
-    let lines = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_writer(|| Masked(io::stderr()))
-        .with_ansi(colours);
+fn lines<S>(format: LogFormat, colours: bool) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| Masked(io::stderr())).with_ansi(colours);
     match format {
-        LogFormat::Text => Box::new(lines.with_target(false).finish()),
-        LogFormat::Json => Box::new(lines.json().flatten_event(true).with_current_span(false).finish()),
+        LogFormat::Text => lines.with_target(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).boxed(),
     }
 }
 

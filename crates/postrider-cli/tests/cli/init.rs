@@ -17,7 +17,7 @@ fn the_starter_file_works_as_it_is_and_names_every_key() {
 
 #[test]
 fn the_starter_file_still_works_with_every_key_set() {
-    let program = Program::new().variable("SHOP_PASSWORD", "secret");
+    let program = Program::new().variable("SHOP_PASSWORD", "secret").variable("OTLP_AUTHORIZATION", "secret");
     program.run(&["config", "init"]);
     let path = program.path().join("postrider.toml");
     // Some keys are only for servers, some only for tables with a state per row, some only for layouts with a column map,

@@ -39,6 +39,7 @@ mod shop;
 mod sqlite_layouts;
 mod story;
 mod subscriptions;
+mod traces;
 mod user_story;
 mod webhook;
 mod worker;

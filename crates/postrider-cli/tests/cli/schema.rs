@@ -11,7 +11,8 @@ use postrider_cli::config::schema::{IfUnset, KeySpec, Schema, Section};
 use postrider_cli::config::{Effective, Environment, Problem, Settings, json_schema};
 
 fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
-    let environment: Environment = [("SHOP_PASSWORD", "secret")].into_iter().collect();
+    let environment: Environment =
+        [("SHOP_PASSWORD", "secret"), ("OTLP_AUTHORIZATION", "secret")].into_iter().collect();
     let file = ConfigFile::new("test.toml", text);
     let sources = Sources { file: Some(&file), environment: &environment, flags: &[] };
     let (effective, problems) = Effective::merge(Schema::postrider(), &sources);
@@ -72,6 +73,11 @@ fn file(section: Section, key: &str, value: &str) -> String {
     match section {
         Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),
         Section::Http => lines.insert(format!("http.{key}"), value.to_owned()),
+        Section::Traces => {
+            // Without an endpoint, nothing is exported.
+            lines.insert("traces.endpoint".into(), "'http://h'".into());
+            lines.insert(format!("traces.{key}"), value.to_owned())
+        }
         Section::Outbox => lines.insert(format!("outbox.shop.{key}"), value.to_owned()),
         Section::Sink => lines.insert(format!("sink.main.{key}"), value.to_owned()),
         Section::Subscription => lines.insert(format!("subscription.s.{key}"), value.to_owned()),

@@ -37,4 +37,8 @@ pub use client::Webhook;
 #[cfg(feature = "webhook")]
 pub use config::WebhookConfig;
 pub use key::Key;
+/// TLS as webhooks use it: ring, and the operating system's certificates.
+#[cfg(feature = "webhook")]
+#[doc(hidden)]
+pub use tls::client as tls_client;
 pub use verify::{Unverified, Verifier, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP};

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
 /// Trusts the operating system's certificates and those of a file.
-pub(super) fn client(ca_file: Option<&Path>) -> Result<ClientConfig> {
+pub fn client(ca_file: Option<&Path>) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     // A system certificate that cannot be read is skipped; if it is needed, the handshake fails and names the reason.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

@@ -20,6 +20,7 @@ use crate::http::{Listener, Recorder};
 use crate::interrupt::{Interrupts, Request, Threads, block_on};
 use crate::log;
 use crate::output::age;
+use crate::traces::Traces;
 
 const EXAMPLES: &str = "Examples:
   postrider relay                         every subscription of postrider.toml, until Ctrl-C
@@ -80,8 +81,19 @@ impl Relay {
                 .with_hint("add a [subscription.NAME] with a sink; `postrider config init` writes an example")
                 .into());
         }
-        log::start(&settings.relay, context.output);
-        block_on(Threads::Many, self.serve(context, running))
+        // Outside of the runtime: its client blocks.
+        let traces = settings
+            .traces
+            .as_ref()
+            .map(|of| Traces::open(of, settings.relay.name.as_deref()))
+            .transpose()?;
+        log::start(&settings.relay, traces.as_ref(), context.output);
+        let ended = block_on(Threads::Many, self.serve(context, running));
+        // After a second signal, exit without waiting.
+        if let Some(traces) = traces.filter(|_| !matches!(ended, Err(Failure::Interrupted))) {
+            traces.close();
+        }
+        ended
     }
 
     async fn serve(&self, context: &Context, running: Running) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use postrider::layout::RowLayout;
 
-use super::Section::{Http, Outbox, Relay, Rule, Sink, Subscription};
+use super::Section::{Http, Outbox, Relay, Rule, Sink, Subscription, Traces};
 use super::{COUNT, KeySpec, Section};
 use crate::config::kind::Kind::{self, *};
 use crate::sinks::{SINK_TYPE_NAMES, SINK_TYPES};
@@ -20,7 +20,8 @@ const fn key(
 /// All keys. The example of a key is never its default, so that a test can check that it takes effect.
 pub(super) fn all() -> Vec<KeySpec> {
     let of_types = SINK_TYPES.iter().flat_map(|of| of.keys.iter().map(|key| key.only_for(of.name)));
-    [RELAY, HTTP, OUTBOX, &[sink_type()], SINK, &of_types.collect::<Vec<_>>(), SUBSCRIPTION, RULE].concat()
+    [RELAY, HTTP, TRACES, OUTBOX, &[sink_type()], SINK, &of_types.collect::<Vec<_>>(), SUBSCRIPTION, RULE]
+        .concat()
 }
 
 /// The key `type` of a sink lists all types.
@@ -46,6 +47,13 @@ const HTTP: &[KeySpec] = &[
     key(Http, "listen", Text, r#""127.0.0.1:9464""#, "Where a relay serves `/metrics` for Prometheus, `/livez` and `/readyz`: an IP address and a port. Default: nowhere."),
     key(Http, "allow_remote", Bool, "true", "Allow an address that other machines can reach. The listener has neither TLS nor a login; what it serves contains names of outboxes, subscriptions and sinks, and error texts of the database, but no events.").default("false"),
     key(Http, "stalled_after", Duration, r#""2m""#, "`/readyz` is not ready if events wait for this long and none is delivered or settled meanwhile.").default("1m"),
+];
+
+#[rustfmt::skip]
+const TRACES: &[KeySpec] = &[
+    key(Traces, "endpoint", Text, r#""http://127.0.0.1:4318""#, "The base URL of an OpenTelemetry collector. A relay sends its spans to ENDPOINT`/v1/traces`, as OTLP over HTTP with Protobuf. A collector that is down or slow delays no event: spans are dropped, and the log says so once. Default: spans are not exported."),
+    key(Traces, "authorization", Secret, r#""env:OTLP_AUTHORIZATION""#, "The value of the header `Authorization`, such as `Bearer TOKEN`."),
+    key(Traces, "service_name", Text, r#""shop-relay""#, "The attribute `service.name` of the spans.").default("postrider"),
 ];
 
 #[rustfmt::skip]

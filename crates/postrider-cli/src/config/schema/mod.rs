@@ -124,6 +124,8 @@ pub enum Section {
     Relay,
     /// `[http]`
     Http,
+    /// `[traces]`
+    Traces,
     /// `[outbox.NAME]`
     Outbox,
     /// `[sink.NAME]`
@@ -136,17 +138,19 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of the docs.
-    pub const ALL: [Self; 6] =
-        [Self::Relay, Self::Http, Self::Outbox, Self::Sink, Self::Subscription, Self::Rule];
+    pub const ALL: [Self; 7] =
+        [Self::Relay, Self::Http, Self::Traces, Self::Outbox, Self::Sink, Self::Subscription, Self::Rule];
 
     /// The top-level sections, by their names.
-    pub const TOP: [Self; 5] = [Self::Relay, Self::Http, Self::Outbox, Self::Sink, Self::Subscription];
+    pub const TOP: [Self; 6] =
+        [Self::Relay, Self::Http, Self::Traces, Self::Outbox, Self::Sink, Self::Subscription];
 
     /// Its name; for rules, their key in the subscription.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Relay => "relay",
             Self::Http => "http",
+            Self::Traces => "traces",
             Self::Outbox => "outbox",
             Self::Sink => "sink",
             Self::Subscription => "subscription",
@@ -159,6 +163,7 @@ impl Section {
         match self {
             Self::Relay => "a relay",
             Self::Http => "an HTTP listener",
+            Self::Traces => "an export of traces",
             Self::Outbox => "an outbox",
             Self::Sink => "a sink",
             Self::Subscription => "a subscription",
@@ -172,6 +177,9 @@ impl Section {
             Self::Relay => "The process that delivers events.",
             Self::Http => {
                 "The HTTP listener of the relay for `/metrics`, `/livez` and `/readyz`; off unless `listen` is set."
+            }
+            Self::Traces => {
+                "The spans of the relay, sent to an OpenTelemetry collector; off unless `endpoint` is set."
             }
             Self::Outbox => "A database that contains events.",
             Self::Sink => "A destination for events.",
@@ -190,7 +198,7 @@ impl Section {
 
     /// Whether there may be several, each with its own name.
     pub const fn is_named(self) -> bool {
-        !matches!(self, Self::Relay | Self::Http)
+        !matches!(self, Self::Relay | Self::Http | Self::Traces)
     }
 }
 

@@ -8,12 +8,14 @@ mod rows;
 mod sink;
 mod subscription;
 mod table;
+mod traces;
 
 pub use http::HttpSettings;
 pub use outbox::{OutboxSettings, configured_name};
 pub use relay::{LogFormat, RelaySettings};
 pub use sink::{Encoding, SinkSettings};
 pub use subscription::{RuleMatch, RuleSettings, SubscriptionSettings};
+pub use traces::TracesSettings;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub struct Settings {
     pub relay: RelaySettings,
     /// Its HTTP listener.
     pub http: HttpSettings,
+    /// The export of its spans; `None` if there is none.
+    pub traces: Option<TracesSettings>,
     /// Databases by name: that of the outbox, and its shard if it has several.
     pub outboxes: BTreeMap<String, OutboxSettings>,
     /// Destinations by name.
@@ -60,6 +64,8 @@ impl Settings {
         let relay = kept(relay, &mut problems).pop();
         let http = tables(Section::Http).into_iter().map(|table| HttpSettings::read(&table));
         let http = kept(http, &mut problems).pop();
+        let traces = tables(Section::Traces).into_iter().map(|table| TracesSettings::read(&table));
+        let traces = kept(traces, &mut problems).pop().flatten();
         let outboxes = tables(Section::Outbox);
         let outboxes = kept(outboxes.iter().map(OutboxSettings::read), &mut problems);
         let outboxes: BTreeMap<String, OutboxSettings> = outboxes.into_iter().flatten().collect();
@@ -73,7 +79,7 @@ impl Settings {
         });
         match (relay, http) {
             (Some(relay), Some(http)) if problems.is_empty() => {
-                Ok(Self { relay, http, outboxes, sinks, subscriptions })
+                Ok(Self { relay, http, traces, outboxes, sinks, subscriptions })
             }
             _ => Err(problems),
         }
