@@ -107,7 +107,7 @@ fn a_collector_that_is_down_or_refuses_changes_no_delivery() {
 
 #[test]
 fn a_collector_that_never_answers_changes_no_delivery() {
-    // Connections are accepted by the operating system, and nobody reads them.
+    // Connections are accepted by the operating system, and no process reads them.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     delivers(&shop(&format!("http://{}", listener.local_addr().unwrap())));
 }
