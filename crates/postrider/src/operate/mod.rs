@@ -8,6 +8,7 @@
 
 mod audit;
 mod change;
+mod cleanup;
 pub mod explain;
 mod filter;
 mod handlers;
@@ -18,6 +19,7 @@ pub use audit::{AuditEntry, AuditQuery, AuditRecord, AuditSearch};
 #[cfg(feature = "_store")]
 pub(crate) use change::targets;
 pub use change::{BATCH_ROWS_MAX, ParkedAction, ParkedChange, ParkedChanged};
+pub use cleanup::{Cleanup, CleanupBatch, CleanupPlan};
 pub use explain::{Explained, Explanation, Sought};
 pub use filter::{ParkedCount, ParkedFilter, ParkedItem, ParkedQuery};
 pub use handlers::HandlerEntry;

@@ -66,8 +66,8 @@ use super::{
 };
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
-    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, ParkedChange, ParkedChanged, ParkedItem,
+    ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
 };
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
@@ -436,6 +436,13 @@ impl AsyncStore for MySqlStore {
         let mut tx = conn.begin().await?;
         let changed = super::parked_tx::change(&mut tx, &change).await;
         tx.finish(changed).await
+    }
+
+    async fn clean_up(&self, batch: CleanupBatch) -> Result<Purged> {
+        let mut conn = self.0.cleaner.lock().await?;
+        let mut tx = conn.begin().await?;
+        let purged = super::cleanup_tx::clean_up(&mut tx, &batch).await;
+        tx.finish(purged).await
     }
 
     async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {

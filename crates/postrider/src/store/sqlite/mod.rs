@@ -52,8 +52,8 @@ use super::{
 };
 use crate::ledger::{KnownRows, Progress, SettledChange};
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
-    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, ParkedChange, ParkedChanged, ParkedItem,
+    ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
 };
 use crate::{Code, Error, Inbox, Outbox, Position, Result, StoredEvent};
 
@@ -450,6 +450,13 @@ impl AsyncStore for SqliteStore {
 
     async fn change_parked(&self, change: ParkedChange) -> Result<ParkedChanged> {
         self.writer.write(move |tx| operate::change_parked(tx, &change)).await
+    }
+
+    async fn clean_up(&self, batch: CleanupBatch) -> Result<Purged> {
+        match batch.audit {
+            Some(_) => self.writer.write(move |tx| log_tx::clean_up(tx, &batch)).await,
+            None => self.reader.read(move |snapshot| log_tx::clean_up(snapshot, &batch)).await,
+        }
     }
 
     async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {
