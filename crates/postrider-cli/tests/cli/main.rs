@@ -4,6 +4,7 @@
 
 mod adopt;
 mod canary;
+mod cleanup;
 mod command_line;
 mod custom_tables;
 mod dead;
