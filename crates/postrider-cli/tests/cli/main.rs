@@ -27,6 +27,8 @@ mod mysql;
 mod mysql_eventlog;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql_killed;
+#[cfg(all(unix, feature = "mysql"))]
+mod mysql_operate;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod names;
 mod origins;

@@ -12,6 +12,7 @@ mod cleanup;
 pub mod explain;
 mod filter;
 mod handlers;
+mod inbox;
 mod operator;
 mod subscriptions;
 
@@ -23,5 +24,6 @@ pub use cleanup::{Cleanup, CleanupBatch, CleanupPlan};
 pub use explain::{Explained, Explanation, Sought};
 pub use filter::{ParkedCount, ParkedFilter, ParkedItem, ParkedQuery};
 pub use handlers::HandlerEntry;
+pub use inbox::{InboxCursor, InboxItem, InboxPage, InboxQuery, InboxRead, InboxRows, InboxTable};
 pub use operator::{ChangeOptions, Operator, Progress};
 pub use subscriptions::{SubscriptionAction, SubscriptionChange, SubscriptionPlan};

@@ -11,8 +11,9 @@ use super::{
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, ParkedChange, ParkedChanged, ParkedItem,
-    ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, ParkedChange,
+    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    explain::EventFacts,
 };
 use crate::{BoxFuture, Position, Result};
 
@@ -133,6 +134,11 @@ pub trait AsyncStore: Send + Sync + 'static {
 
     /// See [`Store::clean_up`].
     fn clean_up(&self, _batch: CleanupBatch) -> impl Future<Output = Result<Purged>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::read_inbox`].
+    fn read_inbox(&self, _read: InboxRead) -> impl Future<Output = Result<Vec<InboxItem>>> + Send {
         std::future::ready(Err(not_operated()))
     }
 
@@ -298,6 +304,10 @@ impl<S: AsyncStore> Store for S {
 
     fn clean_up(&self, batch: CleanupBatch) -> BoxFuture<'_, Result<Purged>> {
         Box::pin(AsyncStore::clean_up(self, batch))
+    }
+
+    fn read_inbox(&self, read: InboxRead) -> BoxFuture<'_, Result<Vec<InboxItem>>> {
+        Box::pin(AsyncStore::read_inbox(self, read))
     }
 
     fn pause_audited(

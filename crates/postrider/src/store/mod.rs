@@ -134,8 +134,8 @@ use std::sync::Arc;
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, HandlerEntry, ParkedChange,
-    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, HandlerEntry, InboxItem, InboxRead,
+    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
     explain::EventFacts,
 };
 use crate::{BoxFuture, Code, Error, Position, Result, Timestamp};
@@ -314,6 +314,15 @@ pub trait Store: Send + Sync + 'static {
     /// As [`purge`](Self::purge).
     #[doc(hidden)]
     fn clean_up(&self, _batch: CleanupBatch) -> BoxFuture<'_, Result<Purged>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Reads rows of an inbox along its key.
+    ///
+    /// # Errors
+    /// The database's error.
+    #[doc(hidden)]
+    fn read_inbox(&self, _read: InboxRead) -> BoxFuture<'_, Result<Vec<InboxItem>>> {
         Box::pin(std::future::ready(Err(not_operated())))
     }
 

@@ -9,6 +9,7 @@ mod eventlog;
 mod guarded;
 mod health;
 mod http;
+mod inbox;
 mod layouts;
 mod roles;
 mod story;

@@ -8,8 +8,6 @@ use super::ledger::Ledger;
 use super::worker::poll_once;
 use super::{history, lease, park, progress, relays};
 use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress};
-use crate::operate::CleanupBatch;
-use crate::store::cleanup_tx;
 use crate::store::log_tx::{self, LogTx};
 use crate::store::row_limit;
 use crate::store::subscription::SubscriptionRow;
@@ -29,11 +27,6 @@ pub(super) fn subscriptions(snapshot: &mut Connection) -> Attempt<Vec<String>> {
 /// See [`Store::purge`](crate::store::Store::purge).
 pub(super) fn purge(tx: &mut Connection, purge: &Purge) -> Attempt<Purged> {
     poll_once(log_tx::purge(&mut SqliteTx(tx), purge))
-}
-
-/// See [`Store::clean_up`](crate::store::Store::clean_up).
-pub(super) fn clean_up(tx: &mut Connection, batch: &CleanupBatch) -> Attempt<Purged> {
-    poll_once(cleanup_tx::clean_up(&mut SqliteTx(tx), batch))
 }
 
 /// See [`log_tx::start_progress`].

@@ -12,6 +12,7 @@
 mod admin;
 mod adopt;
 mod claim;
+mod cleanup;
 mod event_counts;
 mod event_facts;
 mod failure;
@@ -52,8 +53,9 @@ use super::{
 };
 use crate::ledger::{KnownRows, Progress, SettledChange};
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, ParkedChange, ParkedChanged, ParkedItem,
-    ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, ParkedChange,
+    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    explain::EventFacts,
 };
 use crate::{Code, Error, Inbox, Outbox, Position, Result, StoredEvent};
 
@@ -453,10 +455,11 @@ impl AsyncStore for SqliteStore {
     }
 
     async fn clean_up(&self, batch: CleanupBatch) -> Result<Purged> {
-        match batch.audit {
-            Some(_) => self.writer.write(move |tx| log_tx::clean_up(tx, &batch)).await,
-            None => self.reader.read(move |snapshot| log_tx::clean_up(snapshot, &batch)).await,
-        }
+        cleanup::run(self, batch).await
+    }
+
+    async fn read_inbox(&self, read: InboxRead) -> Result<Vec<InboxItem>> {
+        self.reader.read(move |snapshot| inbox::read(snapshot, &read)).await
     }
 
     async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {

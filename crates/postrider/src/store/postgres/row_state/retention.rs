@@ -105,6 +105,12 @@ pub(super) async fn delete_delivered(tx: &Tx<'_>, sql: &Sql, purge: &Purge) -> R
     tx.execute(sql.delete_delivered, &[&cutoff, &rows_max]).await
 }
 
+/// Whether the schema has `processed_events`.
+pub(super) async fn has_processed(tx: &Tx<'_>, table: &RowTable) -> Result<bool> {
+    let schema = table.schema.as_str().to_owned();
+    get(&tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(no_row)?, 0)
+}
+
 /// Deletes expired rows of `processed_events`, if the schema has it.
 pub(super) async fn purge_processed(
     conn: &mut Guard<'_>,
@@ -112,9 +118,7 @@ pub(super) async fn purge_processed(
     purge: &InboxPurge,
 ) -> Result<InboxPurged> {
     let tx = conn.begin().await?;
-    let schema = table.schema.as_str().to_owned();
-    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(no_row)?;
-    if !get::<bool>(&found, 0)? {
+    if !has_processed(&tx, table).await? {
         return Ok(InboxPurged::default());
     }
     let (_, most) = purge.limits();
