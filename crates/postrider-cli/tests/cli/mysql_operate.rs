@@ -2,8 +2,7 @@
 
 use crate::cleanup::{LogCase, TIME, delivered_events_are_deleted_and_everything_else_stays, json};
 use crate::inbox::{inserts, processed_messages_are_listed_page_by_page};
-use crate::mysql::Shop;
-use crate::program::Program;
+use crate::mysql::{Shop, rows};
 
 #[test]
 fn delivered_events_are_deleted_by_cleanup() {
@@ -23,12 +22,11 @@ fn delivered_events_are_deleted_by_cleanup() {
 #[test]
 fn only_our_own_rows_are_deleted_by_cleanup() {
     for shop in Shop::all() {
-        let keys = "layout = 'outbox_events'\nretention = '9000d'\n[sink.out]";
-        let program = Program::with_config(&shop.config(&shop.url).replace("[sink.out]", keys));
+        let program = rows(&shop, "outbox_events'\nretention = '9000d");
         assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
         let insert = |status: &str| {
             shop.sql(&format!(
-                "INSERT INTO {{schema}}.outbox_events (aggregate_type, aggregate_id, event_type, payload, status)
+                "INSERT INTO {{schema}}_shop.outbox_events (aggregate_type, aggregate_id, event_type, payload, status)
                  VALUES ('Order', '1', 'order.placed', '{{}}', '{status}')"
             ));
         };
@@ -38,7 +36,7 @@ fn only_our_own_rows_are_deleted_by_cleanup() {
         insert("PENDING");
         shop.sql("UPDATE {schema}.row_done SET done_at = '2019-12-31 23:59:59.999999'");
         shop.sql("UPDATE {schema}.row_done SET done_at = '2020-01-01' ORDER BY row_id DESC LIMIT 1");
-        let left = || shop.number(&format!("SELECT COUNT(*) FROM {}.outbox_events", shop.schema));
+        let left = || shop.number(&format!("SELECT COUNT(*) FROM {}_shop.outbox_events", shop.schema));
         let counted = json(&program.run(&["cleanup", "--before", TIME, "--dry-run", "--json"]));
         assert_eq!((&counted["matched"]["events"], left()), (&1.into(), 4), "{counted}");
         let cleaned = json(&program.run(&["cleanup", "--before", TIME, "--yes", "--json"]));
