@@ -21,6 +21,7 @@ mod inbox;
 mod lease;
 mod ledger;
 mod list;
+mod lock;
 mod log_tx;
 mod migrate;
 mod operate;
@@ -36,7 +37,6 @@ mod worker;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -45,6 +45,7 @@ pub use row_state::SqliteRowStore;
 
 use self::failure::Attempt;
 use self::ledger::Ledger;
+use self::lock::wait_for_lock;
 use self::worker::{Worker, in_transaction};
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
@@ -58,20 +59,6 @@ use crate::operate::{
     explain::EventFacts,
 };
 use crate::{Code, Error, Inbox, Outbox, Position, Result, StoredEvent};
-
-/// How many times a statement tries to get the lock before it fails with [`Code::StoreBusy`]: for about five seconds.
-const LOCK_TRIES_MAX: i32 = 5_000;
-
-/// Waits a moment for the lock. SQLite's own wait grows to 100 ms; a caller that tries so rarely may find a file with
-/// busy writers always locked, and then a lease expires while its holder waits to renew it.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "SQLite has no signal for this, and the thread belongs to the connection"
-)]
-fn wait_for_lock(tries: i32) -> bool {
-    std::thread::sleep(Duration::from_micros(if tries < 100 { 200 } else { 1_000 }));
-    tries < LOCK_TRIES_MAX
-}
 
 /// An outbox in a SQLite file. Clones share its connections.
 #[derive(Debug, Clone)]
