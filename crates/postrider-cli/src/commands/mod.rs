@@ -7,6 +7,7 @@ mod adopt;
 mod audit;
 #[cfg(feature = "bench")]
 mod bench;
+mod cleanup;
 mod completions;
 mod config;
 mod dead;
@@ -48,6 +49,7 @@ pub enum Command {
     Dead(dead::Dead),
     Parked(parked::Parked),
     Audit(audit::Audit),
+    Cleanup(cleanup::Cleanup),
     Inbox(inbox::Inbox),
     Subscriptions(subscriptions::Subscriptions),
     Handlers(handlers::Handlers),
@@ -81,6 +83,7 @@ impl Command {
             Self::Dead(command) => command.run(context),
             Self::Parked(command) => command.run(context),
             Self::Audit(command) => command.run(context),
+            Self::Cleanup(command) => command.run(context),
             Self::Inbox(command) => command.run(context),
             Self::Subscriptions(command) => command.run(context),
             Self::Handlers(command) => command.run(context),

@@ -4,6 +4,7 @@
 
 mod adopt;
 mod canary;
+mod cleanup;
 mod command_line;
 mod custom_tables;
 mod dead;
@@ -26,6 +27,8 @@ mod mysql;
 mod mysql_eventlog;
 #[cfg(all(unix, feature = "mysql"))]
 mod mysql_killed;
+#[cfg(all(unix, feature = "mysql"))]
+mod mysql_operate;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod names;
 mod origins;

@@ -8,9 +8,11 @@
 
 mod audit;
 mod change;
+mod cleanup;
 pub mod explain;
 mod filter;
 mod handlers;
+mod inbox;
 mod operator;
 mod subscriptions;
 
@@ -18,8 +20,10 @@ pub use audit::{AuditEntry, AuditQuery, AuditRecord, AuditSearch};
 #[cfg(feature = "_store")]
 pub(crate) use change::targets;
 pub use change::{BATCH_ROWS_MAX, ParkedAction, ParkedChange, ParkedChanged};
+pub use cleanup::{Cleanup, CleanupBatch, CleanupPlan};
 pub use explain::{Explained, Explanation, Sought};
 pub use filter::{ParkedCount, ParkedFilter, ParkedItem, ParkedQuery};
 pub use handlers::HandlerEntry;
+pub use inbox::{InboxCursor, InboxItem, InboxPage, InboxQuery, InboxRead, InboxRows, InboxTable};
 pub use operator::{ChangeOptions, Operator, Progress};
 pub use subscriptions::{SubscriptionAction, SubscriptionChange, SubscriptionPlan};

@@ -11,8 +11,9 @@ use super::{
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
-    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, ParkedChange,
+    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    explain::EventFacts,
 };
 use crate::{BoxFuture, Position, Result};
 
@@ -128,6 +129,16 @@ pub trait AsyncStore: Send + Sync + 'static {
 
     /// See [`Store::change_parked`].
     fn change_parked(&self, _change: ParkedChange) -> impl Future<Output = Result<ParkedChanged>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::clean_up`].
+    fn clean_up(&self, _batch: CleanupBatch) -> impl Future<Output = Result<Purged>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
+    /// See [`Store::read_inbox`].
+    fn read_inbox(&self, _read: InboxRead) -> impl Future<Output = Result<Vec<InboxItem>>> + Send {
         std::future::ready(Err(not_operated()))
     }
 
@@ -289,6 +300,14 @@ impl<S: AsyncStore> Store for S {
 
     fn change_parked(&self, change: ParkedChange) -> BoxFuture<'_, Result<ParkedChanged>> {
         Box::pin(AsyncStore::change_parked(self, change))
+    }
+
+    fn clean_up(&self, batch: CleanupBatch) -> BoxFuture<'_, Result<Purged>> {
+        Box::pin(AsyncStore::clean_up(self, batch))
+    }
+
+    fn read_inbox(&self, read: InboxRead) -> BoxFuture<'_, Result<Vec<InboxItem>>> {
+        Box::pin(AsyncStore::read_inbox(self, read))
     }
 
     fn pause_audited(

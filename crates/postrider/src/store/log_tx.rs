@@ -193,9 +193,18 @@ async fn backlog<T: LogTx>(tx: &mut T, done: &Intervals, last: Position, max: u6
 /// smaller.
 pub(super) async fn purge<T: LogTx>(tx: &mut T, purge: &Purge) -> Result<Purged> {
     tx.lock_retention().await?;
+    let (expired, purged) = plan_purge(tx, purge).await?;
+    if !expired.is_empty() {
+        tx.delete(&expired).await?;
+    }
+    Ok(purged)
+}
+
+/// Which events a batch deletes, and its result. Without the lock of retention, this is only an estimate.
+pub(super) async fn plan_purge<T: LogTx>(tx: &mut T, purge: &Purge) -> Result<(Vec<Position>, Purged)> {
     let bounds = tx.purge_bounds().await?;
     let Some(lowest) = PurgeBound::lowest(&bounds) else {
-        return Ok(Purged { reached: purge.after, ..Purged::default() });
+        return Ok((Vec::new(), Purged { reached: purge.after, ..Purged::default() }));
     };
     let now = tx.clock().await?;
     let rows = tx.times_within(purge.after, lowest.floor, purge.events_max).await?;
@@ -204,11 +213,9 @@ pub(super) async fn purge<T: LogTx>(tx: &mut T, purge: &Purge) -> Result<Purged>
         kept.extend(tx.parked_within(purge.after, *last).await?);
     }
     let PurgePlan { expired, reached, more } = purge.plan(now, &rows, &kept);
-    if !expired.is_empty() {
-        tx.delete(&expired).await?;
-    }
     let held = lowest.held_back(tx.time_above(lowest.floor).await?, purge.cutoff(now));
-    Ok(Purged { deleted: expired.len() as u64, reached, more, held })
+    let deleted = expired.len() as u64;
+    Ok((expired, Purged { deleted, reached, more, held }))
 }
 
 /// The progress of a subscription that begins at `start`. A position the outbox has not reached yet

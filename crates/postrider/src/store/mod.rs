@@ -40,6 +40,8 @@ pub mod admin;
 mod async_store;
 #[cfg(feature = "_store")]
 mod audit_tx;
+#[cfg(feature = "_store")]
+mod cleanup_tx;
 #[cfg(feature = "_server")]
 mod connection;
 mod event_counts;
@@ -77,6 +79,7 @@ mod schema;
 mod search;
 #[cfg(feature = "_server")]
 mod server_options;
+mod settlement;
 #[cfg(feature = "_store")]
 mod subscription;
 #[cfg(feature = "_store")]
@@ -123,14 +126,17 @@ pub use retention::{PurgeBound, PurgePlan};
 pub use row_state::{RowExtras, RowStateStore, RowsMigrated};
 #[cfg(feature = "_store")]
 pub use schema::{Migrated, Migration, Schema};
+#[doc(hidden)]
+pub use settlement::{Settled, Settlement};
 
 use std::sync::Arc;
 
 use crate::layout::RowTable;
-use crate::ledger::{Intervals, ParkedRow, Progress, Trial};
+use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, HandlerEntry, ParkedChange, ParkedChanged, ParkedItem,
-    ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, HandlerEntry, InboxItem, InboxRead,
+    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    explain::EventFacts,
 };
 use crate::{BoxFuture, Code, Error, Position, Result, Timestamp};
 
@@ -301,6 +307,25 @@ pub trait Store: Send + Sync + 'static {
         Box::pin(std::future::ready(Err(not_operated())))
     }
 
+    /// Deletes one batch for an operator, by the rules of [`purge`](Self::purge), and writes an audit row, in one
+    /// transaction; or, without an audit record, only counts what it would delete.
+    ///
+    /// # Errors
+    /// As [`purge`](Self::purge).
+    #[doc(hidden)]
+    fn clean_up(&self, _batch: CleanupBatch) -> BoxFuture<'_, Result<Purged>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Reads rows of an inbox along its key.
+    ///
+    /// # Errors
+    /// The database's error.
+    #[doc(hidden)]
+    fn read_inbox(&self, _read: InboxRead) -> BoxFuture<'_, Result<Vec<InboxItem>>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
     /// Sets the operator's pause with its reason, or removes it, and writes an audit row, in one transaction.
     ///
     /// # Errors
@@ -457,40 +482,6 @@ impl std::fmt::Display for Start {
             Self::Time(time) => write!(f, "time:{time}"),
         }
     }
-}
-
-/// Progress to record. It replaces the recorded progress as a whole; parked rows are changed one by one.
-#[doc(hidden)]
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settlement {
-    /// The subscription.
-    pub subscription: String,
-    /// The epoch of the lease. If it is no longer current, nothing is recorded.
-    pub epoch: Epoch,
-    /// All positions that are done, not only new ones.
-    pub done: Intervals,
-    /// The highest event seen.
-    pub highest: Option<LastSeen>,
-    /// The batch that is about to be published on trial, if any. If the process dies with it, the next owner loads it.
-    pub trial: Option<Trial>,
-    /// Rows to park. Each replaces the row of the same position; if it has no key or destination, that of the old row
-    /// is kept.
-    pub park: Vec<ParkedRow>,
-    /// Positions whose row is removed.
-    pub unpark: Vec<Position>,
-}
-
-/// The result of [`Store::settle`], [`Store::pause_as_owner`] and [`Store::halt`].
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
-    /// Recorded.
-    Done,
-    /// Recorded, except that parked rows which another process has changed stay as that process left them. The owner
-    /// must load its state again before it publishes anything. Only for [`Store::settle`].
-    ParkedChanged,
-    /// The epoch is no longer current, and nothing was recorded.
-    Fenced,
 }
 
 /// A number of rows as the parameter of a LIMIT.

@@ -18,6 +18,8 @@ pub struct Purge {
     /// The minimum age, by the event's `time` and the database's clock; in a table with a state per row, the time since
     /// the delivery.
     pub older_than: Duration,
+    /// Instead of an age: only events before this time. A time in the future counts as the present.
+    pub before: Option<Timestamp>,
     /// The maximum number of events to examine, and so to delete.
     pub events_max: usize,
     /// Which rows of a table with a state per row. Without meaning for the layout `postrider`.
@@ -144,11 +146,21 @@ impl PurgeBound {
 impl Purge {
     /// A first batch of events older than this.
     pub const fn new(older_than: Duration, events_max: usize) -> Self {
-        Self { after: Position::ZERO, older_than, events_max, scope: RetentionScope::Own, at_expiry: false }
+        Self {
+            after: Position::ZERO,
+            older_than,
+            before: None,
+            events_max,
+            scope: RetentionScope::Own,
+            at_expiry: false,
+        }
     }
 
     /// Only events before this time may be deleted.
     pub fn cutoff(&self, now: Timestamp) -> Timestamp {
+        if let Some(before) = self.before {
+            return before.min(now);
+        }
         let micros = micros(self.older_than);
         Timestamp::from_micros(now.as_micros().saturating_sub(micros))
     }
@@ -212,6 +224,15 @@ mod tests {
     #[test]
     fn an_event_from_the_future_is_kept_and_does_not_end_the_batch() {
         assert_eq!(choose(9, &[(4, i64::MAX), (5, 1), (6, 1_000), (7, 1)], &[]), (vec![5], 5, false));
+    }
+
+    #[test]
+    fn an_absolute_time_is_exact_and_never_in_the_future() {
+        let at = Timestamp::from_micros;
+        let purge = |before| Purge { before: Some(at(before)), ..Purge::new(Duration::MAX, 9) };
+        let rows = [(Position::new(1), at(499)), (Position::new(2), at(500))];
+        assert_eq!(purge(500).plan(NOW, &rows, &BTreeSet::new()).expired, [Position::new(1)]);
+        assert_eq!(purge(5_000).cutoff(NOW), NOW);
     }
 
     #[test]

@@ -179,6 +179,7 @@ const OPERATOR_ACTION: Label = Label {
         ("discard", "never deliver"),
         ("kill", "give up"),
         ("replay", "deliver again what was delivered"),
+        ("cleanup", "delete delivered events"),
     ]),
 };
 

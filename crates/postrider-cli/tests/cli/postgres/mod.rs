@@ -1,6 +1,7 @@
 //! The same program on PostgreSQL: a new database for every case, on one server per test process.
 
 mod checks;
+mod cleanup;
 mod commit;
 mod down;
 mod event_counts;
@@ -8,6 +9,7 @@ mod eventlog;
 mod guarded;
 mod health;
 mod http;
+mod inbox;
 mod layouts;
 mod roles;
 mod story;

@@ -78,6 +78,7 @@ macro_rules! rows_conformance {
             maintain {
                 only_old_delivered_rows_are_deleted
                 rows_delivered_by_other_publishers_stay_unless_configured
+                a_cleanup_by_hand_deletes_only_old_delivered_rows
                 the_overview_counts_waiting_and_parked_rows
             }
         }

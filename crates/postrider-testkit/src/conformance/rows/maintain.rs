@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use postrider::Result;
 use postrider::ledger::ParkedState;
+use postrider::operate::{AuditQuery, Cleanup, Operator};
 use postrider::store::{Purge, RetentionScope};
+use postrider::{Result, Timestamp};
 
 use super::Tables;
 use super::stage::{Owner, failed, owned, parked, subscribed};
@@ -58,6 +59,40 @@ pub async fn rows_delivered_by_other_publishers_stay_unless_configured(tables: &
     }
     let all = Purge { scope: RetentionScope::All, ..purge };
     assert_eq!(owner.store.purge(all).await?.deleted, 2, "asked for");
+    Ok(())
+}
+
+/// A cleanup by hand deletes what retention would, in batches, with audit rows; a count changes nothing.
+pub async fn a_cleanup_by_hand_deletes_only_old_delivered_rows(tables: &Tables) -> Result<()> {
+    if tables.updates_wait() {
+        return Ok(());
+    }
+    let (table, mut owner, ids, events) = owned(tables, 5).await?;
+    owner.store.note_deliveries();
+    owner.deliver(&events[..3]).await?;
+    owner.park(vec![parked(&events[3], ParkedState::Dead, 1)]).await?;
+    let operator = Operator::new(owner.store.clone(), "alice@host");
+    let yesterday = Timestamp::from_micros(Timestamp::now().as_micros() - 86_400_000_000);
+    let mut cleanup = Cleanup::new(yesterday);
+    cleanup.batch_events_max = 2;
+    assert_eq!(operator.plan_cleanup(cleanup).await?.events.events, 0, "all are younger");
+    assert_eq!(operator.cleanup(cleanup, None, &mut |_| {}).await?, 0);
+    table.age().await?;
+    let plan = operator.plan_cleanup(cleanup).await?.events;
+    assert_eq!((plan.events, plan.at_least), (2, true), "one batch is counted");
+    for id in &ids {
+        assert!(table.row(id).await?.is_some(), "the count changed {id}");
+    }
+    let mut progress = Vec::new();
+    let deleted = operator.cleanup(cleanup, Some("full"), &mut |deleted| progress.push(deleted)).await?;
+    assert_eq!((deleted, progress), (3, vec![2, 3]));
+    for (id, stays) in ids.iter().zip([false, false, false, true, true]) {
+        assert_eq!(table.row(id).await?.is_some(), stays, "{id}");
+    }
+    let audit = owner.store.list_audit(AuditQuery::default().commands_max(10)).await?;
+    let found: Vec<_> = audit.iter().filter(|entry| entry.action == "cleanup").collect();
+    assert_eq!(found.len(), 1, "a command that deletes nothing leaves no row: {audit:?}");
+    assert_eq!((found[0].events, found[0].reason.as_deref()), (3, Some("full")));
     Ok(())
 }
 

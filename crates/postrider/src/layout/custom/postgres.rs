@@ -7,8 +7,8 @@ use super::placeholders::{
 use super::{ColumnMap, ColumnName, DeliveryRecord, MappedField, StateWord};
 use crate::layout::Family;
 
-/// `$1` microseconds ago.
-const CUTOFF: &str = "statement_timestamp() - $1::bigint * interval '1 microsecond'";
+/// `$1` microseconds after 1970.
+const CUTOFF: &str = "to_timestamp(0) + $1::bigint * interval '1 microsecond'";
 
 struct Postgres;
 

@@ -19,6 +19,7 @@ mod empty_positions;
 mod engine;
 mod event_counts;
 mod event_facts;
+mod explain;
 mod failure;
 mod history;
 mod inbox;
@@ -56,7 +57,6 @@ pub use row_state::MySqlRowStore;
 pub use server::Product;
 
 use super::connection::{StoreConnections, again_if_cut};
-use super::event_facts::{EVENT_BYTES_MAX, ReadEvent};
 use super::log_tx::LogTx as _;
 use super::takeover::acquire;
 use super::{
@@ -66,8 +66,9 @@ use super::{
 };
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
-    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, ParkedChange,
+    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    explain::EventFacts,
 };
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
@@ -250,33 +251,6 @@ impl MySqlStore {
         Self(Arc::new(StoreConnections::new(config)))
     }
 
-    async fn about_event(&self, event: &str) -> Result<EventFacts> {
-        let mut conn = self.0.reader.lock().await?;
-        let mut tx = conn.begin_read().await?;
-        let position = super::event_facts::find(&mut tx, event).await;
-        let position = tx.finish(position).await?;
-        let read = match position {
-            Some(position) => Some(read_event(conn.session()?, position).await?),
-            None => None,
-        };
-        let mut tx = conn.begin_read().await?;
-        let facts = super::event_facts::about_event(&mut tx, event, read).await;
-        tx.finish(facts).await
-    }
-
-    async fn about_key(&self, key: &str) -> Result<EventFacts> {
-        let mut conn = self.0.reader.lock().await?;
-        let mut tx = conn.begin_read().await?;
-        let found = super::event_facts::of_key(&mut tx, key).await;
-        let mut events = Vec::new();
-        for (name, position) in tx.finish(found).await? {
-            events.push((name, read_event(conn.session()?, position).await?));
-        }
-        let mut tx = conn.begin_read().await?;
-        let facts = super::event_facts::about_key(&mut tx, events).await;
-        tx.finish(facts).await
-    }
-
     async fn release_lease(&self, name: &str, epoch: Epoch, clean: bool) -> Result<()> {
         let mut conn = self.0.settler.lock().await?;
         let server = conn.server()?;
@@ -288,11 +262,6 @@ impl MySqlStore {
         let released = lease::release(&mut tx, name, epoch, clean).await;
         tx.finish(released).await
     }
-}
-
-/// Reads one event to explain it.
-async fn read_event(session: &mut session::Session, position: Position) -> Result<ReadEvent> {
-    Ok(ReadEvent::of(position, page::fetch(session, &[position], EVENT_BYTES_MAX).await?))
 }
 
 impl fmt::Debug for MySqlStore {
@@ -436,6 +405,17 @@ impl AsyncStore for MySqlStore {
         let mut tx = conn.begin().await?;
         let changed = super::parked_tx::change(&mut tx, &change).await;
         tx.finish(changed).await
+    }
+
+    async fn clean_up(&self, batch: CleanupBatch) -> Result<Purged> {
+        let mut conn = self.0.cleaner.lock().await?;
+        let mut tx = conn.begin().await?;
+        let purged = super::cleanup_tx::clean_up(&mut tx, &batch).await;
+        tx.finish(purged).await
+    }
+
+    async fn read_inbox(&self, read: InboxRead) -> Result<Vec<InboxItem>> {
+        inbox::read(&mut self.0.reader.lock().await?, &read).await
     }
 
     async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {

@@ -45,7 +45,7 @@ GRANT SELECT ON {database}.* TO '{viewer}';
 GRANT SELECT ON performance_schema.* TO '{viewer}';
 
 -- Operator: `status`, `dead`, `parked`, `pause` and `resume`. It changes parked events and inserts audit rows; it can neither
--- write nor delete an event, nor change the audit trail. `accept-history` needs the relay's role.
+-- write nor delete an event, nor change the audit trail. `accept-history` and `cleanup` need the relay's role.
 GRANT SELECT ON {database}.* TO '{operator}';
 GRANT UPDATE ON {schema}.subscriptions TO '{operator}';
 GRANT INSERT, UPDATE, DELETE ON {schema}.parked TO '{operator}';

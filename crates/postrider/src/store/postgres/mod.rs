@@ -75,8 +75,9 @@ use super::{
 };
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
-    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, InboxTable,
+    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    explain::EventFacts,
 };
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
@@ -337,6 +338,20 @@ impl AsyncStore for PostgresStore {
         let mut tx = conn.begin().await?;
         let changed = super::parked_tx::change(&mut tx, &change).await?;
         tx.commit().await.map(|()| changed)
+    }
+
+    async fn clean_up(&self, batch: CleanupBatch) -> Result<Purged> {
+        let mut conn = self.0.cleaner.lock().await?;
+        let mut tx = conn.begin().await?;
+        let purged = super::cleanup_tx::clean_up(&mut tx, &batch).await?;
+        tx.commit().await.map(|()| purged)
+    }
+
+    async fn read_inbox(&self, read: InboxRead) -> Result<Vec<InboxItem>> {
+        if read.table != InboxTable::Inbox {
+            return Ok(Vec::new());
+        }
+        inbox::read(&self.0.reader.lock().await?.begin_read().await?, &read).await
     }
 
     async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {

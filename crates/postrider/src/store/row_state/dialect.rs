@@ -23,7 +23,7 @@ use super::term_rows::{Claims, RowClaim, RowId};
 use crate::adopt::AdoptionBatch;
 use crate::layout::RowTable;
 use crate::operate::explain::OpenTransaction;
-use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
+use crate::operate::{AuditEntry, AuditQuery, AuditRecord, InboxItem, InboxRead};
 use crate::store::audit_tx::AuditTx;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::{
@@ -257,6 +257,9 @@ pub(crate) trait RowConnection: Send {
 
     /// Deletes expired rows of the inbox, in a transaction for each table that serves as one.
     fn purge_inbox(&mut self, purge: InboxPurge) -> impl Future<Output = Result<InboxPurged>> + Send;
+
+    /// See [`Store::read_inbox`](crate::store::Store::read_inbox).
+    fn read_inbox(&mut self, read: InboxRead) -> impl Future<Output = Result<Vec<InboxItem>>> + Send;
 }
 
 /// Several steps in one transaction, the same on every database.

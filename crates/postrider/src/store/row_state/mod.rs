@@ -5,6 +5,7 @@
 
 mod adopt;
 mod claimer;
+mod cleanup;
 pub(crate) mod columns;
 #[cfg(feature = "_server")]
 pub(super) mod connections;

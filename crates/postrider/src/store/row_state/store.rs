@@ -21,8 +21,9 @@ use super::term_rows::RowId;
 use crate::layout::{Ability, RowTable};
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, HandlerEntry, ParkedChange, ParkedChanged, ParkedItem,
-    ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, HandlerEntry, InboxItem, InboxRead,
+    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    explain::EventFacts,
 };
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Notifications,
@@ -370,6 +371,14 @@ impl<D: RowDialect> Store for RowStateStore<D> {
 
     fn change_parked(&self, change: ParkedChange) -> BoxFuture<'_, Result<ParkedChanged>> {
         Box::pin(async move { self.0.change_parked(change).await })
+    }
+
+    fn clean_up(&self, batch: CleanupBatch) -> BoxFuture<'_, Result<Purged>> {
+        Box::pin(self.0.clean_up(batch))
+    }
+
+    fn read_inbox(&self, read: InboxRead) -> BoxFuture<'_, Result<Vec<InboxItem>>> {
+        Box::pin(async move { self.0.dialect.connection(Role::Reader).await?.read_inbox(read).await })
     }
 
     fn pause_audited(

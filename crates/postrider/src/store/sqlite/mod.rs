@@ -12,6 +12,7 @@
 mod admin;
 mod adopt;
 mod claim;
+mod cleanup;
 mod event_counts;
 mod event_facts;
 mod failure;
@@ -20,6 +21,7 @@ mod inbox;
 mod lease;
 mod ledger;
 mod list;
+mod lock;
 mod log_tx;
 mod migrate;
 mod operate;
@@ -35,7 +37,6 @@ mod worker;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
@@ -44,6 +45,7 @@ pub use row_state::SqliteRowStore;
 
 use self::failure::Attempt;
 use self::ledger::Ledger;
+use self::lock::wait_for_lock;
 use self::worker::{Worker, in_transaction};
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
@@ -52,24 +54,11 @@ use super::{
 };
 use crate::ledger::{KnownRows, Progress, SettledChange};
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
-    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, ParkedChange,
+    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
+    explain::EventFacts,
 };
 use crate::{Code, Error, Inbox, Outbox, Position, Result, StoredEvent};
-
-/// How many times a statement tries to get the lock before it fails with [`Code::StoreBusy`]: for about five seconds.
-const LOCK_TRIES_MAX: i32 = 5_000;
-
-/// Waits a moment for the lock. SQLite's own wait grows to 100 ms; a caller that tries so rarely may find a file with
-/// busy writers always locked, and then a lease expires while its holder waits to renew it.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "SQLite has no signal for this, and the thread belongs to the connection"
-)]
-fn wait_for_lock(tries: i32) -> bool {
-    std::thread::sleep(Duration::from_micros(if tries < 100 { 200 } else { 1_000 }));
-    tries < LOCK_TRIES_MAX
-}
 
 /// An outbox in a SQLite file. Clones share its connections.
 #[derive(Debug, Clone)]
@@ -450,6 +439,14 @@ impl AsyncStore for SqliteStore {
 
     async fn change_parked(&self, change: ParkedChange) -> Result<ParkedChanged> {
         self.writer.write(move |tx| operate::change_parked(tx, &change)).await
+    }
+
+    async fn clean_up(&self, batch: CleanupBatch) -> Result<Purged> {
+        cleanup::run(self, batch).await
+    }
+
+    async fn read_inbox(&self, read: InboxRead) -> Result<Vec<InboxItem>> {
+        self.reader.read(move |snapshot| inbox::read(snapshot, &read)).await
     }
 
     async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {

@@ -11,6 +11,7 @@ use super::sql::{Marks, Sql, of_handler};
 use super::tx::MySqlRowTx;
 use super::{migrate, read, retention, settle};
 use crate::layout::RowTable;
+use crate::operate::{InboxItem, InboxRead};
 use crate::store::row_state::connections::{RowConnections, RowGuard};
 use crate::store::row_state::dialect::{
     LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
@@ -207,6 +208,10 @@ impl RowConnection for MySqlRowConnection<'_> {
             retention::note(session, &self.rows.sql, ids).await;
         }
     }
+    async fn read_inbox(&mut self, read: InboxRead) -> Result<Vec<InboxItem>> {
+        inbox::read(&mut self.conn, &read).await
+    }
+
     async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {
         inbox::purge(&mut self.conn, &purge).await
     }

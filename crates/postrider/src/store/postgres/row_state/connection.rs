@@ -14,6 +14,7 @@ use super::sql::Sql;
 use super::tx::PostgresRowTx;
 use super::{read, retention, settle};
 use crate::layout::{Ability, RowTable};
+use crate::operate::{InboxItem, InboxRead, InboxTable};
 use crate::store::row_limit;
 use crate::store::row_state::connections::{RowConnections, RowGuard};
 use crate::store::row_state::dialect::{
@@ -230,6 +231,17 @@ impl RowConnection for PostgresRowConnection<'_> {
 
     async fn note_delivered(&mut self, ids: &[String]) {
         retention::note(&mut self.conn, ids).await;
+    }
+
+    async fn read_inbox(&mut self, read: InboxRead) -> Result<Vec<InboxItem>> {
+        let tx = self.conn.begin_read().await?;
+        if read.table == InboxTable::ProcessedEvents
+            && !(self.rows.table.layout.has(Ability::Inbox)
+                && retention::has_processed(&tx, &self.rows.table).await?)
+        {
+            return Ok(Vec::new());
+        }
+        inbox::read(&tx, &read).await
     }
 
     async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {

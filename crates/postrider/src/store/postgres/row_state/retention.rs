@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::super::connection::Guard;
 use super::super::row::get;
 use super::super::session::Tx;
+use super::super::time::Time;
 use super::sql::Sql;
 use crate::Result;
 use crate::clock::micros;
@@ -46,7 +47,7 @@ const DELETE_NOTED: &str = "
         SELECT n.row_id, t.{c.id} IS NULL AS is_gone
         FROM {schema}.row_done AS n
         LEFT JOIN {table} AS t ON t.{c.id} = {c.row_id}
-        WHERE n.done_at < statement_timestamp() - $1::bigint * interval '1 microsecond'
+        WHERE n.done_at < to_timestamp(0) + $1::bigint * interval '1 microsecond'
         ORDER BY n.done_at
         LIMIT $2::bigint
         FOR UPDATE OF n SKIP LOCKED
@@ -73,10 +74,13 @@ fn delete_own_sql(sql: &Sql, table: &RowTable, at_expiry: bool) -> &'static str 
     }
 }
 
-/// How old rows must be, in microseconds, and how many are deleted at a time.
-fn limits(purge: &Purge) -> (i64, i64) {
-    let age = micros(purge.older_than.min(FOREVER));
-    (age, row_limit(purge.events_max))
+/// The time before which rows must have been delivered, in microseconds since 1970, and how many are deleted at a time.
+/// The time is the same for every statement of a batch, and exact: a row that is newer by a microsecond stays.
+async fn limits(tx: &Tx<'_>, purge: &Purge) -> Result<(i64, i64)> {
+    let row = tx.query_opt("SELECT clock_timestamp()", &[]).await?.ok_or_else(no_row)?;
+    let purge = Purge { older_than: purge.older_than.min(FOREVER), ..*purge };
+    let cutoff = purge.cutoff(get::<Time>(&row, 0)?.0).as_micros();
+    Ok((cutoff.max(-micros(FOREVER)), row_limit(purge.events_max)))
 }
 
 /// Deletes rows that Postrider delivered, and their notes. Returns how many rows, and how many notes.
@@ -86,9 +90,9 @@ pub(super) async fn delete_own(
     table: &RowTable,
     purge: &Purge,
 ) -> Result<(u64, u64)> {
-    let (age, rows_max) = limits(purge);
+    let (cutoff, rows_max) = limits(tx, purge).await?;
     let row = tx
-        .query_opt(delete_own_sql(sql, table, purge.at_expiry), &[&age, &rows_max])
+        .query_opt(delete_own_sql(sql, table, purge.at_expiry), &[&cutoff, &rows_max])
         .await?
         .ok_or_else(no_row)?;
     let count = |at| get::<i64>(&row, at).map(i64::unsigned_abs);
@@ -97,8 +101,14 @@ pub(super) async fn delete_own(
 
 /// Deletes delivered rows, whichever program delivered them. Returns how many.
 pub(super) async fn delete_delivered(tx: &Tx<'_>, sql: &Sql, purge: &Purge) -> Result<u64> {
-    let (age, rows_max) = limits(purge);
-    tx.execute(sql.delete_delivered, &[&age, &rows_max]).await
+    let (cutoff, rows_max) = limits(tx, purge).await?;
+    tx.execute(sql.delete_delivered, &[&cutoff, &rows_max]).await
+}
+
+/// Whether the schema has `processed_events`.
+pub(super) async fn has_processed(tx: &Tx<'_>, table: &RowTable) -> Result<bool> {
+    let schema = table.schema.as_str().to_owned();
+    get(&tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(no_row)?, 0)
 }
 
 /// Deletes expired rows of `processed_events`, if the schema has it.
@@ -108,9 +118,7 @@ pub(super) async fn purge_processed(
     purge: &InboxPurge,
 ) -> Result<InboxPurged> {
     let tx = conn.begin().await?;
-    let schema = table.schema.as_str().to_owned();
-    let found = tx.query_opt(HAS_PROCESSED, &[&schema]).await?.ok_or_else(no_row)?;
-    if !get::<bool>(&found, 0)? {
+    if !has_processed(&tx, table).await? {
         return Ok(InboxPurged::default());
     }
     let (_, most) = purge.limits();

@@ -12,6 +12,7 @@ use super::sql::Names;
 use super::tx::{SqliteRowTx, list_due};
 use super::{read, retention, settle};
 use crate::layout::RowTable;
+use crate::operate::{InboxItem, InboxRead};
 use crate::store::row_state::dialect::{
     LeaseMemory, Owner, Role, RowConnection, RowDialect, SeenRow, TxVerb,
 };
@@ -171,6 +172,10 @@ impl RowConnection for SqliteRowConnection<'_> {
         // A note that fails only keeps its row from being deleted.
         _ = self.0.writer.write(move |tx| retention::note(tx, &ids)).await;
     }
+    async fn read_inbox(&mut self, read: InboxRead) -> Result<Vec<InboxItem>> {
+        self.0.reader.read(move |snapshot| inbox::read(snapshot, &read)).await
+    }
+
     async fn purge_inbox(&mut self, purge: InboxPurge) -> Result<InboxPurged> {
         self.0.writer.write(move |tx| inbox::purge(tx, &purge)).await
     }

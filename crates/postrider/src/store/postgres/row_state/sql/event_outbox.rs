@@ -120,9 +120,9 @@ pub(super) const SQL: Sql = Sql {
         WHERE id IN (SELECT id
                      FROM {table}
                      WHERE status = 'sent'
-                       AND created_at < statement_timestamp() - $1::bigint * interval '1 microsecond'
+                       AND created_at < to_timestamp(0) + $1::bigint * interval '1 microsecond'
                        AND coalesce(processed_at, created_at)
-                           < statement_timestamp() - $1::bigint * interval '1 microsecond'
+                           < to_timestamp(0) + $1::bigint * interval '1 microsecond'
                      ORDER BY created_at
                      LIMIT $2
                      FOR UPDATE SKIP LOCKED)",

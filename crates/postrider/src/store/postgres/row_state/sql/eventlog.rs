@@ -45,16 +45,14 @@ macro_rules! unhandled {
 
 /// Deletes old events whose notifications are all finished, with these notifications, and old rows without an event. An
 /// event that a registered handler has no notification for stays: the search for missed events may find it. No index:
-/// the layout has none for the date of events. `$1` microseconds, `$2` how many.
+/// the layout has none for the date of events. `$1` microseconds since 1970, `$2` how many.
 macro_rules! delete_finished {
     () => {
         concat!(
             "WITH old AS (
                  SELECT e.id
                  FROM {table} AS e
-                 WHERE e.event_date < ",
-            now!(),
-            "      - $1::bigint * interval '1 microsecond'
+                 WHERE e.event_date < (to_timestamp(0) + $1::bigint * interval '1 microsecond') AT TIME ZONE 'UTC'
                    AND (e.event_type IS NULL
                         OR e.delivered
                            AND NOT EXISTS (SELECT FROM {notifications} AS n

@@ -52,7 +52,7 @@ pub(super) struct Sql {
     pub(super) scheduled: Option<&'static str>,
     /// Deletes rows that were delivered long ago, by any program: `$1` microseconds, `$2` how many.
     pub(super) delete_delivered: &'static str,
-    /// Deletes rows that Postrider delivered long ago: `$1` microseconds, `$2` how many. Returns how many rows, and how
+    /// Deletes rows that Postrider delivered before `$1`, in microseconds since 1970; `$2` how many. Returns how many rows, and how
     /// many notes.
     pub(super) delete_own: &'static str,
     /// The same for rows whose own `expires_at` has passed, if the layout has that column.
@@ -349,7 +349,7 @@ macro_rules! backoff_is_over {
 }
 use backoff_is_over;
 
-/// Deletes rows whose note is older than `$1` microseconds, at most `$2`, and these notes. Returns how many rows, and
+/// Deletes rows whose note is from before `$1`, in microseconds since 1970, at most `$2`, and these notes. Returns how many rows, and
 /// how many notes. A row that was created more than a day after its note is another row with a reused number. Indexes:
 /// row_done (done_at), from its beginning, and the primary key of the table.
 macro_rules! delete_own {
@@ -360,7 +360,7 @@ macro_rules! delete_own {
                  FROM {schema}.row_done AS n
                  LEFT JOIN {table} AS t ON ",
             $row,
-            "    WHERE n.done_at < statement_timestamp() - $1::bigint * interval '1 microsecond' AND ",
+            "    WHERE n.done_at < to_timestamp(0) + $1::bigint * interval '1 microsecond' AND ",
             $may_delete,
             "    ORDER BY n.done_at
                  LIMIT $2::bigint

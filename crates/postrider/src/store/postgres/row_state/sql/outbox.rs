@@ -101,7 +101,7 @@ pub(super) const SQL: Sql = Sql {
                      FROM {table}
                      WHERE status = 'published' AND expires_at < statement_timestamp()
                        AND coalesce(published_at, created_at)
-                           < statement_timestamp() - $1::bigint * interval '1 microsecond'
+                           < to_timestamp(0) + $1::bigint * interval '1 microsecond'
                      ORDER BY expires_at
                      LIMIT $2
                      FOR UPDATE SKIP LOCKED)",
@@ -140,7 +140,8 @@ pub(super) const SQL: Sql = Sql {
             SELECT t.id, n.row_id
             FROM {table} AS t
             JOIN {schema}.row_done AS n ON n.row_id = t.id::text
-            WHERE t.status = 'published' AND t.expires_at < statement_timestamp() AND $1::bigint IS NOT NULL
+            WHERE t.status = 'published' AND t.expires_at < statement_timestamp()
+              AND n.done_at < to_timestamp(0) + $1::bigint * interval '1 microsecond'
               AND t.created_at <= n.done_at + interval '1 day'
             ORDER BY t.expires_at
             LIMIT $2::bigint

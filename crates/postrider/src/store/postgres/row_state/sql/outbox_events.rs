@@ -186,7 +186,7 @@ pub(super) const SQL: Sql = Sql {
         WHERE id IN (SELECT id
                      FROM {table}
                      WHERE status = 'PUBLISHED'
-                       AND created_at < statement_timestamp() - $1::bigint * interval '1 microsecond'
+                       AND created_at < to_timestamp(0) + $1::bigint * interval '1 microsecond'
                      ORDER BY created_at
                      LIMIT $2)",
     // Index: idx_outbox_events_status_created_at (status, created_at).
