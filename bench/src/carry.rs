@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use postrider::encode::Plain;
 use postrider::relay::{Policy, Relay, Subscription};
+use postrider::route::Router;
 use postrider::store::{Start, Store};
 use postrider::{Event, Position};
 use postrider_sinks::Null;
@@ -42,14 +43,23 @@ pub(crate) async fn carry_from(
     Ok(())
 }
 
-/// Calls a handler that only counts for this many events, from the first one on.
-pub(crate) async fn handle(store: Arc<dyn Store>, name: &str, events: u64) -> Result<(), Error> {
+/// Calls a handler that only counts for this many events, from the first one on: those of all types, or of one.
+pub(crate) async fn handle(
+    store: Arc<dyn Store>,
+    name: &str,
+    event_type: Option<&str>,
+    events: u64,
+) -> Result<(), Error> {
     let handled = Arc::new(AtomicU64::new(0));
     let counter = handled.clone();
     let subscription = Subscription::handler(name, move |_: Arc<Event>, _| {
         counter.fetch_add(1, Ordering::Relaxed);
         std::future::ready(Ok(()))
     });
+    let subscription = match event_type {
+        None => subscription,
+        Some(event_type) => subscription.router(Router::to(name).only([event_type])),
+    };
     let relay = Relay::builder().outbox(store, [subscription.start(Start::Beginning)]).spawn().await?;
     while handled.load(Ordering::Relaxed) < events {
         tokio::time::sleep(Duration::from_millis(1)).await;

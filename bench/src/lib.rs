@@ -3,6 +3,7 @@
 
 pub mod actions;
 pub mod drain;
+pub mod encode;
 pub mod growth;
 pub mod latency;
 pub mod layouts;
@@ -18,6 +19,7 @@ mod memory;
 mod mysql;
 mod plot;
 mod postgres;
+mod recorder;
 mod report;
 mod sqlite;
 mod wire;

@@ -46,10 +46,12 @@ async fn an_execution_costs_the_round_trips_of_the_same_statements_by_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_execution_costs_the_round_trips_of_the_same_statements_by_hand_on_mariadb() {
+async fn an_execution_costs_the_round_trips_of_the_same_statements_by_hand_on_mysql_and_mariadb() {
     let _alone = ONE_AT_A_TIME.lock().await;
-    let Some(url) = Kind::MariaDb.url() else { return };
-    check(&actions::mysql("MariaDB", url, &FEW, |_| {}).await.unwrap());
+    for (name, kind) in [("MySQL", Kind::MySql), ("MariaDB", Kind::MariaDb)] {
+        let Some(url) = kind.url() else { continue };
+        check(&actions::mysql(name, url, &FEW, |_| {}).await.unwrap());
+    }
 }
 
 #[tokio::test]

@@ -56,6 +56,16 @@ const SOAKS: &[Soak] = &[
         environment: &[("HANDLER_EVENTS", "100000")],
     },
     Soak {
+        name: "outage-kafka",
+        cargo: "test -q --workspace --all-features --test cli -- kafka_is_killed_under_load --nocapture",
+        environment: &[("OUTAGE_SECONDS", "60")],
+    },
+    Soak {
+        name: "operate-postgres",
+        cargo: "test -q --workspace --all-features --test cli -- every_command_of_an_operator --nocapture",
+        environment: &[("LARGE_DELIVERED", "10000000"), ("LARGE_PARKED", "1000000")],
+    },
+    Soak {
         name: "drain-sqlite",
         cargo: "run --release -q -p postrider-cli --features bench -- bench drain --events 1000000",
         environment: &[],
@@ -144,6 +154,31 @@ const SOAKS: &[Soak] = &[
     Soak {
         name: "write-mariadb",
         cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench write --db mariadb --transactions 1500",
+        environment: &[],
+    },
+    Soak {
+        name: "actions-sqlite",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench actions --db sqlite",
+        environment: &[],
+    },
+    Soak {
+        name: "actions-postgres",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench actions --db postgres",
+        environment: &[],
+    },
+    Soak {
+        name: "actions-mysql",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench actions --db mysql",
+        environment: &[],
+    },
+    Soak {
+        name: "actions-mariadb",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench actions --db mariadb",
+        environment: &[],
+    },
+    Soak {
+        name: "layouts-sqlite",
+        cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench layouts",
         environment: &[],
     },
     Soak {

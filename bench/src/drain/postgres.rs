@@ -4,6 +4,7 @@ use postrider::relay::Policy;
 
 use super::{Drain, ROW_BY_ROW_EVENTS};
 use crate::postgres::{Cost, Fixture, row};
+use crate::recorder::Recording;
 use crate::workload::Workload;
 use crate::{Error, Ratio, Report, Spread};
 
@@ -22,14 +23,18 @@ pub async fn postgres(url: &str, drain: Drain, progress: impl Fn(&str)) -> Resul
     let batch = Policy::default().claim_events_max;
     let some = events.min(SKIP_LOCKED_EVENTS_MAX);
     let few = events.min(ROW_BY_ROW_EVENTS);
-    let (mut select, mut relay, mut old_snapshot, mut handler, mut skip_locked, mut row_by_row, mut memory) =
-        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut select, mut relay, mut recorded, mut old_snapshot, mut handler) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut skip_locked, mut row_by_row, mut memory) = (Vec::new(), Vec::new(), Vec::new());
     for run in 1..=repetitions {
         progress(&format!("run {run} of {repetitions}"));
         select.push(fixture.select(batch).await?);
         let (cost, memory_bytes) = fixture.relay(&format!("bench-{run}"), 1, events).await?;
         relay.push(cost);
         memory.push(memory_bytes as f64 / (1024.0 * 1024.0));
+        let recording = Recording::start()?;
+        recorded.push(fixture.relay(&format!("metrics-{run}"), 1, events).await?.0);
+        drop(recording);
         old_snapshot.push(fixture.relay_next_to_an_old_snapshot(&format!("old-{run}"), events).await?);
         handler.push(fixture.handle(&format!("handler-{run}"), events).await?);
         skip_locked.push(fixture.skip_locked(some, batch).await?);
@@ -41,6 +46,7 @@ pub async fn postgres(url: &str, drain: Drain, progress: impl Fn(&str)) -> Resul
         rows: vec![
             row("paged SELECT (the limit)", events, &select),
             row("postrider to the null sink", events, &relay),
+            row("postrider with metrics", events, &recorded),
             row("postrider next to an old snapshot", events, &old_snapshot),
             row("postrider to an empty handler", events, &handler),
             row("SKIP LOCKED + UPDATE", some, &skip_locked),
@@ -48,6 +54,7 @@ pub async fn postgres(url: &str, drain: Drain, progress: impl Fn(&str)) -> Resul
         ],
         ratios: vec![
             rates("postrider / paged SELECT", (&relay, events), (&select, events)),
+            rates("with / without metrics", (&recorded, events), (&relay, events)),
             rates("with / without an old snapshot", (&old_snapshot, events), (&relay, events)),
             rates("handler / null sink", (&handler, events), (&relay, events)),
             rates("postrider / SKIP LOCKED + UPDATE", (&relay, events), (&skip_locked, some)),

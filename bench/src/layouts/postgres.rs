@@ -155,7 +155,7 @@ impl LayoutBench for Bench {
         let store = Arc::new(PostgresRowStore::connect(&self.config, &self.table).await?);
         let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
         match self.table.layout().has(Ability::Notifications) {
-            true => handle(store, "bench", rows).await?,
+            true => handle(store, "bench", Some("order.placed"), rows).await?,
             false => carry_from(store, "bench", Start::Beginning, rows, Policy::default()).await?,
         }
         gauge.stop().await

@@ -4,7 +4,7 @@ use postrider::relay::Policy;
 
 use super::{Cost, Fixture, Gauge};
 use crate::Error;
-use crate::carry::carry;
+use crate::carry::{carry, handle};
 use crate::memory::Memory;
 
 impl Fixture {
@@ -16,5 +16,12 @@ impl Fixture {
         let gauge = Gauge::start(self.connect().await?).await?;
         carry(store, name, position, events, Policy::default()).await?;
         Ok((gauge.stop().await?, memory.most().await))
+    }
+    /// Calls a handler for all events, with a new subscription.
+    pub(crate) async fn handle(&self, name: &str, events: u64) -> Result<Cost, Error> {
+        let store = self.store().await?;
+        let gauge = Gauge::start(self.connect().await?).await?;
+        handle(store, name, None, events).await?;
+        gauge.stop().await
     }
 }

@@ -31,7 +31,7 @@ impl Fixture {
     pub(crate) async fn handle(&self, name: &str, events: u64) -> Result<Cost, Error> {
         let store = self.store().await?;
         let gauge = Gauge::start(&self.client, self.schema.as_str()).await?;
-        handle(store, name, events).await?;
+        handle(store, name, None, events).await?;
         gauge.stop().await
     }
 }

@@ -36,7 +36,7 @@ impl Fixture {
     pub(crate) async fn handle(&self, name: &str, events: u64) -> Result<Usage, Error> {
         let store = Arc::new(SqliteStore::open(&self.path)?);
         let meter = Meter::start();
-        handle(store, name, events).await?;
+        handle(store, name, None, events).await?;
         Ok(meter.stop())
     }
 }

@@ -89,6 +89,7 @@ impl From<Code> for Exit {
             | Code::TemplateSyntax
             | Code::RuleInvalid
             | Code::SourceInvalid
+            | Code::SchemaInvalid
             | Code::DestinationUrl
             | Code::DestinationHost
             | Code::DestinationUnused
@@ -103,7 +104,9 @@ impl From<Code> for Exit {
             | Code::FileExists
             | Code::AdoptionStart
             | Code::AdoptionRefused => Self::Usage,
-            Code::SinkOpen | Code::SinkFailed => Self::Destination,
+            Code::SinkOpen | Code::SinkFailed | Code::SchemaUnavailable | Code::SchemaRefused => {
+                Self::Destination
+            }
             _ => Self::Failed,
         }
     }

@@ -107,6 +107,7 @@
 //! | `sqlite`, `postgres`, `mysql` | the store of that database, which a relay needs; `mysql` is also for MariaDB |
 //! | `relay` | the relay, routing, encoders and sinks; every store turns it on |
 //! | `postgres-tls`, `mysql-tls` | verified TLS to that database |
+//! | `schemas` | encoders for Avro, Protobuf and JSON Schema, with a client of schema registries |
 //! | `metrics` | the numbers of [`telemetry`], for the recorder that your program installs |
 //! | `otel` | links from the relay's spans to the spans that wrote the events |
 //!

@@ -6,8 +6,9 @@ use crate::{Code, Error};
 /// <https://dev.mysql.com/doc/mysql-errors/8.0/en/server-error-reference.html>
 pub(crate) fn code_of(number: u16) -> Code {
     match number {
-        // Lock wait timeout, deadlock, NOWAIT, killed query, time limit of either server: nothing happened.
-        1205 | DEADLOCK | 3572 | 1317 | 3024 | 1969 => Code::StoreBusy,
+        // Lock wait timeout, deadlock, a row that changed since the snapshot (MariaDB from 11.6.2 on), NOWAIT, killed query,
+        // time limit of either server: nothing happened.
+        1205 | DEADLOCK | CHANGED_SINCE_SNAPSHOT | 3572 | 1317 | 3024 | 1969 => Code::StoreBusy,
         // Read-only server or transaction, table or disk full.
         1290 | 1792 | 1836 | 1114 | 1021 => Code::StoreReadOnly,
         // Unknown database, table, column or function.
@@ -34,6 +35,9 @@ pub(crate) fn is_about_a_row(number: u16, sqlstate: &str) -> bool {
 
 /// The one failure of an INSERT after which the server has rolled back everything.
 const DEADLOCK: u16 = 1213;
+
+/// MariaDB with `innodb_snapshot_isolation`: another transaction changed a row that this one locks or changes.
+const CHANGED_SINCE_SNAPSHOT: u16 = 1020;
 
 /// A row with the same key exists.
 pub(crate) const DUPLICATE: u16 = 1062;
@@ -63,10 +67,25 @@ pub(crate) fn insert_failed(
         Some(DEADLOCK) => error
             .with_effect("nothing was written; the server has rolled back the whole transaction")
             .with_hint("retry the whole transaction"),
-        Some(_) if matches!(code, Code::StoreBusy | Code::StoreFailed) => {
+        Some(number)
+            if number != CHANGED_SINCE_SNAPSHOT && matches!(code, Code::StoreBusy | Code::StoreFailed) =>
+        {
             error.with_effect("nothing was written; the transaction is unchanged and still usable")
         }
         None => error.with_effect("nothing was written, unless the transaction can still be committed"),
         Some(_) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_that_the_whole_transaction_can_be_repeated_after_is_busy() {
+        for number in [1205, DEADLOCK, CHANGED_SINCE_SNAPSHOT] {
+            assert_eq!(code_of(number), Code::StoreBusy, "{number}");
+        }
+        assert_eq!(code_of(DUPLICATE), Code::StoreFailed);
     }
 }

@@ -64,8 +64,12 @@ pub fn executor(shards: &Shards<SqlitePool>, outbox: impl EventPersister<SqliteP
 
 /// One relay for all shards. A shard that is down delays only itself.
 pub async fn relay(files: &Files, handlers: impl Fn() -> Handlers) -> Result<Relay> {
-    // A new process takes over after a second, instead of 15.
-    let policy = Policy::default().lease(Duration::from_secs(1)).backoff_min(Duration::from_millis(50));
+    // A new process takes over after a second, instead of 15. A step is never given up: the money is on its way.
+    let policy = Policy::default()
+        .lease(Duration::from_secs(1))
+        .max_attempts(u32::MAX)
+        .backoff_min(Duration::from_millis(50))
+        .backoff_max(Duration::from_secs(1));
     let mut relay = Relay::builder();
     for (shard, file) in files {
         let saga = Subscription::handlers("saga", handlers()).policy(policy.clone());

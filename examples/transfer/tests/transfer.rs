@@ -218,6 +218,40 @@ async fn accounts_that_were_opened_in_two_parts_get_one_letter_each() {
     assert_eq!(world.sum("SELECT COUNT(*) FROM letters"), 3);
 }
 
+/// Longer than ten attempts, after which the default policy gives an event up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_transfer_waits_for_a_shard_that_is_away_however_long_that_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(folder.path());
+    let shards = bank::open(&world.files).await.unwrap();
+    let executor = bank::executor(&shards, Outbox::new()).unwrap();
+    let open = executor.call::<OpenAccounts>(world.accounts.clone());
+    open.across_shards(AcrossShards::Copies).execute().await.unwrap();
+    let relay = bank::relay(&world.files, || saga::handlers(&executor)).await.unwrap();
+    relay.wake();
+    eventually("every account has its letter", async || world.sum("SELECT COUNT(*) FROM letters") == 3).await;
+
+    let [first, second] = files(folder.path()).map(|file| {
+        let db = rusqlite::Connection::open(file).unwrap();
+        db.busy_timeout(Duration::from_secs(30)).unwrap();
+        db
+    });
+    second.execute("ALTER TABLE accounts RENAME TO accounts_away", []).unwrap();
+    executor.execute::<StartTransfer>(world.orders[0].1).await.unwrap();
+    relay.wake();
+    let attempts = "SELECT COALESCE(MAX(attempts), 0) FROM postrider_parked WHERE state = 'retry'";
+    let failed = async || first.query_row(attempts, [], |row| row.get::<_, i64>(0)).unwrap() > 10;
+    eventually("the step has failed more than ten times", failed).await;
+    assert_eq!(world.sum("SELECT COUNT(*) FROM receipts"), 0);
+
+    second.execute("ALTER TABLE accounts_away RENAME TO accounts", []).unwrap();
+    let done = "SELECT COUNT(*) FROM transfers WHERE state = 'done'";
+    eventually("the transfer is done", async || world.sum(done) == 1).await;
+    relay.shutdown().await.unwrap();
+    assert_eq!(world.sum("SELECT SUM(balance) FROM accounts"), 300);
+    assert_eq!(world.sum("SELECT COUNT(*) FROM receipts"), 1);
+}
+
 #[tokio::test]
 async fn a_transfer_of_nothing_or_less_is_refused() {
     let folder = tempfile::tempdir().unwrap();

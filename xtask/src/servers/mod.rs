@@ -1,11 +1,13 @@
 //! The servers that tests run against: found, or installed before the tests, never by a test.
 //!
+//! - [`apicurio`]: a schema registry in two versions, and readers of its messages in Python and Java
 //! - [`packages`]: programs from the system's package manager
 //! - [`debezium`]: Debezium in a worker of Kafka Connect
 //! - [`kafka`]: Apache Kafka, and a client in Python
 //! - [`mysql`]: MySQL, in addition to the MariaDB of the packages
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
 
+mod apicurio;
 mod debezium;
 mod kafka;
 mod mysql;
@@ -27,8 +29,12 @@ pub(crate) struct Missing {
 pub(crate) fn prepare() -> Vec<Missing> {
     let mut missing = packages::prepare();
     missing.extend(postgres::prepare());
-    let downloads =
-        [("debezium", debezium::prepare()), ("kafka", kafka::prepare()), ("mysql", mysql::prepare())];
+    let downloads = [
+        ("apicurio", apicurio::prepare()),
+        ("debezium", debezium::prepare()),
+        ("kafka", kafka::prepare()),
+        ("mysql", mysql::prepare()),
+    ];
     for (name, prepared) in downloads {
         missing.extend(prepared.err().map(|reason| Missing { name: name.to_owned(), reason }));
     }

@@ -12,11 +12,14 @@ pub use sinks::Sinks;
 pub use stores::Stores;
 pub use wait::WhenDown;
 
+#[cfg(feature = "schemas")]
+use postrider::encode::schema::SchemaEncoder;
 use postrider::encode::{CloudEvents, CloudEventsBinary, Envelope, Plain};
 use postrider::relay::{OutboxOptions, Subscription};
 use postrider::{Code, Error, Result};
 
 use crate::config::Settings;
+use crate::config::digest::digest;
 use crate::config::settings::{Encoding, OutboxSettings, SinkSettings, SubscriptionSettings};
 
 /// The subscriptions of an outbox or shard, with their open sinks, and its options.
@@ -55,10 +58,11 @@ fn subscription(
     settings: &Settings,
     sinks: &Sinks,
 ) -> Result<Subscription> {
+    let digest = digest(settings, name);
     let settings = settings.sinks.get(&of.sink).ok_or_else(|| {
         Error::new(Code::ConfigReference, format!("subscription {name:?}: there is no sink {:?}", of.sink))
     })?;
-    let SinkSettings { encoding, source, target, .. } = settings;
+    let SinkSettings { encoding, source, action_params, target, .. } = settings;
     let policy = of
         .policy
         .clone()
@@ -66,14 +70,24 @@ fn subscription(
         .bytes_per_second_max(settings.bytes_per_second_max);
     let sink = sinks.get(outbox, name, target)?;
     let subscription = Subscription::new(name, sink).start(of.start).policy(policy).router(of.router(name)?);
-    let subscription = subscription.sink_name(&of.sink);
+    let subscription = subscription.sink_name(&of.sink).settings_digest(digest);
     let subscription = of.aliases.iter().fold(subscription, Subscription::alias);
     Ok(match encoding {
         Encoding::Envelope => subscription.encoder(Envelope),
+        Encoding::Plain if *action_params => subscription.encoder(Plain.with_action_params()),
         Encoding::Plain => subscription.encoder(Plain),
-        Encoding::CloudEvents => subscription.encoder(CloudEvents::new(source.clone())),
+        Encoding::CloudEvents => {
+            subscription.encoder(CloudEvents::new(source.clone()).action_params(*action_params))
+        }
         Encoding::CloudEventsBinary => {
-            subscription.encoder(CloudEventsBinary::new(source.clone()).binding(target.binding()))
+            let binary = CloudEventsBinary::new(source.clone()).binding(target.binding());
+            subscription.encoder(binary.action_params(*action_params))
+        }
+        #[cfg(feature = "schemas")]
+        Encoding::Schema(config) => {
+            let encoder =
+                SchemaEncoder::open(config).map_err(|error| error.within(&format!("sink {:?}", of.sink)))?;
+            subscription.encoder(encoder)
         }
     })
 }

@@ -1,7 +1,7 @@
 //! `postrider explain`
 
 use clap::Args;
-use postrider::operate::{Explained, Operator, Sought};
+use postrider::operate::{EventSelector, Explained, Operator};
 use serde_json::Value;
 
 use super::outbox_arg::OutboxArg;
@@ -64,8 +64,8 @@ impl Explain {
 
     async fn explain(&self, outbox: &OutboxSettings) -> Result<Explained, Failure> {
         let sought = match (&self.event, &self.key) {
-            (_, Some(key)) => Sought::Key(key.clone()),
-            (event, None) => Sought::Event(event.clone().unwrap_or_default()),
+            (_, Some(key)) => EventSelector::Key(key.clone()),
+            (event, None) => EventSelector::Event(event.clone().unwrap_or_default()),
         };
         let store = outbox.database.open().await?;
         let explained = Operator::new(store.clone(), operator::name()).explain(sought).await;

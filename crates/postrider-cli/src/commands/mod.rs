@@ -24,6 +24,9 @@ mod operate;
 mod outbox_arg;
 mod parked;
 mod relay;
+mod replay;
+#[cfg(feature = "schemas")]
+mod schemas;
 mod status;
 mod subscriptions;
 mod write;
@@ -48,6 +51,7 @@ pub enum Command {
     Explain(explain::Explain),
     Dead(dead::Dead),
     Parked(parked::Parked),
+    Replay(replay::Replay),
     Audit(audit::Audit),
     Cleanup(cleanup::Cleanup),
     Inbox(inbox::Inbox),
@@ -58,6 +62,8 @@ pub enum Command {
     AcceptHistory(operate::AcceptHistory),
     Adopt(adopt::Adopt),
     Config(config::Config),
+    #[cfg(feature = "schemas")]
+    Schemas(schemas::Schemas),
     Doctor(doctor::Doctor),
     #[cfg(feature = "bench")]
     Bench(bench::Bench),
@@ -82,6 +88,7 @@ impl Command {
             Self::Explain(command) => command.run(context),
             Self::Dead(command) => command.run(context),
             Self::Parked(command) => command.run(context),
+            Self::Replay(command) => command.run(context),
             Self::Audit(command) => command.run(context),
             Self::Cleanup(command) => command.run(context),
             Self::Inbox(command) => command.run(context),
@@ -92,6 +99,8 @@ impl Command {
             Self::AcceptHistory(command) => command.run(context),
             Self::Adopt(command) => command.run(context),
             Self::Config(command) => command.run(context),
+            #[cfg(feature = "schemas")]
+            Self::Schemas(command) => command.run(context),
             Self::Doctor(command) => command.run(context),
             #[cfg(feature = "bench")]
             Self::Bench(command) => command.run(context),

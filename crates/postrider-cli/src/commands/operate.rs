@@ -3,8 +3,8 @@
 //! wherever it runs.
 
 use clap::Args;
-use postrider::operate::{AuditRecord, SubscriptionAction, SubscriptionChange};
-use postrider::store::{Start, Store};
+use postrider::operate::{Operator, SubscriptionAction};
+use postrider::store::Start;
 use postrider::{BoxFuture, Code, Error, Position, Result};
 
 use super::outbox_arg::OutboxArg;
@@ -30,7 +30,7 @@ impl Target {
     fn decide_everywhere(
         &self,
         context: &Context,
-        decision: impl for<'a> Fn(&'a dyn Store, &'a str) -> BoxFuture<'a, Result<()>>,
+        decision: impl for<'a> Fn(&'a Operator, &'a str) -> BoxFuture<'a, Result<()>>,
     ) -> Result<Vec<String>, Failure> {
         let settings = context.settings()?;
         let outboxes = self.outbox.one_with_shards(&settings)?;
@@ -52,10 +52,11 @@ impl Target {
     async fn decide_on(
         &self,
         outbox: &OutboxSettings,
-        decision: impl for<'a> Fn(&'a dyn Store, &'a str) -> BoxFuture<'a, Result<()>>,
+        decision: impl for<'a> Fn(&'a Operator, &'a str) -> BoxFuture<'a, Result<()>>,
     ) -> Result<(), Failure> {
         let store = outbox.database.open().await?;
-        let decided = decision(&*store, &self.subscription).await;
+        let operator = Operator::new(store.clone(), operator::name());
+        let decided = decision(&operator, &self.subscription).await;
         store.close().await;
         Ok(decided?)
     }
@@ -64,7 +65,7 @@ impl Target {
     fn decide(
         &self,
         context: &Context,
-        decision: impl for<'a> Fn(&'a dyn Store, &'a str) -> BoxFuture<'a, Result<()>>,
+        decision: impl for<'a> Fn(&'a Operator, &'a str) -> BoxFuture<'a, Result<()>>,
     ) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
@@ -90,10 +91,9 @@ pub struct Pause {
 
 impl Pause {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        let audit =
-            AuditRecord::new(&operator::name(), "pause", &self.target.subscription, Some(&self.reason));
-        let shards = self.target.decide_everywhere(context, |store, name| {
-            store.pause_audited(name, Some(&self.reason), audit.clone())
+        let shards = self.target.decide_everywhere(context, |operator, name| {
+            let reason = self.reason.clone();
+            Box::pin(async move { operator.pause(name, &reason).await })
         })?;
         let (name, on) = (&self.target.subscription, on(&shards));
         context.output.say(format!("paused {name}{on}; to continue: postrider resume {name}"));
@@ -117,10 +117,8 @@ pub struct Resume {
 
 impl Resume {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
-        let audit = AuditRecord::new(&operator::name(), "resume", &self.target.subscription, None);
-        let shards = self
-            .target
-            .decide_everywhere(context, |store, name| store.pause_audited(name, None, audit.clone()))?;
+        let shards =
+            self.target.decide_everywhere(context, |operator, name| Box::pin(operator.resume(name)))?;
         context.output.say(format!("{} continues{}", self.target.subscription, on(&shards)));
         Ok(())
     }
@@ -157,17 +155,17 @@ enum ResumeFrom {
 impl AcceptHistory {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let from = self.from;
-        self.target.decide(context, |store, name| Box::pin(accept(store, name, from)))?;
+        self.target.decide(context, |operator, name| Box::pin(accept(operator, name, from)))?;
         context.output.say(format!("{} continues with the database as it is now", self.target.subscription));
         Ok(())
     }
 }
 
-async fn accept(store: &dyn Store, name: &str, from: ResumeFrom) -> Result<()> {
+async fn accept(operator: &Operator, name: &str, from: ResumeFrom) -> Result<()> {
     let start = match from {
         ResumeFrom::At(start) => start,
         ResumeFrom::Floor => {
-            let known = store.overview(0).await?.subscriptions;
+            let known = operator.store().overview(0).await?.subscriptions;
             let known = known.iter().find(|known| known.name == name);
             if let Some(reason) =
                 known.and_then(|known| known.halted.as_ref()).filter(|said| !offers_floor(said))
@@ -182,10 +180,7 @@ async fn accept(store: &dyn Store, name: &str, from: ResumeFrom) -> Result<()> {
             Start::Position(known.map_or(Position::ZERO, |known| known.floor).next())
         }
     };
-    let selection = format!("start {start}");
-    let audit = AuditRecord::new(&operator::name(), "accept-history", &selection, None);
-    let action = SubscriptionAction::AcceptHistory(start);
-    store.change_subscription(SubscriptionChange::new(name, action, audit)).await.map(drop)
+    operator.change_subscription(name, SubscriptionAction::AcceptHistory(start), None).await.map(drop)
 }
 
 /// If events were restored without their progress, new events may be below the floor. The reason of the halt then does

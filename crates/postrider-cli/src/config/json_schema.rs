@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kind::Kind;
+use super::kind::{Field, Kind};
 use super::schema::{IfUnset, KeySpec, Schema, Section};
 
 /// The pattern of a name.
@@ -106,5 +106,15 @@ fn kind(kind: Kind) -> Value {
         Kind::Url => json!({ "type": "string", "pattern": "^[A-Za-z][A-Za-z0-9+.-]*:\\S+$" }),
         Kind::Urls => json!({ "type": "object", "additionalProperties": self::kind(Kind::Url) }),
         Kind::Secret => json!({ "type": "string", "minLength": 1, "writeOnly": true }),
+        Kind::Fields(of) => fields(of),
+        Kind::Tables(of) => json!({ "type": "array", "minItems": 1, "items": fields(of) }),
     }
+}
+
+fn fields(fields: &[Field]) -> Value {
+    let properties: Map<_, _> =
+        fields.iter().map(|field| (field.name.to_owned(), kind(field.kind))).collect();
+    let required: Vec<&str> =
+        fields.iter().filter(|field| field.is_required).map(|field| field.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }

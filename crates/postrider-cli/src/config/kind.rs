@@ -1,5 +1,6 @@
 //! The kinds of values, and how they are read.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use postrider::store;
@@ -9,7 +10,7 @@ use super::raw::Raw;
 use super::schema::Section;
 use super::secret_source::SecretSource;
 use super::value::{Keep, Value};
-use super::{duration, size};
+use super::{duration, size, suggest};
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +48,52 @@ pub enum Kind {
     Secret,
     /// Names, each with a value of kind `Url`; only in the file.
     Urls,
+    /// A table with these fields; only in the file.
+    Fields(&'static [Field]),
+    /// A list of tables with these fields; only in the file.
+    Tables(&'static [Field]),
+}
+
+/// A field of a table that is a value.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: &'static str,
+    /// The kind of its value.
+    pub kind: Kind,
+    /// A table without it is an error.
+    pub is_required: bool,
+}
+
+impl Field {
+    /// A field that may be missing.
+    pub(crate) const fn new(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, is_required: false }
+    }
+
+    pub(crate) const fn required(mut self) -> Self {
+        self.is_required = true;
+        self
+    }
 }
 
 impl Kind {
     /// Whether a value may be secret, so that no message may repeat it.
     pub const fn is_sensitive(self) -> bool {
-        matches!(self, Self::Url | Self::Secret | Self::Urls)
+        match self {
+            Self::Url | Self::Secret | Self::Urls => true,
+            Self::Fields(fields) | Self::Tables(fields) => {
+                let mut at = 0;
+                while at < fields.len() {
+                    if fields[at].kind.is_sensitive() {
+                        return true;
+                    }
+                    at += 1;
+                }
+                false
+            }
+            _ => false,
+        }
     }
 
     /// Whether a value is written in the file without quotes.
@@ -78,6 +119,8 @@ impl Kind {
             Self::Start => "\"now\", \"beginning\", \"position:NUMBER\" or \"time:RFC3339\"".into(),
             Self::Url => "a URL, \"env:NAME\" or \"file:PATH\"".into(),
             Self::Urls => "a table of URLs, each also as \"env:NAME\" or \"file:PATH\"".into(),
+            Self::Fields(fields) => format!("a table of {}", names(fields)),
+            Self::Tables(fields) => format!("a list of tables of {}", names(fields)),
             Self::Secret => "a secret, best as \"env:NAME\" or \"file:PATH\"".into(),
         }
     }
@@ -87,7 +130,19 @@ impl Kind {
     /// # Errors
     /// A description of the invalid value, as the end of "found ...". Never contains a possible secret.
     pub fn read(self, raw: &Raw) -> Result<Value, String> {
-        self.value(raw).ok_or_else(|| raw.found(self.is_sensitive()))
+        match (self, raw) {
+            (Self::Fields(fields), Raw::Table(entries)) => table(fields, entries).map(Value::Fields),
+            (Self::Tables(fields), Raw::List(items)) if !items.is_empty() => {
+                let read = |(number, item): (usize, &Raw)| {
+                    let Raw::Table(entries) = item else {
+                        return Err(format!("entry {}: {}", number + 1, item.found(self.is_sensitive())));
+                    };
+                    table(fields, entries).map_err(|found| format!("entry {}: {found}", number + 1))
+                };
+                items.iter().enumerate().map(read).collect::<Result<_, _>>().map(Value::Tables)
+            }
+            _ => self.value(raw).ok_or_else(|| raw.found(self.is_sensitive())),
+        }
     }
 
     fn value(self, raw: &Raw) -> Option<Value> {
@@ -109,12 +164,41 @@ impl Kind {
             Self::Map => Value::Map(raw.map()?),
             Self::Url => Value::Secret(SecretSource::url(raw.text()?)?),
             Self::Secret => Value::Secret(SecretSource::secret(raw.text()?)?),
+            // Read above.
+            Self::Fields(_) | Self::Tables(_) => return None,
             Self::Urls => {
                 let Raw::Table(entries) = raw.flattened() else { return None };
                 let url = |(name, raw): (String, Raw)| Some((name, SecretSource::url(raw.text()?)?));
                 Value::Secrets(entries.into_iter().map(url).collect::<Option<_>>()?)
             }
         })
+    }
+}
+
+/// The names of fields, for messages.
+fn names(fields: &[Field]) -> String {
+    fields.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads the fields of a table. Errors are the end of "found ...", and contain no possible secret.
+fn table(fields: &[Field], entries: &BTreeMap<String, Raw>) -> Result<BTreeMap<String, Value>, String> {
+    let mut read = BTreeMap::new();
+    for (name, raw) in entries {
+        let Some(field) = fields.iter().find(|field| field.name == name) else {
+            let closest = suggest::closest(name, fields.iter().map(|field| field.name));
+            let advice = closest.map(|closest| format!(" (did you mean \"{closest}\"?)")).unwrap_or_default();
+            return Err(format!("the unknown field {name:?}{advice}"));
+        };
+        let value = field
+            .kind
+            .read(raw)
+            .map_err(|found| format!("{found} for {name:?}, which takes {}", field.kind.words()))?;
+        read.insert(name.clone(), value);
+    }
+    let missing = fields.iter().find(|field| field.is_required && !read.contains_key(field.name));
+    match missing {
+        Some(field) => Err(format!("a table without {:?}", field.name)),
+        None => Ok(read),
     }
 }
 

@@ -9,6 +9,7 @@
 //! ([`crate::pages::config`]).
 
 mod additions;
+pub mod digest;
 pub(crate) mod duration;
 pub mod effective;
 pub mod environment;

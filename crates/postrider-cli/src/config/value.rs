@@ -39,6 +39,8 @@ pub enum Value {
     Start(Start),
     Secret(SecretSource),
     Secrets(BTreeMap<String, SecretSource>),
+    Fields(BTreeMap<String, Value>),
+    Tables(Vec<BTreeMap<String, Value>>),
 }
 
 impl Value {
@@ -57,9 +59,21 @@ impl Value {
                 let shown = entries.iter().map(|(name, source)| (name.clone(), json!(source.to_string())));
                 serde_json::Value::Object(shown.collect())
             }
+            Self::Fields(fields) => object(fields),
+            Self::Tables(tables) => tables.iter().map(object).collect(),
             shown => json!(shown.to_string()),
         }
     }
+}
+
+fn object(fields: &BTreeMap<String, Value>) -> serde_json::Value {
+    let shown = fields.iter().map(|(name, value)| (name.clone(), value.to_json()));
+    serde_json::Value::Object(shown.collect())
+}
+
+fn braced(fields: &BTreeMap<String, Value>) -> String {
+    let shown: Vec<String> = fields.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    format!("{{ {} }}", shown.join(", "))
 }
 
 impl fmt::Display for Value {
@@ -80,6 +94,8 @@ impl fmt::Display for Value {
             Self::Path(path) => f.write_str(&url::masked_if_secret(&path.display().to_string())),
             Self::Start(start) => write!(f, "{start}"),
             Self::Secret(source) => write!(f, "{source}"),
+            Self::Fields(fields) => f.write_str(&braced(fields)),
+            Self::Tables(tables) => write_all(f, tables.iter().map(|fields| braced(fields).into())),
             Self::Secrets(entries) => {
                 write_all(f, entries.iter().map(|(name, source)| format!("{name} = {source}").into()))
             }

@@ -23,7 +23,7 @@ use postrider::{BoxFuture, Error, Outbox, Result};
 
 use crate::config::settings::OutboxSettings;
 use crate::config::url;
-use crate::doctor::{self, Subject};
+use crate::doctor::{self, InboxHealth, Subject};
 
 /// A database of the configuration. It is opened only when a command needs it. Its `Display` is the address without
 /// secrets.
@@ -48,8 +48,8 @@ trait Backend: fmt::Debug + Send + Sync {
     /// transaction.
     fn location(&self, shown: &str) -> String;
 
-    /// See [`Database::expired_inbox_rows`].
-    fn expired_inbox_rows(&self, kept: Duration) -> BoxFuture<'_, Result<i64, String>>;
+    /// See [`Database::inbox_health`].
+    fn inbox_health(&self, kept: Duration) -> BoxFuture<'_, Result<InboxHealth, String>>;
 
     /// See [`Database::check`].
     fn check<'a>(
@@ -92,10 +92,9 @@ impl Database {
         error.code().may_recover_by_itself() && self.backend.is_server()
     }
 
-    /// How many rows of the inbox, of an outbox of the default layout, a relay that keeps them for this time would have
-    /// deleted a day ago.
-    pub(crate) async fn expired_inbox_rows(&self, kept: Duration) -> Result<i64, String> {
-        self.backend.expired_inbox_rows(kept).await
+    /// What `doctor` checks in the inbox, if a relay keeps its rows for this time.
+    pub(crate) async fn inbox_health(&self, kept: Duration) -> Result<InboxHealth, String> {
+        self.backend.inbox_health(kept).await
     }
 
     /// The checks of `doctor` for this database. Returns whether its tables can be read.

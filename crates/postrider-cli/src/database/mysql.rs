@@ -9,7 +9,7 @@ use postrider::{BoxFuture, Ident};
 use super::server::with_credentials;
 use super::{Address, Backend, Database, PoolerChoice, Refused};
 use crate::config::url;
-use crate::doctor::{self, Subject};
+use crate::doctor::{self, InboxHealth, Subject};
 
 /// `mysql://user@host:3306/database` or `mariadb://`, with the driver's parameters and MySQL's own for TLS.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
@@ -55,8 +55,8 @@ impl Backend for MySql {
         url::server(shown).to_owned()
     }
 
-    fn expired_inbox_rows(&self, kept: Duration) -> BoxFuture<'_, Result<i64, String>> {
-        Box::pin(doctor::mysql::expired_inbox_rows(&self.config, &self.schema, kept))
+    fn inbox_health(&self, kept: Duration) -> BoxFuture<'_, Result<InboxHealth, String>> {
+        Box::pin(doctor::mysql::inbox_health(&self.config, &self.schema, kept))
     }
 
     fn check<'a>(

@@ -9,7 +9,7 @@ use postrider::{BoxFuture, Ident};
 use super::server::with_credentials;
 use super::{Address, Backend, Database, PoolerChoice, Refused};
 use crate::config::url;
-use crate::doctor::{self, Subject};
+use crate::doctor::{self, InboxHealth, Subject};
 
 /// `postgres://user@host:5432/database`, with libpq's parameters as far as the driver knows them.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
@@ -54,8 +54,8 @@ impl Backend for Postgres {
         url::without_scheme_and_user(shown).to_owned()
     }
 
-    fn expired_inbox_rows(&self, kept: Duration) -> BoxFuture<'_, Result<i64, String>> {
-        Box::pin(doctor::postgres::expired_inbox_rows(&self.config, &self.schema, kept))
+    fn inbox_health(&self, kept: Duration) -> BoxFuture<'_, Result<InboxHealth, String>> {
+        Box::pin(doctor::postgres::inbox_health(&self.config, &self.schema, kept))
     }
 
     fn check<'a>(

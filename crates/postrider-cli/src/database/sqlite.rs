@@ -8,7 +8,7 @@ use postrider::layout::RowTable;
 use postrider::store::admin::{Admin, SqliteAdmin};
 
 use super::{Address, Backend, Database, Refused};
-use crate::doctor::{self, Subject};
+use crate::doctor::{self, InboxHealth, Subject};
 
 /// `sqlite:relative/path` or `sqlite:///absolute/path`.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
@@ -64,8 +64,8 @@ impl Backend for SqliteFile {
         format!("sqlite:{}", path.display())
     }
 
-    fn expired_inbox_rows(&self, kept: Duration) -> BoxFuture<'_, Result<i64, String>> {
-        Box::pin(async move { doctor::sqlite::expired_inbox_rows(&self.path, kept) })
+    fn inbox_health(&self, kept: Duration) -> BoxFuture<'_, Result<InboxHealth, String>> {
+        Box::pin(async move { doctor::sqlite::inbox_health(&self.path, kept) })
     }
 
     fn check<'a>(

@@ -36,6 +36,10 @@ checks! {
     SubscriptionConfigured = 3, "if it is a handler of a program, nothing: start that program; otherwise add it to the configuration of a relay, or remove it if it is not needed";
     /// No subscription of the configuration has the name of a handler that a program registered. Its sink would take the handler's events, so a relay refuses to start.
     SubscriptionNotHandler = 4, "rename the subscription in the configuration; if the sink shall replace the handler, start the relay with --replace-handlers";
+    /// The schema files of a sink exist and can be used.
+    SchemasReadable = 5, "correct the file or the key that the finding names; docs/src/schemas.md describes them";
+    /// The schema registry of a sink answers and knows the schemas, or would accept them. A relay does not start with a schema that it refuses, and waits while it does not answer.
+    SchemasRegistered = 6, "run `postrider schemas check`; check the URL and the login, register the schema, or make it compatible";
 
     /// The database exists and is readable.
     Readable = 101, "check address, login and permissions; `postrider migrate up` creates missing tables";
@@ -117,10 +121,12 @@ checks! {
     /// A confirmed commit survives a crash of the server. Otherwise an event could be delivered and then lost by the database.
     MySqlDurable = 150, "set innodb_flush_log_at_trx_commit = 1, sync_binlog = 1 and innodb_doublewrite = ON";
 
-    /// Which events retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only rows that Postrider delivered unless `retention_scope = \"all\"`.
+    /// Which events retention deletes, and after how long. In a table with a state per row it deletes nothing unless `retention` is set, and then only rows that Postrider delivered unless `retention_scope = "all"`.
     RetentionDeletes = 151, "nothing, if this is intended; otherwise set `retention = \"forever\"`";
     /// No notification is open under an alias, the earlier name of a handler. Until then the alias must stay in the configuration.
     LayoutAliases = 152, "keep the alias until none is open, then remove it from `aliases`";
+    /// A relay serves every handler of layout `eventlog` that is registered and has open notifications.
+    LayoutServed = 153, "start the program that registered the handler; if it no longer exists, ask its owners what happens to its notifications";
     /// No event is at a position that a subscription has already settled as empty. Any user with INSERT can choose a position (`SET insert_id`); such an event was not delivered.
     MySqlChosenPositions = 160, "find the writer that sets positions; a running relay parks such rows as dead: set their state in `parked` to 'retry' to deliver them";
     /// There are free positions. A writer can exhaust them by choosing a position near the maximum; after that no event can be written.
@@ -131,6 +137,8 @@ checks! {
     SqliteTriggers = 163, "drop the trigger, or verify what it does";
     /// Expired rows of the inbox are deleted. A relay does it every minute; where none runs, the table grows.
     InboxCleaned = 164, "start a relay on this database, or run `postrider inbox clean` daily; see `inbox_retention` for how long rows are kept";
+    /// The table of the inbox has its key `(consumer_group, event_id)`. Without it, an event that arrives twice has its effect twice.
+    InboxKey = 165, "find and remove duplicate rows, then create the primary key (consumer_group, event_id) again";
 
     /// The clock is not behind the events: event times in the future make ages and expiry wrong.
     ClockEvents = 201, "synchronise the clocks of this machine and of the writers, preferably with NTP";
@@ -152,28 +160,51 @@ checks! {
     NoneFarBehind = 209, "serve it with a relay, or remove it";
     /// Every webhook endpoint accepts connections from this machine: its name resolves, every address passes the address guard, TCP connects, and for https TLS verifies the certificate. No request is sent, so token, path and signature are not checked.
     EndpointReachable = 210, "check the host and port of `url`, the network between, and the certificate (`ca_file`); `allow_networks` lets a private network through";
+    /// All relays of a subscription have the settings of this configuration, and the version of this program. Otherwise the next takeover changes limits, routing or destination.
+    SameSettings = 211, "give all relays the same configuration and version, and restart those that differ; secrets are not compared";
     /// The relay that serves the subscription considers no destination down.
     DestinationUp = 220, "repair the destination or the network path to it; no event is lost in the meantime, and the relay retries by itself";
 }
 
 impl Check {
-    /// The runbook in `docs/src/runbooks` for a finding, without its ending; `None` if `fix` says it all.
-    pub const fn runbook(self) -> Option<&'static str> {
-        Some(match self {
-            Self::SinkReachable | Self::EndpointReachable | Self::DestinationUp => "destination-down",
-            Self::Served | Self::SubscriptionCreated => "no-relay",
-            Self::ShutDownCleanly => "takeovers-often",
-            Self::NotPaused => "paused-for-long",
-            Self::NotHalted | Self::NotCorrupt | Self::PostgresSequence => "halted",
-            Self::ParkedBelowLimit => "parking-nearly-full",
-            Self::NoneGivenUp => "dead-events",
-            Self::NoneFarBehind => "retention-behind",
-            Self::PostgresTransactions
-            | Self::PostgresPrepared
-            | Self::MySqlTransactions
-            | Self::MySqlPrepared => "open-transaction-old",
-            _ => return None,
-        })
+    /// The runbook in `docs/src/runbooks` for a finding, without its ending.
+    pub const fn runbook(self) -> &'static str {
+        use Check::*;
+        match self {
+            SinkReachable | EndpointReachable | DestinationUp => "destination-down",
+            Served | SubscriptionCreated | LayoutServed => "no-relay",
+            ShutDownCleanly => "takeovers-often",
+            NotPaused => "paused-for-long",
+            NotHalted | NotCorrupt | PostgresSequence => "halted",
+            ParkedBelowLimit => "parking-nearly-full",
+            NoneGivenUp => "dead-events",
+            NoneFarBehind => "retention-behind",
+            PostgresTransactions | PostgresPrepared | MySqlTransactions | MySqlPrepared => {
+                "open-transaction-old"
+            }
+            SchemasReadable
+            | SchemasRegistered
+            | SubscriptionConfigured
+            | SubscriptionNotHandler
+            | SameSettings => "configuration",
+            Readable | Writable | PostgresVersion | PostgresPooler | MySqlServer | SqliteVersion => {
+                "database-unreachable"
+            }
+            SqliteJournal | SqliteSynchronous | PostgresDurable | MySqlDurable | PostgresEncrypted
+            | MySqlEncrypted | PostgresEncoding => "database-settings",
+            SqliteWal | DiskSpace | PostgresBloat | RetentionDeletes => "table-growing",
+            PostgresPrivileges
+            | PostgresExcessPrivileges
+            | PostgresWriters
+            | PostgresRowSecurity
+            | MySqlPrivileges
+            | MySqlExcessPrivileges => "privileges",
+            SchemaCurrent | PostgresPositions | MySqlChosenPositions | MySqlFreePositions | MySqlTriggers
+            | SqliteTriggers => "schema",
+            LayoutTable | LayoutClaims | LayoutHandlers | LayoutOtherHandlers | LayoutAliases => "layout",
+            LayoutInbox | InboxCleaned | InboxKey => "inbox",
+            PostgresClock | MySqlClock | ClockEvents | ClockLeases => "clocks",
+        }
     }
 }
 

@@ -55,6 +55,16 @@ async fn handlers(admin: &dyn Admin, subject: &mut Subject<'_>) -> bool {
         }
         _ => subject.ok(Check::LayoutHandlers, "the notifications and the index of the fan-out exist"),
     }
+    let unserved = check.open.iter().filter(|of| of.is_registered && !of.is_served);
+    let unserved: Vec<String> =
+        unserved.map(|of| format!("{} ({} open)", of.handler, of.notifications)).collect();
+    match unserved.is_empty() {
+        true => subject.ok(Check::LayoutServed, "a relay serves every handler that has open notifications"),
+        false => subject.warn(
+            Check::LayoutServed,
+            format!("registered, but no relay serves it: {}", unserved.join(", ")),
+        ),
+    }
     let others = check.open.iter().filter(|of| !of.is_registered && of.alias_of.is_none());
     let others: Vec<String> =
         others.map(|of| format!("{} ({} open)", of.handler, of.notifications)).collect();

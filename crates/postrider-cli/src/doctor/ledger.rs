@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use postrider::Timestamp;
 use postrider::ledger::ParkedState;
-use postrider::store::{Backlog, Overview, SubscriptionOverview};
+use postrider::store::{Backlog, Overview, RelayOverview, SubscriptionOverview};
 
 use super::report::Subject;
 use super::{CLOCK_SKEW_MAX, Check};
 use crate::config::Settings;
+use crate::config::digest::{differences, digest};
 use crate::config::settings::SubscriptionSettings;
 use crate::output::{age, count};
 
+/// The version that a relay of this program reports.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Percentage of `parked_max` from which on the number of parked events is a warning.
 const PARKED_WARN_PERCENT: u64 = 80;
 /// A subscription is far behind if the next one is at least this many positions ahead.
@@ -25,6 +28,8 @@ pub(super) fn check(outbox: &str, overview: &Overview, settings: &Settings, subj
         let of = configured(&subscription.name);
         let mut subject = subject.part(&subscription.name);
         check_subscription(subscription, overview.now, of, &mut subject);
+        let digest = of.map_or_else(String::new, |_| digest(settings, &subscription.name));
+        same_settings(subscription, overview.now, &digest, &mut subject);
     }
     for name in settings.subscriptions.keys().filter(|name| configured(name).is_some()) {
         if !overview.subscriptions.iter().any(|subscription| subscription.name == *name) {
@@ -68,6 +73,38 @@ fn check_subscription(
     }
     parked(subscription, of, subject);
     destinations(subscription, now, subject);
+}
+
+/// Relays whose version or settings differ from those of this program, or, if it has none for the subscription, of the
+/// first relay.
+fn same_settings(
+    subscription: &SubscriptionOverview,
+    now: Timestamp,
+    digest: &str,
+    subject: &mut Subject<'_>,
+) {
+    let relays: Vec<_> = subscription.relays.iter().filter(|of| of.is_current(now)).collect();
+    let Some(first) = relays.first() else { return };
+    let (wanted, whose) = match digest {
+        "" => (first.facts.settings.as_str(), first.relay.as_str()),
+        digest => (digest, "this configuration"),
+    };
+    let differs = |of: &&RelayOverview| {
+        let mut parts = differences(&of.facts.settings, wanted).join(", ");
+        if !parts.is_empty() {
+            parts = format!("other {parts} than {whose}");
+        }
+        if !of.facts.version.is_empty() && of.facts.version != VERSION {
+            let comma = if parts.is_empty() { "" } else { ", " };
+            parts = format!("{parts}{comma}version {} and not {VERSION}", of.facts.version);
+        }
+        (!parts.is_empty()).then(|| format!("relay {} has {parts}", of.relay))
+    };
+    let found: Vec<String> = relays.iter().filter_map(differs).collect();
+    match found.is_empty() {
+        true => subject.ok(Check::SameSettings, format!("relays with the same settings: {}", relays.len())),
+        false => subject.warn(Check::SameSettings, found.join("; ")),
+    }
 }
 
 /// Destinations that are down according to the relay that holds the lease; unknown without one.

@@ -5,12 +5,15 @@
 //! 3. [`crate::sinks`]: the checks of each type of sink
 //! 4. `sqlite`, `postgres`, `mysql`: the checks of each database; `server`: what the last two share
 //! 5. `layout`: a table with a state per row, in any database
-//! 6. `ledger`: the subscriptions, in any database
+//! 6. `schemas`: the schemas of a sink, and their registry
+//! 7. `ledger`: the subscriptions, in any database
 
 pub mod check;
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 mod layout;
 mod ledger;
+#[cfg(feature = "schemas")]
+mod schemas;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
@@ -31,6 +34,8 @@ pub(crate) use server::Server;
 use postrider::relay::handler_registration;
 
 use crate::config::Settings;
+#[cfg(feature = "schemas")]
+use crate::config::settings::Encoding;
 use crate::config::settings::OutboxSettings;
 
 /// Undelivered events are counted up to this number.
@@ -58,7 +63,12 @@ pub struct Options {
 pub async fn check(settings: &Settings, options: &Options) -> Report {
     let mut report = Report::default();
     for (name, sink) in &settings.sinks {
-        sink.target.check(&mut report.subject(format!("sink {name}"))).await;
+        let mut subject = report.subject(format!("sink {name}"));
+        sink.target.check(&mut subject).await;
+        #[cfg(feature = "schemas")]
+        if let Encoding::Schema(config) = &sink.encoding {
+            schemas::check(config, &mut subject).await;
+        }
     }
     for (name, of) in &settings.outboxes {
         let mut subject = report.subject(format!("outbox {name}"));
@@ -83,10 +93,7 @@ async fn outbox(
     if !of.database.check(options, subject).await {
         return;
     }
-    if rows.is_none() {
-        let waiting = of.database.expired_inbox_rows(of.retention.inbox_purge().older_than).await;
-        inbox_rows(waiting, subject);
-    }
+    inbox_rows(of.database.inbox_health(of.retention.inbox_purge().older_than).await, subject);
     match of.database.admin().overview(BACKLOG_MAX).await {
         Ok(overview) => {
             ledger::check(name, &overview, settings, subject);
@@ -121,9 +128,25 @@ async fn handlers(outbox: &str, of: &OutboxSettings, settings: &Settings, subjec
     store.close().await;
 }
 
-/// Reports rows of the inbox that a relay would have deleted.
-fn inbox_rows(waiting: Result<i64, String>, subject: &mut Subject<'_>) {
-    match waiting {
+/// What was found in the table of the inbox.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InboxHealth {
+    /// Rows that a relay would have deleted a day ago, up to a limit.
+    pub(crate) expired: i64,
+    /// Its key is that of the migrations.
+    pub(crate) has_key: bool,
+}
+
+/// Reports an inbox without its key, and rows that a relay would have deleted.
+fn inbox_rows(found: Result<InboxHealth, String>, subject: &mut Subject<'_>) {
+    match &found {
+        Ok(InboxHealth { has_key: true, .. }) => {
+            subject.ok(Check::InboxKey, "its key is (consumer_group, event_id)")
+        }
+        Ok(_) => subject.fail(Check::InboxKey, "the table has no unique key (consumer_group, event_id)"),
+        Err(error) => subject.unchecked(Check::InboxKey, error),
+    }
+    match found.map(|found| found.expired) {
         Ok(0) => subject.ok(Check::InboxCleaned, "no expired row waits"),
         Ok(rows) => {
             let more = if rows >= INBOX_ROWS_MAX { "at least " } else { "" };

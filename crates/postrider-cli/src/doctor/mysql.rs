@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromRow, Queryable};
-use postrider::store::mysql::{MySqlConfig, MySqlStore};
-use postrider::{Code, Ident, Position};
+use postrider::layout::RowTable;
+use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
+use postrider::{Code, Error, Ident, Position};
 
 use super::server::{self, Server};
-use super::{Check, INBOX_EXPIRED, INBOX_ROWS_MAX, Options, Subject, layout};
+use super::{Check, INBOX_EXPIRED, INBOX_ROWS_MAX, InboxHealth, Options, Subject, layout};
 
 /// One line per setting with which a confirmed commit can be lost. A server leaves out settings that it does not know.
 const DURABLE: &str = "
@@ -34,6 +35,14 @@ const EXCESS: &str = "
     WHERE grantee = CONCAT('''', REPLACE(CURRENT_USER(), '@', '''@'''), '''')
       AND privilege_type IN ('SUPER', 'INSERT', 'UPDATE', 'DROP')";
 
+/// The triggers on a table with a state per row and on the tables next to it. Index: that of the dictionary, by name.
+const ROW_TRIGGERS: &str = "
+    SELECT CONCAT(trigger_name, ' on ', event_object_table, ' by ', definer)
+    FROM information_schema.triggers
+    WHERE event_object_schema = '{schema}'
+       OR CONCAT('`', event_object_schema, '`.`', event_object_table, '`') = '{table}'
+    ORDER BY 1";
+
 /// Beyond this value half of all positions are used: normal writing never gets there.
 const POSITIONS_FEW: i64 = i64::MAX / 2;
 
@@ -48,20 +57,32 @@ const INBOX: &str = "
             AND processed_at < TIMESTAMPADD(SECOND, -{kept}, UTC_TIMESTAMP(6))
           LIMIT {rows}) AS expired";
 
-/// See [`crate::database::Database::expired_inbox_rows`].
-pub(crate) async fn expired_inbox_rows(
+/// Unique keys of the inbox with exactly the columns of its key. Index: that of the dictionary, by name.
+const INBOX_KEYS: &str = "
+    SELECT COUNT(*)
+    FROM (SELECT GROUP_CONCAT(column_name ORDER BY column_name) AS columns
+          FROM information_schema.statistics
+          WHERE table_schema = '{schema}' AND table_name = 'inbox' AND non_unique = 0
+          GROUP BY index_name) AS unique_keys
+    WHERE LOWER(columns) = 'consumer_group,event_id'";
+
+/// See [`crate::database::Database::inbox_health`].
+pub(crate) async fn inbox_health(
     config: &MySqlConfig,
     schema: &Ident,
     kept: Duration,
-) -> Result<i64, String> {
+) -> Result<InboxHealth, String> {
     let client = config.client().await.map_err(|error| error.one_line())?;
     let sql = INBOX
         .replace("{schema}", &format!("`{}`", schema.as_str()))
         .replace("{expired}", &INBOX_EXPIRED.as_secs().to_string())
         .replace("{kept}", &kept.as_secs().to_string())
         .replace("{rows}", &INBOX_ROWS_MAX.to_string());
-    let rows = Queries { client }.query(&sql).await?;
-    Ok(rows.first().copied().unwrap_or_default())
+    let mut queries = Queries { client };
+    let expired: Vec<i64> = queries.query(&sql).await?;
+    let keys: Vec<i64> = queries.query(&INBOX_KEYS.replace("{schema}", schema.as_str())).await?;
+    let first = |rows: Vec<i64>| rows.first().copied().unwrap_or_default();
+    Ok(InboxHealth { expired: first(expired), has_key: first(keys) > 0 })
 }
 
 /// Checks the server. Returns whether its tables can be read.
@@ -86,7 +107,19 @@ pub(crate) async fn check(
     queries.transactions(options.transaction_age_max, subject).await;
     prepared(config, subject).await;
     if let Some(rows) = admin.row_table() {
-        return layout::check(admin, rows, subject).await;
+        let usable = layout::check(admin, rows, subject).await;
+        if usable {
+            row_table(config, rows, subject).await;
+            let triggers = rows.put_into_mysql(ROW_TRIGGERS).replace("{schema}", schema.as_str());
+            subject.lines(
+                Check::MySqlTriggers,
+                queries.query(&triggers).await,
+                "none that this user can see",
+            );
+            queries.excess(subject).await;
+            queries.rights(schema, subject).await;
+        }
+        return usable;
     }
     let usable = tables(config, subject).await;
     if usable {
@@ -119,14 +152,29 @@ async fn tables(config: &MySqlConfig, subject: &mut Subject<'_>) -> bool {
             true
         }
         Err(error) => {
-            let check = match error.code() {
-                Code::ServerTooOld | Code::StoreReadOnly | Code::ServerUnfit => Check::MySqlServer,
-                Code::PrivilegeMissing => Check::MySqlPrivileges,
-                _ => Check::SchemaCurrent,
-            };
-            subject.refused(check, &error);
+            subject.refused(check_of(&error), &error);
             false
         }
+    }
+}
+
+/// Whether a store for a table with a state per row can be opened: version, settings, a primary.
+async fn row_table(config: &MySqlConfig, rows: &RowTable, subject: &mut Subject<'_>) {
+    match MySqlRowStore::connect(config, rows).await {
+        Ok(store) => {
+            store.close().await;
+            subject.ok(Check::MySqlServer, "a primary");
+        }
+        Err(error) => subject.refused(check_of(&error), &error),
+    }
+}
+
+/// The check that an error of opening a store belongs to.
+fn check_of(error: &Error) -> Check {
+    match error.code() {
+        Code::ServerTooOld | Code::StoreReadOnly | Code::ServerUnfit => Check::MySqlServer,
+        Code::PrivilegeMissing => Check::MySqlPrivileges,
+        _ => Check::SchemaCurrent,
     }
 }
 

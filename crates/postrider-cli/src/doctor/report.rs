@@ -36,7 +36,7 @@ pub struct Finding {
     /// What to do; `None` if the check passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
-    /// The runbook with more, as a path in the repository; `None` if the check passed, or there is none.
+    /// The runbook with more, as a path in the repository; `None` if the check passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runbook: Option<String>,
 }
@@ -118,7 +118,7 @@ impl Subject<'_> {
             what,
             meaning: check.meaning(),
             fix: fix.map(str::to_owned),
-            runbook: fix.and(check.runbook()).map(|name| format!("docs/src/runbooks/{name}.md")),
+            runbook: fix.map(|_| format!("docs/src/runbooks/{}.md", check.runbook())),
         });
     }
 }

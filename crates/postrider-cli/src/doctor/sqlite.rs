@@ -10,7 +10,7 @@ use postrider::store::sqlite::SqliteStore;
 use rusqlite::{Connection, params};
 
 use super::report::Subject;
-use super::{Check, INBOX_EXPIRED, INBOX_ROWS_MAX, layout};
+use super::{Check, INBOX_EXPIRED, INBOX_ROWS_MAX, InboxHealth, layout};
 use crate::context::is_writable;
 
 /// The first version with STRICT tables.
@@ -52,8 +52,14 @@ pub(crate) async fn check(path: &Path, admin: &dyn Admin, deep: bool, subject: &
     usable
 }
 
-/// See [`crate::database::Database::expired_inbox_rows`].
-pub(crate) fn expired_inbox_rows(path: &Path, kept: Duration) -> Result<i64, String> {
+/// See [`crate::database::Database::inbox_health`].
+pub(crate) fn inbox_health(path: &Path, kept: Duration) -> Result<InboxHealth, String> {
+    // No index: the schema of one table.
+    const KEY: &str = "
+        SELECT EXISTS (SELECT 1 FROM pragma_index_list('postrider_inbox') AS i
+                       WHERE i.\"unique\" AND i.partial = 0
+                         AND (SELECT group_concat(name) FROM (SELECT name FROM pragma_index_info(i.name) ORDER BY name))
+                             = 'consumer_group,event_id')";
     // Index: postrider_inbox_expires_at (expires_at), from its begin.
     const EXPIRED: &str = "
         WITH clock AS (SELECT CAST(round((julianday('now') - 2440587.5) * 86400) AS INTEGER) AS seconds)
@@ -63,7 +69,10 @@ pub(crate) fn expired_inbox_rows(path: &Path, kept: Duration) -> Result<i64, Str
               LIMIT ?)";
     let connection = SqliteStore::connect_read_only(path).map_err(|error| error.one_line())?;
     let limits = params![INBOX_EXPIRED.as_secs() as i64, kept.as_secs() as i64, INBOX_ROWS_MAX];
-    connection.query_row(EXPIRED, limits, |row| row.get(0)).map_err(|error| error.to_string())
+    let expired = connection.query_row(EXPIRED, limits, |row| row.get(0));
+    let has_key = connection.query_row(KEY, [], |row| row.get(0));
+    let found = expired.and_then(|expired| Ok(InboxHealth { expired, has_key: has_key? }));
+    found.map_err(|error| error.to_string())
 }
 
 fn writable(path: &Path, subject: &mut Subject<'_>) {

@@ -65,10 +65,12 @@ impl Readiness {
                     && of.state.destinations_down == 0
                     && !health.is_stopped;
                 let idle = of.last_progress_at.map_or(Duration::MAX, |at| at.until(now));
+                // The backlog is that of the overview: what was delivered after it says nothing about a stall.
+                let idle_before = idle.saturating_sub(outbox.age.unwrap_or_default());
                 if is_expected_to_deliver
                     && health.backlog.events > 0
                     && health.backlog_age >= stalled_after
-                    && idle >= stalled_after
+                    && idle_before >= stalled_after
                 {
                     let (events, name) = (health.backlog.events, named(of));
                     problems.push(format!(
@@ -141,6 +143,13 @@ mod tests {
         let (status, mut outbox) = stalled();
         outbox.subscriptions[0].backlog.events = 0;
         assert_eq!(problems(&status, &outbox), [""; 0]);
+        let (mut status, mut outbox) = stalled();
+        (status.last_progress_at, outbox.age) = (ago(62), Some(Duration::from_secs(3)));
+        assert_eq!(
+            problems(&status, &outbox),
+            [""; 0],
+            "it may have delivered everything since the overview"
+        );
         let (status, mut outbox) = stalled();
         outbox.subscriptions[0].backlog_age = Duration::from_secs(59);
         assert_eq!(problems(&status, &outbox), [""; 0], "its first events have just arrived");

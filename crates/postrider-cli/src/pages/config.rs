@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{GENERATED, cell};
-use crate::config::kind::Kind;
+use crate::config::kind::{Field, Kind};
 use crate::config::schema::{IfUnset, KeySpec, Schema, Section};
 
 const INTRODUCTION: &str = r#"
@@ -74,5 +74,11 @@ fn kind(kind: Kind) -> String {
         Kind::Url => "URL".into(),
         Kind::Secret => "secret".into(),
         Kind::Urls => "table of URLs".into(),
+        Kind::Fields(fields) => format!("table of {}", names(fields)),
+        Kind::Tables(fields) => format!("list of tables of {}", names(fields)),
     }
+}
+
+fn names(fields: &[Field]) -> String {
+    fields.iter().map(|field| format!("`{}`", field.name)).collect::<Vec<_>>().join(", ")
 }

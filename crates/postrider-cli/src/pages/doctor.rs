@@ -14,9 +14,8 @@ pub fn doctor() -> String {
          | code | expected | what to do otherwise |\n|---|---|---|\n"
     );
     for check in Check::ALL {
-        let runbook =
-            check.runbook().map_or_else(String::new, |name| format!(" ([runbook](runbooks/{name}.md))"));
-        let _ = writeln!(page, "| {check} | {} | {}{runbook} |", cell(check.meaning()), cell(check.fix()));
+        let (meaning, fix, runbook) = (cell(check.meaning()), cell(check.fix()), check.runbook());
+        let _ = writeln!(page, "| {check} | {meaning} | {fix} ([runbook](runbooks/{runbook}.md)) |");
     }
     page
 }

@@ -5,9 +5,18 @@ use serde_json::Value;
 use crate::program::{Program, Ran};
 use crate::shop;
 
-/// An outbox with two dead events: a file of lines cannot contain a line break in an event.
 fn with_dead_events() -> Program {
-    let program = shop::ready();
+    let program = Program::with_config(shop::GOOD);
+    give_two_events_up(&program);
+    program
+}
+
+/// One delivered event and two dead ones of one key: a file of lines cannot contain a line break in an event.
+pub(crate) fn give_two_events_up(program: &Program) {
+    for args in [&["migrate", "up"][..], &["write", "--type", "shop.opened"]] {
+        let ran = program.run(args);
+        assert_eq!(ran.exit, Some(0), "{ran:?}");
+    }
     for number in ["1\n2", "3\n4"] {
         let ran =
             program.run(&["write", "--type", "order.placed", "--aggregate", "Order:42", "--payload", number]);
@@ -15,7 +24,6 @@ fn with_dead_events() -> Program {
     }
     let ran = program.run(&["relay", "--drain", "--set", "sink.out.encoder=plain"]);
     assert_eq!(ran.exit, Some(1), "{ran:?}");
-    program
 }
 
 fn json(ran: &Ran) -> Value {
@@ -28,8 +36,13 @@ fn delivered(program: &Program) -> String {
 }
 
 #[test]
-fn dead_events_are_listed_shown_and_retried_and_the_audit_trail_says_who_did_it() {
-    let program = with_dead_events();
+fn dead_events_are_listed_shown_and_retried_and_the_audit_trail_says_who_did_it_on_sqlite() {
+    dead_events_are_listed_shown_and_retried(&Program::with_config(shop::GOOD));
+}
+
+/// And the audit trail says who did it.
+pub(crate) fn dead_events_are_listed_shown_and_retried(program: &Program) {
+    give_two_events_up(program);
     let listed = json(&program.run(&["dead", "list", "--json"]));
     assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
     assert_eq!(listed[0]["state"], "dead");
@@ -51,7 +64,7 @@ fn dead_events_are_listed_shown_and_retried_and_the_audit_trail_says_who_did_it(
     assert_eq!((&changed[0]["changed"], &changed[0]["moved_on"]), (&1.into(), &0.into()), "{changed}");
     let ran = program.run(&["relay", "--drain"]);
     assert_eq!(ran.exit, Some(0), "{ran:?}");
-    assert!(delivered(&program).contains(&id), "{}", delivered(&program));
+    assert!(delivered(program).contains(&id), "{}", delivered(program));
     assert_eq!(json(&program.run(&["dead", "list", "--json"])).as_array().unwrap().len(), 1);
 
     let audit = json(&program.run(&["audit", "list", "--json"]));
@@ -77,14 +90,19 @@ fn the_history_of_a_dead_event_contains_only_changes_of_its_own_subscription() {
 }
 
 #[test]
-fn a_discarded_event_is_never_delivered_and_frees_its_place() {
-    let program = with_dead_events();
+fn a_discarded_event_is_never_delivered_and_frees_its_place_on_sqlite() {
+    a_discarded_event_is_never_delivered(&Program::with_config(shop::GOOD));
+}
+
+/// And it frees its place.
+pub(crate) fn a_discarded_event_is_never_delivered(program: &Program) {
+    give_two_events_up(program);
     let ran = program.run(&["dead", "discard", "--all", "--yes", "--reason", "test data"]);
     assert_eq!(ran.exit, Some(0), "{ran:?}");
     assert!(ran.stderr.contains("orders: 2 dead event(s) match"), "{ran:?}");
-    assert_eq!(shop::status(&program)["parked"]["dead"], Value::Null);
+    assert_eq!(shop::status(program)["parked"]["dead"], Value::Null);
     assert_eq!(program.run(&["relay", "--drain"]).exit, Some(0));
-    assert!(!delivered(&program).contains("order.placed"));
+    assert!(!delivered(program).contains("order.placed"));
     let ran = program.run(&["dead", "discard", "--all", "--yes"]);
     assert!(ran.stderr.contains("nothing was changed"), "{ran:?}");
 }

@@ -220,9 +220,14 @@ pub(crate) fn the_doctor_reports_other_handlers_aliases_and_a_missing_index(
         found(&program, "PD-0140"),
         ("warn".to_owned(), "not registered here: somebody-else (1 open)".to_owned())
     );
+    renamed("mail", "mail");
+    let (outcome, what) = found(&program, "PD-0153");
+    assert_eq!(outcome, "warn");
+    assert!(what.starts_with("registered, but no relay serves it: mail ("), "{what}");
     // The relay does not touch it.
     ran(&program, &["relay", "--drain"]);
     assert_eq!(found(&program, "PD-0140").0, "warn");
+    assert_eq!(found(&program, "PD-0153").0, "ok");
 
     let alias = ["relay", "--drain", "--set", "subscription.mail.aliases=old-mail"];
     ran(&program, &alias);
@@ -230,7 +235,7 @@ pub(crate) fn the_doctor_reports_other_handlers_aliases_and_a_missing_index(
     assert_eq!(found(&program, "PD-0152"), ("warn".to_owned(), "old-mail of mail (1 open)".to_owned()));
     ran(&program, &alias);
     assert_eq!(found(&program, "PD-0152").0, "ok");
-    assert_eq!(lines(&program, "mail.jsonl"), 2);
+    assert_eq!(lines(&program, "mail.jsonl"), 3);
 
     (case.sql)(drop_index);
     let (outcome, what) = found(&program, "PD-0139");

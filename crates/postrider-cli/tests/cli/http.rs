@@ -215,3 +215,59 @@ fn status_watches_and_says_who_paused_a_subscription_and_what_a_dead_relay_last_
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap()[0]["subscription"], "orders", "{line}");
     }
 }
+
+/// Neither of an event that is delivered, nor of one that is given up, nor of one that waits.
+#[test]
+fn a_payload_and_a_header_occur_in_no_log_no_metric_and_no_status() {
+    let (program, address) = listening();
+    let secret = "P4YL0AD";
+    for payload in [format!("{{\"a\": \"{secret}\"}}"), format!("{secret}\n{secret}")] {
+        let args = [
+            "write",
+            "--type",
+            "order.placed",
+            "--aggregate",
+            "Order:42",
+            "--header",
+            "token=H34D3R",
+            "--payload",
+        ];
+        let ran = program.run(&[&args[..], &[&payload]].concat());
+        assert_eq!(ran.exit, Some(0), "{ran:?}");
+    }
+    let mut command = program.command(&["relay", "-vv", "--set", "sink.out.encoder=plain"]);
+    command.stderr(Stdio::piped());
+    let running = Running::start(command);
+    until(|| (shop::status(&program)["parked"]["dead"] == 1).then_some(()));
+    let mut shown = metrics(address);
+    assert_eq!(program.run(&["pause", "orders"]).exit, Some(0));
+    for args in [
+        &["status"][..],
+        &["status", "--json"],
+        &["status", "--by", "type"],
+        &["explain", "2"],
+        &["explain", "3"],
+        &["explain", "--key", "Order/42"],
+        &["dead", "list", "--json"],
+        &["dead", "show", "3"],
+        &["parked", "list"],
+        &["events", "list", "--json"],
+        &["doctor", "--json"],
+        &["audit", "list", "--json"],
+    ] {
+        let ran = program.run(args);
+        assert!(ran.exit == Some(0) || args[0] == "doctor", "{args:?} {ran:?}");
+        shown += &(ran.stdout + &ran.stderr);
+    }
+    running.signal("TERM");
+    let (exit, log) = running.end();
+    assert_eq!(exit, Some(0), "{log}");
+    assert!(log.contains("event dead") && shown.contains("order.placed"), "{log}");
+    shown += &log;
+    assert!(!shown.contains(secret), "{shown}");
+    let delivered = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
+    assert!(delivered.contains(secret), "{delivered}");
+    assert!(!shown.contains("H34D3R"), "{shown}");
+    let asked = program.run(&["events", "show", "2", "--payload"]);
+    assert!(asked.stdout.contains(secret), "{asked:?}");
+}

@@ -33,6 +33,10 @@ fn the_starter_file_still_works_with_every_key_set() {
     let starter = ["handle_within", "fan_out_events_max", "fan_out_poll", "search_missed_every", "aliases"]
         .iter()
         .fold(starter, |text, key| text.replace(&format!("# {key} = "), "# only for eventlog: "));
+    // A sink has either an encoder with schemas or one without.
+    let starter = ["schemas", "envelope", "framing", "unknown_fields", "unions", "unbound", "registry"]
+        .iter()
+        .fold(starter, |text, key| text.replace(&format!("# {key} = "), "# only with schemas: "));
     let is_key = |line: &str| {
         line.starts_with("# [[") || line.split_once(" = ").is_some_and(|(key, _)| !key[2..].contains(' '))
     };

@@ -9,10 +9,12 @@ mod command_line;
 mod custom_tables;
 mod dead;
 mod demo;
+mod doctor;
 mod event_counts;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod events;
 mod explain;
+mod explain_walk;
 #[cfg(all(unix, any(feature = "mysql", feature = "postgres")))]
 mod eventlog;
 mod handlers;
@@ -33,10 +35,15 @@ mod mysql_operate;
 mod names;
 mod origins;
 mod pages;
+mod parked;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod program;
+mod replay;
+mod runbooks;
 mod schema;
+#[cfg(feature = "schemas")]
+mod schemas;
 mod shards;
 mod shop;
 mod sqlite_layouts;

@@ -62,6 +62,19 @@ impl Shop {
         })
     }
 
+    /// A transaction with this statement, which is open until the value is dropped.
+    pub(crate) fn open(&self, sql: &str) -> Box<dyn std::any::Any> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let url = self.url.replace("mariadb://", "mysql://");
+        let client = runtime.block_on(async {
+            let mut client = Conn::from_url(&url).await.unwrap();
+            client.query_drop("START TRANSACTION").await.unwrap();
+            client.query_drop(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+            client
+        });
+        Box::new((client, runtime))
+    }
+
     pub(crate) fn sql(&self, sql: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let url = self.url.replace("mariadb://", "mysql://");
@@ -112,7 +125,8 @@ fn the_doctor_checks_server_rights_and_tables() {
             assert_eq!(ran.exit, Some(0), "{ran:?}");
         }
         for code in [
-            "PD-0101", "PD-0103", "PD-0141", "PD-0142", "PD-0143", "PD-0146", "PD-0147", "PD-0148", "PD-0164",
+            "PD-0101", "PD-0103", "PD-0141", "PD-0142", "PD-0143", "PD-0146", "PD-0147", "PD-0148",
+            "PD-0164", "PD-0165",
         ] {
             assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
         }
@@ -357,5 +371,23 @@ fn an_event_at_a_position_chosen_by_its_writer_is_reported_by_the_doctor_and_par
         let file = std::fs::read_to_string(program.path().join("events.jsonl")).unwrap();
         assert_eq!(file.lines().filter(|line| line.contains("chosen")).count(), 1, "{file}");
         assert_eq!(file.lines().count(), 4, "{file}");
+    }
+}
+
+#[test]
+fn the_doctor_checks_server_rights_triggers_and_the_inbox_next_to_a_table_with_a_state_per_row() {
+    for shop in Shop::all() {
+        let program = rows(&shop, "outbox_events");
+        assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+        for code in ["PD-0141", "PD-0143", "PD-0162", "PD-0164", "PD-0165"] {
+            assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
+        }
+        let (outcome, what) = found(&program, "PD-0144");
+        assert!(outcome == "warn" && what.contains("root"), "{what}");
+        shop.sql("CREATE TRIGGER {schema}_shop.watch BEFORE UPDATE ON {schema}_shop.outbox_events FOR EACH ROW SET @a = 1");
+        let (outcome, what) = found(&program, "PD-0162");
+        assert!(outcome == "warn" && what.contains("watch on outbox_events by "), "{what}");
+        shop.sql("ALTER TABLE {schema}.inbox DROP PRIMARY KEY");
+        assert_eq!(found(&program, "PD-0165").0, "fail");
     }
 }

@@ -1,8 +1,14 @@
-//! Cleanup by hand and the list of the inbox, on MySQL and MariaDB.
+//! The commands of operators, on MySQL and MariaDB.
 
 use crate::cleanup::{LogCase, TIME, delivered_events_are_deleted_and_everything_else_stays, json};
+use crate::dead::{a_discarded_event_is_never_delivered, dead_events_are_listed_shown_and_retried};
+use crate::explain_walk::{Walk, every_state_is_produced_and_explained as walk};
 use crate::inbox::{inserts, processed_messages_are_listed_page_by_page};
 use crate::mysql::{Shop, rows};
+use crate::parked::{the_operators_role_is_enough, waiting_events_are_listed_given_up_and_skipped};
+use crate::program::Program;
+use crate::replay::finished_events_are_delivered_again;
+use crate::subscriptions::a_subscription_is_added_listed_moved_and_removed;
 
 #[test]
 fn delivered_events_are_deleted_by_cleanup() {
@@ -16,6 +22,65 @@ fn delivered_events_are_deleted_by_cleanup() {
             events: &format!("{}.events", shop.schema),
             times: ["'2019-12-31 23:59:59.999999'", "'2020-01-01 00:00:00'"],
         });
+    }
+}
+
+#[test]
+fn finished_events_are_delivered_again_by_replay() {
+    for shop in Shop::all() {
+        finished_events_are_delivered_again(&shop.program());
+    }
+}
+
+#[test]
+fn every_state_is_produced_and_explained() {
+    for shop in Shop::all() {
+        let schema = &shop.schema;
+        walk(&Walk {
+            outbox: &format!("url = '{}'\nschema = '{schema}'", shop.url),
+            sql: &|_, sql| shop.sql(sql),
+            events: &format!("{schema}.events"),
+            old: "'2019-01-01'",
+            reset: &[&format!("ALTER TABLE {schema}.events AUTO_INCREMENT = 1")],
+            open: Some(&|id| {
+                let id = id.replace('-', "");
+                shop.open(&format!(
+                    "INSERT INTO {schema}.events (id, type, payload) VALUES (UNHEX('{id}'), 'late', '{{}}')"
+                ))
+            }),
+            shows_statement: !shop.url.starts_with("mariadb"),
+        });
+    }
+}
+
+#[test]
+fn dead_and_waiting_events_and_subscriptions_are_changed() {
+    for story in [
+        dead_events_are_listed_shown_and_retried,
+        a_discarded_event_is_never_delivered,
+        waiting_events_are_listed_given_up_and_skipped,
+        a_subscription_is_added_listed_moved_and_removed,
+    ] {
+        Shop::all().iter().for_each(|shop| story(&shop.program()));
+    }
+}
+
+#[test]
+fn the_role_of_operators_is_enough_for_their_commands_and_nothing_else() {
+    for shop in Shop::all() {
+        let owner = shop.program();
+        assert_eq!(owner.run(&["migrate", "up"]).exit, Some(0));
+        let (schema, url) = (&shop.schema, &shop.url);
+        let grant = if url.starts_with("mariadb") { "FOR" } else { "TO" };
+        shop.sql(&owner.run(&["migrate", "roles"]).stdout);
+        shop.sql(&format!(
+            "CREATE USER '{schema}_o'@'%'; GRANT '{schema}_operator' TO '{schema}_o'@'%';
+             SET DEFAULT ROLE '{schema}_operator' {grant} '{schema}_o'@'%'"
+        ));
+        let (server, _) = url.rsplit_once('/').unwrap();
+        let url = format!("{}/{schema}", server.replacen("root@", &format!("{schema}_o@"), 1));
+        let operator = shop.config(&url);
+        the_operators_role_is_enough(&owner, &Program::with_config(&operator));
     }
 }
 

@@ -60,6 +60,10 @@ fn file(section: Section, key: &str, value: &str) -> String {
             lines.insert(format!("outbox.shop.{other}"), (*value).to_owned());
         }
     }
+    if is_about_schemas(section, key, value) {
+        lines.insert("sink.main.encoder".into(), "'avro'".into());
+        lines.insert("sink.main.schemas".into(), "[{ type = 'T', file = 't.avsc' }]".into());
+    }
     if value.is_empty() {
         return lines.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
     }
@@ -95,6 +99,13 @@ fn is_for_servers(section: Section, key: &str) -> bool {
                 || key.starts_with("tls_")
                 || is_about_rows(section, key)
                 || is_about_maps(section, key))
+}
+
+/// Keys only for encoders with schemas, and these encoders.
+fn is_about_schemas(section: Section, key: &str, value: &str) -> bool {
+    let ones = ["schemas", "envelope", "framing", "unknown_fields", "unions", "unbound", "registry"];
+    let is_encoder = key == "encoder" && ["'avro'", "'protobuf'", "'json-schema'"].contains(&value);
+    section == Section::Sink && (ones.contains(&key) || is_encoder)
 }
 
 /// Keys only for a table with a state per row.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::program::Ran;
+use crate::program::{Program, Ran};
 use crate::shop;
 
 fn json(ran: &Ran) -> Value {
@@ -11,8 +11,16 @@ fn json(ran: &Ran) -> Value {
 }
 
 #[test]
-fn a_subscription_is_added_listed_moved_and_removed() {
-    let program = shop::delivered();
+fn a_subscription_is_added_listed_moved_and_removed_on_sqlite() {
+    a_subscription_is_added_listed_moved_and_removed(&Program::with_config(shop::GOOD));
+}
+
+/// With what is skipped and repeated, and who did it.
+pub(crate) fn a_subscription_is_added_listed_moved_and_removed(program: &Program) {
+    for args in [&["migrate", "up"][..], &["write", "--type", "shop.opened"], &["relay", "--drain"]] {
+        let ran = program.run(args);
+        assert_eq!(ran.exit, Some(0), "{ran:?}");
+    }
     let ran = program.run(&["subscriptions", "add", "audit", "--start", "now", "--reason", "new"]);
     assert_eq!(ran.exit, Some(0), "{ran:?}");
     let ran = program.run(&["subscriptions", "add", "audit"]);

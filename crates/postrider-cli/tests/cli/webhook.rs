@@ -17,7 +17,10 @@ type Request = (Vec<String>, Vec<u8>);
 
 /// Answers every request with a status and sends the request to the test.
 fn endpoint(status: u16) -> (String, Receiver<Request>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    endpoint_on(TcpListener::bind("127.0.0.1:0").unwrap(), status)
+}
+
+pub(crate) fn endpoint_on(listener: TcpListener, status: u16) -> (String, Receiver<Request>) {
     let url = format!("http://{}/P4TH-T0KEN", listener.local_addr().unwrap());
     let (tell, reported) = channel();
     std::thread::spawn(move || {

@@ -9,6 +9,8 @@ mod events;
 mod fan_out;
 mod published;
 mod settings;
+#[cfg(feature = "kafka")]
+mod streamed;
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

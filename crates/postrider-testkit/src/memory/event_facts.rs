@@ -1,9 +1,7 @@
 //! What the outbox knows about one event.
 
-use postrider::operate::explain::{
-    Absent, EventFacts, EventIdentity, OpenTransaction, Place, SubscriptionFacts,
-};
-use postrider::operate::{AuditEntry, AuditSearch, ParkedCount, ParkedItem, Sought};
+use postrider::operate::explain::{Absent, EventFacts, EventIdentity, OpenWriter, Place, SubscriptionFacts};
+use postrider::operate::{AuditEntry, AuditSearch, EventSelector, ParkedCount, ParkedItem};
 use postrider::store::ParkedState;
 use postrider::{Now, Position};
 use uuid::Uuid;
@@ -12,10 +10,10 @@ use super::{MemoryOutbox, MemorySubscription};
 
 impl MemoryOutbox {
     /// See `Store::event_facts`.
-    pub fn event_facts(&self, sought: &Sought, now: Now) -> EventFacts {
+    pub fn event_facts(&self, sought: &EventSelector, now: Now) -> EventFacts {
         match sought {
-            Sought::Key(key) => self.facts_of_key(key, now),
-            Sought::Event(event) => self.facts_of_event(event, now),
+            EventSelector::Key(key) => self.facts_of_key(key, now),
+            EventSelector::Event(event) => self.facts_of_event(event, now),
             _ => EventFacts::new(now.wall),
         }
     }
@@ -83,10 +81,10 @@ impl MemoryOutbox {
 
     fn absent(&self, position: Option<Position>, now: Now) -> Absent {
         let oldest = self.log.visible().next();
-        let transactions: Vec<OpenTransaction> = self
+        let transactions: Vec<OpenWriter> = self
             .log
             .open()
-            .map(|at| OpenTransaction::new(at.to_string(), "a test", Some(now.wall), None))
+            .map(|at| OpenWriter::new(at.to_string(), "a test", Some(now.wall), None))
             .collect();
         match (position, oldest) {
             (Some(position), _) if position > self.log.sequence() => {

@@ -1,10 +1,13 @@
 //! What operators see and change.
 
+use std::borrow::Cow;
+
 use postrider::operate::{
     AuditEntry, AuditQuery, AuditRecord, ParkedAction, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
+    ReplayBatch, ReplayCandidate, ReplaySelection, ReplayedBatch,
 };
 use postrider::store::ParkedState;
-use postrider::{Position, Result, Timestamp};
+use postrider::{Code, Error, Position, Result, Timestamp};
 
 use super::MemoryOutbox;
 
@@ -50,6 +53,45 @@ impl MemoryOutbox {
             self.record_audit(&change.subscription, &change.audit, count, targets.join(" "), now);
         }
         Ok(ParkedChanged::new(count, moved_on, change.rows.len() as u64 - count - moved_on))
+    }
+
+    /// See `Store::replay`.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`](postrider::Code::SubscriptionUnknown), or
+    /// [`Code::HistoryChanged`](postrider::Code::HistoryChanged) if the subscription is halted.
+    pub fn replay(&mut self, batch: &ReplayBatch, now: Timestamp) -> Result<ReplayedBatch> {
+        let subscription = self.subscription(&batch.subscription)?;
+        if let Some(reason) = &subscription.halted {
+            return Err(Error::new(Code::HistoryChanged, format!("the subscription is halted: {reason}")));
+        }
+        let newest = self.log.sequence();
+        let last = batch.last.unwrap_or(batch.filter.to.map_or(newest, |to| to.min(newest)));
+        let events = self.log.visible().filter(|(at, _)| *at > batch.after && *at <= last);
+        let candidates = events.map(|(position, event)| ReplayCandidate {
+            position,
+            time: event.time,
+            expires_at: event.expires_at,
+            names: Some((event.event_type.clone(), event.ordering_key().map(Cow::into_owned))),
+            parked: subscription.parked.contains_key(&position),
+        });
+        let done = &subscription.progress.done;
+        let selection = batch.select(candidates.collect(), (batch.after, last), usize::MAX, done, now);
+        let ReplaySelection { result, first_of_key, behind } = selection;
+        let Some(audit) = batch.audit.as_ref().filter(|_| result.counts.replayed > 0) else {
+            return Ok(result);
+        };
+        let mut targets = Vec::new();
+        for (state, events) in [(ParkedState::Retry, first_of_key), (ParkedState::Behind, behind)] {
+            for ReplayCandidate { position, names, .. } in events {
+                let id = self.log.get(position).map(|event| event.id);
+                let key = names.and_then(|(_, key)| key);
+                self.subscription_mut(&batch.subscription)?.park_again(position, state, key, id);
+                targets.push(position.to_string());
+            }
+        }
+        self.record_audit(&batch.subscription, audit, result.counts.replayed, targets.join(" "), now);
+        Ok(result)
     }
 
     /// Whether a dead event has a later event of its key that was read and is not parked.

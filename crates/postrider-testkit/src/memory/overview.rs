@@ -16,7 +16,7 @@ impl MemoryOutbox {
             overview.epoch = subscription.epoch;
             overview.floor = subscription.progress.done.floor();
             overview.backlog = backlog(&self.log, &subscription.progress.done, backlog_max);
-            overview.parked = parked(&self.log, subscription);
+            overview.parked = parked(&self.log, subscription, backlog_max);
             overview.lease = subscription.lease.as_ref().map(|lease| on_the_calendar(lease, now));
             overview.relays = subscription.latest_relays();
             overview.clean = !subscription.unclean;
@@ -46,8 +46,11 @@ fn backlog(log: &Log, done: &Intervals, max: u64) -> Backlog {
     }
 }
 
-fn parked(log: &Log, subscription: &MemorySubscription) -> ParkedOverview {
-    let mut parked: ParkedOverview = subscription.parked.values().cloned().collect();
+fn parked(log: &Log, subscription: &MemorySubscription, max: u64) -> ParkedOverview {
+    let max = if max == 0 { u64::MAX } else { max };
+    let rows = subscription.parked.values().take(usize::try_from(max).unwrap_or(usize::MAX));
+    let mut parked: ParkedOverview = rows.cloned().collect();
+    parked.more = parked.total() >= max;
     let time = |position: Position| log.get(position).map(|event| event.time);
     parked.oldest = parked.first.and_then(time);
     parked

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use postrider::ledger::Progress;
 use postrider::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery,
-    Sought, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, EventSelector, ParkedChange, ParkedChanged, ParkedItem,
+    ParkedQuery, ReplayBatch, ReplayedBatch, SubscriptionChange, SubscriptionPlan, explain::EventFacts,
 };
 use postrider::store::{
     Acquired, AsyncClaimer, AsyncStore, Budget, Claimed, Claimer, Epoch, Fetched, LeaseRequest, Overview,
@@ -128,6 +128,10 @@ impl AsyncStore for MemoryStore {
         self.database().change_parked(&change, self.clock.now().wall)
     }
 
+    async fn replay(&self, batch: ReplayBatch) -> Result<ReplayedBatch> {
+        self.database().replay(&batch, self.clock.now().wall)
+    }
+
     async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {
         let (mut database, now) = (self.database(), self.clock.now().wall);
         database.subscription_mut(&name)?.paused = reason;
@@ -157,7 +161,7 @@ impl AsyncStore for MemoryStore {
         self.database().change_subscription(&change, self.clock.now())
     }
 
-    async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+    async fn event_facts(&self, sought: EventSelector) -> Result<EventFacts> {
         Ok(self.database().event_facts(&sought, self.clock.now()))
     }
 

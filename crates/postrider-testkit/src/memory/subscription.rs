@@ -6,8 +6,8 @@ use std::time::Duration;
 use postrider::ledger::{KnownRows, ParkedRow, ParkedState, Progress, Redelivery, SettledChange, seal};
 use postrider::operate::ParkedAction;
 use postrider::store::{
-    Acquired, Epoch, LeaseRequest, Loaded, RELAYS_MAX, RelayOverview, RelayReport, RelayRole, Renewed,
-    Settled, Settlement,
+    Acquired, Epoch, LeaseOverview, LeaseRequest, Loaded, RELAYS_MAX, RelayOverview, RelayReport, RelayRole,
+    Renewed, Settled, Settlement,
 };
 use postrider::{Position, Timestamp};
 use uuid::Uuid;
@@ -81,10 +81,16 @@ impl MemorySubscription {
             return Acquired::Held { holder: lease.holder.clone(), remaining: lease.until - now };
         }
         self.epoch = Epoch(self.epoch.0 + 1);
+        let previous = self.lease.take();
         self.lease = Some(MemoryLease { holder: request.holder.clone(), until: now + request.duration });
         let clean = !std::mem::replace(&mut self.unclean, true);
         self.known = KnownRows::loaded(self.epoch, self.parked.values());
-        Acquired::Granted(Box::new(self.load(clean)))
+        let mut loaded = self.load(clean);
+        loaded.previous = previous.map(|lease| LeaseOverview {
+            expires_at: Timestamp::from_micros(i64::try_from(lease.until.as_micros()).unwrap_or(i64::MAX)),
+            holder: lease.holder,
+        });
+        Acquired::Granted(Box::new(loaded))
     }
 
     fn load(&self, clean: bool) -> Loaded {
@@ -172,6 +178,28 @@ impl MemorySubscription {
             }
         }
         true
+    }
+
+    /// Parks a finished event for a replay.
+    pub fn park_again(
+        &mut self,
+        position: Position,
+        state: ParkedState,
+        key: Option<String>,
+        id: Option<Uuid>,
+    ) {
+        let row = ParkedRow {
+            position,
+            key,
+            destination: None,
+            state,
+            attempts: 0,
+            next_attempt_at: None,
+            last_error: None,
+            redelivery: Some(Redelivery::Replay),
+        };
+        self.parked.insert(position, row);
+        self.parked_ids.extend(id.map(|id| (position, id)));
     }
 
     /// Whether a parked row is as the owner of this epoch knows it.

@@ -4,10 +4,12 @@
 //! started on a machine, a line `SKIPPED: name: reason` is printed, and the tests that need it pass without it.
 
 mod account;
+pub mod apicurio;
 mod certificate;
 mod controlled;
 pub mod debezium;
 pub mod endpoint;
+pub mod fake_registry;
 pub mod kafka;
 mod keeper;
 pub mod mysql;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use postrider::Position;
-use postrider::operate::ParkedAction;
+use postrider::operate::{AuditRecord, ParkedAction, ReplayBatch, ReplayFilter};
 use postrider::relay::brain::Input;
 use postrider::store::{ParkedState, Purge, Start};
+use postrider::{Position, Timestamp};
 
 use super::bug::Bug;
 use super::event_queue::SimEvent;
@@ -44,6 +44,7 @@ impl Simulation {
             Fault::RestoreEvents => self.restore(false),
             Fault::Pause => self.pause(subscription),
             Fault::Operate => self.operate(subscription, None),
+            Fault::Replay => self.replay(subscription),
             Fault::Shutdown => self.shutdown(relay),
             Fault::StallSettle => self.stall_settle[subscription] = true,
         }
@@ -255,6 +256,29 @@ impl Simulation {
             }
         }
         self.observe(&Observation::Operated { subscription });
+    }
+
+    /// An operator replays some finished events, whatever the relay is doing.
+    fn replay(&mut self, subscription: usize) {
+        let newest = u64::try_from(self.database.log.sequence().get()).unwrap_or_default();
+        let from = Position::new(self.rng.between(1, newest.max(1)).cast_signed());
+        let batch = ReplayBatch {
+            subscription: self.scenario.subscriptions[subscription].name.clone(),
+            filter: ReplayFilter::default(),
+            after: from.previous(),
+            last: None,
+            events_max: usize::try_from(self.rng.between(1, 12)).unwrap_or(1),
+            audit: Some(AuditRecord::new("operator", "replay", "", None)),
+        };
+        // A halted subscription is not replayed.
+        let Ok(replayed) = self.database.replay(&batch, Timestamp::from_micros(0)) else { return };
+        self.note(|_| format!("the operator: replay of s{subscription} from #{from}: {replayed:?}"));
+        let events = replayed.counts.replayed;
+        if events > 0 {
+            self.tally.count("operator replays");
+        }
+        self.observe(&Observation::Operated { subscription });
+        self.observe(&Observation::Replayed { subscription, events });
     }
 
     pub(crate) fn resume(&mut self, subscription: usize) {

@@ -52,6 +52,8 @@ pub(crate) enum Observation<'a> {
     Accepted { subscription: usize },
     /// An operator changed parked rows.
     Operated { subscription: usize },
+    /// An operator asked to deliver this many finished events of a subscription again.
+    Replayed { subscription: usize, events: u64 },
     /// A destination went down.
     OutageBegan { destination: usize },
 }

@@ -86,7 +86,7 @@ pub(crate) fn route(
             Disposition::Deliver { id: DestinationId(number as u64), name, delivery: None }
         }
         TopicRoute::Filtered => Disposition::Filtered,
-        TopicRoute::Unrouted => Disposition::Unrouted,
+        TopicRoute::Unrouted => Disposition::Unrouted("no rule matches".into()),
     };
     let key = key_number(plan, bug, event.ordering_key().as_deref(), position);
     Routed { position, key, disposition, attempts: 0, redelivery: None, event }

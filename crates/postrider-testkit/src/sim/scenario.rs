@@ -33,6 +33,8 @@ pub(crate) enum Fault {
     Pause,
     /// An operator changes parked rows.
     Operate,
+    /// An operator replays finished events.
+    Replay,
     Shutdown,
     StallSettle,
 }
@@ -90,10 +92,13 @@ pub(crate) struct Scenario {
 const TOPICS: usize = 6;
 
 impl Scenario {
-    /// An operator changes parked rows in some storms.
+    /// An operator changes parked rows in some storms, and replays events in some.
     pub(crate) fn with_operator(mut self, rng: &mut Rng) -> Self {
         if self.kind == Kind::Storm && rng.permille(350) {
             self.faults.push(Fault::Operate);
+        }
+        if self.kind == Kind::Storm && rng.permille(350) {
+            self.faults.push(Fault::Replay);
         }
         self
     }

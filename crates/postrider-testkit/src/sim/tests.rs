@@ -33,6 +33,7 @@ const COVERAGE: &[&str] = &[
     "sink fault",
     "operator discards",
     "operator gives up",
+    "operator replays",
     "operator retries",
     "operator retries a dead event",
     "operator skips",
@@ -156,6 +157,6 @@ injected_bugs! {
 /// The checker of the promise that the bug breaks must report it within this many seeds.
 fn assert_found(bug: Bug) {
     let found =
-        (0..3_000).find(|seed| run(*seed, Some(bug), Trace::off()).broken.contains_key(&bug.breaks()));
+        (0..12_000).find(|seed| run(*seed, Some(bug), Trace::off()).broken.contains_key(&bug.breaks()));
     assert!(found.is_some(), "{bug:?} was not found by the checker of {:?}", bug.breaks());
 }

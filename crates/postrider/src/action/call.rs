@@ -73,7 +73,11 @@ impl<'e, D: Database, A: Action> Call<'e, D, A> {
     ///
     /// This holds as long as the inbox keeps its rows, see [`Inbox::retention`], and for an action that changes rows of one
     /// shard: others are refused with [`Code::ShardsMixed`], also with [`across_shards`](Self::across_shards). An id
-    /// must always lead to the same shard.
+    /// must always lead to the same shard. If the action stages nothing, no row leads to a shard, so the inboxes of all
+    /// databases are asked in this case, too.
+    ///
+    /// Group and id name one call of one action. Neither the action's name nor its parameters are compared: use a group of
+    /// its own for each action, or the second action of an event is taken for a duplicate of the first one.
     ///
     /// # Errors
     /// As [`Executor::execute`], and as [`Inbox::receive`]. After [`Code::ActionOutcomeUnknown`], call it again with the same

@@ -268,6 +268,11 @@ impl<D: Database> Executor<D> {
         completed: Timestamp,
     ) -> Result<Received> {
         let (changes, events) = plan.into_parts()?;
+        // Without rows nothing leads to the shard whose inbox may have the call.
+        let has_no_shard = execution.once.is_some() && changes.is_empty() && self.0.databases.has_shards();
+        if has_no_shard && self.is_received(execution).await? {
+            return Ok(Received::Duplicate);
+        }
         // The row of the inbox is in one database.
         let across = execution.across_shards.filter(|_| execution.once.is_none());
         let parts = parts(&self.0.databases, changes, events, across)?;

@@ -301,6 +301,11 @@ impl Plan {
         }
         let now = self.now();
         let event = complete(event.into_event()?.with_time(now)).with_aggregate(M::NAME, of.id.clone());
+        if event.event_type != E::TYPE {
+            let what = format!("the event {} was given the type {:?}", E::TYPE, event.event_type);
+            return Err(Error::new(Code::PlanInvalid, what)
+                .with_hint("the type of an event is that of its Rust type"));
+        }
         self.events.push(StagedEvent { shard: of.shard, event });
         Ok(())
     }

@@ -36,6 +36,7 @@ pub struct AdoptionRun<'s> {
 
 /// The result of an adoption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Adopted {
     /// Events that are in the target now, and settled in the source.
     pub copied: u64,

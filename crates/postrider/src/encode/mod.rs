@@ -4,22 +4,42 @@ mod base64;
 pub mod cloudevents;
 mod envelope;
 mod plain;
+#[cfg(feature = "schemas")]
+pub mod schema;
 
 pub use cloudevents::{CloudEvents, CloudEventsBinary};
 pub use envelope::Envelope;
-pub use plain::Plain;
+pub use plain::{Plain, PlainWithActionParams};
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::{Event, Headers, Position, Result};
+use crate::{BoxFuture, Event, Headers, Position, Result};
 
 /// Media type of JSON.
 pub const JSON: &str = "application/json";
 
 /// Encodes an event. Implement it to add a format.
 pub trait Encoder: Send + Sync + 'static {
+    /// Called when the relay starts, and each time before it acquires the lease: loads what encoding needs, such as ids of a
+    /// registry. Afterwards [`encode`](Self::encode) does no I/O. Must return quickly once it has succeeded. Cancel safe: a call
+    /// that takes too long is dropped and repeated.
+    ///
+    /// # Errors
+    /// [`Code::SchemaUnavailable`](crate::Code::SchemaUnavailable) if a later call may succeed: the relay does not acquire the
+    /// lease, reads no events, and calls again. No attempt of an event counts. Another code at the start of the relay refuses
+    /// the start.
+    fn prepare(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// What the configuration lacks for an event, if it lacks something. The event is then parked as unrouted, and routed
+    /// again when a relay takes over. Must not do I/O or block.
+    fn missing_for(&self, _event: &Event) -> Option<String> {
+        None
+    }
+
     /// Encodes one event. The same event at the same position with the same key must always give the same bytes: a
     /// consumer may receive it twice. Must not do I/O or block.
     ///
@@ -32,6 +52,14 @@ pub trait Encoder: Send + Sync + 'static {
     /// only for sinks that send headers.
     fn headers(&self, _outgoing: &Outgoing<'_>) -> Headers {
         Headers::default()
+    }
+}
+
+/// JSON on one line. Control characters occur only between its tokens.
+fn on_one_line(json: &str) -> Cow<'_, str> {
+    match json.contains(char::is_control) {
+        true => json.replace(char::is_control, " ").into(),
+        false => json.into(),
     }
 }
 

@@ -1,15 +1,41 @@
 //! The unchanged payload, with the other fields in headers.
 
-use super::{Encoded, Encoder, JSON, Outgoing};
+use super::{Encoded, Encoder, JSON, Outgoing, on_one_line};
 use crate::{Event, Headers, Position, Result};
 
 /// Sends the payload byte for byte, without a copy, and the other fields in headers that start with `postrider-`. For
 /// consumers that do not know Postrider.
 ///
 /// The content type is the event's `content-type` header, else `application/json`. The parameters of an action are not
-/// sent: they may be too large for a header.
+/// sent, because they may be too large for a header; see [`Plain::with_action_params`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plain;
+
+impl Plain {
+    /// The same, with the parameters of an event's action as the header `postrider-action-params`. They may be larger than a
+    /// destination allows for headers.
+    pub fn with_action_params(self) -> PlainWithActionParams {
+        PlainWithActionParams
+    }
+}
+
+/// As [`Plain`], with the parameters of actions.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PlainWithActionParams;
+
+impl Encoder for PlainWithActionParams {
+    fn encode(&self, outgoing: &Outgoing<'_>) -> Result<Encoded> {
+        Plain.encode(outgoing)
+    }
+
+    fn headers(&self, outgoing: &Outgoing<'_>) -> Headers {
+        let mut headers = Plain.headers(outgoing);
+        if let Some(action) = &outgoing.event.action {
+            headers.set("postrider-action-params", &*on_one_line(&action.params));
+        }
+        headers
+    }
+}
 
 impl Encoder for Plain {
     fn encode(&self, outgoing: &Outgoing<'_>) -> Result<Encoded> {
@@ -24,7 +50,7 @@ impl Encoder for Plain {
     }
 }
 
-fn facts(position: Position, event: &Event) -> Headers {
+pub(super) fn facts(position: Position, event: &Event) -> Headers {
     let mut headers = Headers::default();
     headers.set("postrider-id", event.id.to_string());
     headers.set("postrider-type", &event.event_type);

@@ -230,6 +230,16 @@ codes! {
     SinkFailed = 502, Retry, "the events stay in the outbox", "see the destination's message";
     /// An event could not be encoded.
     Encode = 503, Operator, "the event was parked", "choose an encoder that supports this payload";
+    /// The payload of an event does not fit its schema, or the event lacks a field that its envelope requires.
+    SchemaMisfit = 504, Operator, "the event is dead and was not sent; only events with its key wait", "compare the payload at the path that the message names with the schema; then correct the producer or the schema, restart the relay, and use `postrider dead retry`";
+    /// No schema is configured for the type of an event.
+    SchemaUnbound = 505, Operator, "the event is parked and was not sent", "add the type to `schemas` of the sink and restart the relay";
+    /// The schema registry cannot be reached, refuses the login, or does not answer like a registry.
+    SchemaUnavailable = 506, Retry, "nothing was sent and no attempt counts; the events stay in the outbox", "check the URL and the login of the registry, and that it is running; the relay tries again by itself";
+    /// The schema registry does not know a schema, or does not accept it.
+    SchemaRefused = 507, Operator, "nothing was sent; the events stay in the outbox", "run `postrider schemas check`; register the schema, or change it so that it is compatible";
+    /// A schema file, a binding or a setting of an encoder with schemas cannot be used.
+    SchemaInvalid = 508, Operator, "nothing was started", "correct the file or the setting that the message names; docs/src/schemas.md describes them";
 
     /// The config file is not readable.
     ConfigFile = 601, Operator, "nothing was started or changed", "check the path and its permissions, or create a file with `postrider config init`";

@@ -158,6 +158,19 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(feature = "postgres")]
+    fn a_key_of_an_aggregate_names_it_and_other_texts_name_none() {
+        for (kind, id) in [("Order", "42"), ("Or/der", "4/2"), ("50%", "%2F"), ("%2F", ""), ("", "a")] {
+            let aggregate = Aggregate::new(kind, id);
+            let key = aggregate.ordering_key();
+            assert_eq!(Aggregate::of_ordering_key(&key), Some(aggregate), "{key}");
+        }
+        for other in ["42", "50%/1", "%41/1", "%2f/1"] {
+            assert_eq!(Aggregate::of_ordering_key(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn ids_of_one_process_increase() {
         let ids: Vec<Uuid> = (0..1000).map(|_| Event::new("a", "").id).collect();
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));

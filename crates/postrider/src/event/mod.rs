@@ -75,6 +75,14 @@ impl Aggregate {
         Self { kind: kind.into(), id: id.into() }
     }
 
+    /// The aggregate whose events without a key of their own have this key, if there can be one.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of_ordering_key(key: &str) -> Option<Self> {
+        let (kind, id) = key.split_once('/')?;
+        let of = Self { kind: kind.replace("%2F", "/").replace("%25", "%"), id: id.to_owned() };
+        (of.ordering_key() == key).then_some(of)
+    }
+
     /// Type and id as one text, separated by the first slash. Slashes in the type are written as `%2F`.
     fn ordering_key(&self) -> String {
         match self.kind.contains(['/', '%']) {

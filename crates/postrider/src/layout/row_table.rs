@@ -199,7 +199,8 @@ impl RowTable {
     /// names of indexes; `{check}`, the name of the layout's CHECK. The name of a CHECK is unique in its database, so a
     /// table with another name needs another one.
     #[cfg(feature = "_mysql_driver")]
-    pub(crate) fn put_into_mysql(&self, statement: &str) -> String {
+    #[doc(hidden)]
+    pub fn put_into_mysql(&self, statement: &str) -> String {
         let (schema, name) = (self.schema.as_str(), self.name.as_str());
         let own_check = format!("chk_{name}_status");
         let check = if name == self.layout.name() { "chk_status" } else { &own_check };
@@ -224,7 +225,8 @@ impl RowTable {
     /// The statement with its placeholders replaced: `{table}`, `{processed}` and `{table_schema}` (the schema), quoted;
     /// `{name}`, for the names of indexes.
     #[cfg(feature = "_postgres")]
-    pub(crate) fn put_into(&self, statement: &str) -> String {
+    #[doc(hidden)]
+    pub fn put_into(&self, statement: &str) -> String {
         let mapped = self.map.as_ref().map(|map| map.put_into_postgres(statement));
         let statement = mapped.as_deref().unwrap_or(statement);
         statement

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use super::operator::counted;
 use super::{AuditRecord, Operator, ParkedCount};
 use crate::layout::{ColumnMap, RowTable};
 use crate::store::{Purge, Purged, RetentionHold, RetentionScope};
-use crate::telemetry::{self, add};
 use crate::{Clock, Code, Error, Position, Result, SystemClock, Timestamp};
 
 /// Counting stops after this many events were read.
-const COUNT_EVENTS_MAX: u64 = 100_000;
+const COUNT_EVENTS_MAX: u64 = 20_000;
 
 /// How often a batch is tried while another process holds the lock of retention, which takes one short transaction.
 const TRIES_MAX: u32 = 50;
@@ -138,9 +138,7 @@ impl Operator {
         progress: &mut (dyn FnMut(u64) + Send),
     ) -> Result<u64> {
         let deleted = self.clean_all(cleanup, reason, progress).await;
-        let result = if deleted.is_ok() { "done" } else { "failed" };
-        add(&telemetry::OPERATOR_ACTIONS, ["cleanup".into(), result.into()], 1);
-        deleted
+        counted("cleanup", deleted)
     }
 
     async fn clean_all(

@@ -5,6 +5,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::Timestamp;
+use crate::ledger::Redelivery;
 use crate::store::ParkedState;
 
 /// Which parked events of a subscription. All given conditions must match; without any, all of them do.
@@ -25,6 +26,8 @@ pub struct ParkedFilter {
     pub since: Option<Timestamp>,
     /// Whose state last changed at this time or earlier.
     pub until: Option<Timestamp>,
+    /// That an operator asked to deliver again, for this reason.
+    pub redelivery: Option<Redelivery>,
 }
 
 crate::setters! { ParkedFilter:
@@ -35,6 +38,7 @@ crate::setters! { ParkedFilter:
     error: Option<String>,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
+    redelivery: Option<Redelivery>,
 }
 
 /// Maximum number of bytes of a filter in the audit trail.
@@ -55,6 +59,7 @@ impl ParkedFilter {
         parts.extend(texts.iter().filter_map(|(name, text)| Some(format!("{name} {:?}", text.as_ref()?))));
         let times = [("since", self.since), ("until", self.until)];
         parts.extend(times.iter().filter_map(|(name, time)| Some(format!("{name} {}", time.as_ref()?))));
+        parts.extend(self.redelivery.map(|redelivery| format!("redelivery {}", redelivery.as_str())));
         let text = if parts.is_empty() { "all".to_owned() } else { parts.join(", ") };
         cut(text, SELECTION_BYTES_MAX)
     }
@@ -66,7 +71,7 @@ impl ParkedFilter {
 
     /// Whether it matches the conditions that need no event.
     pub(crate) fn matches_row(&self, item: &ParkedItem) -> bool {
-        let Self { states, key, error, since, until, .. } = self;
+        let Self { states, key, error, since, until, redelivery, .. } = self;
         let contains = |wanted: &String| {
             let error = item.last_error.as_ref().map(|error| error.to_lowercase());
             error.is_some_and(|error| error.contains(&wanted.to_lowercase()))
@@ -76,6 +81,7 @@ impl ParkedFilter {
             && error.as_ref().is_none_or(contains)
             && since.is_none_or(|since| item.updated_at.is_some_and(|at| at >= since))
             && until.is_none_or(|until| item.updated_at.is_some_and(|at| at <= until))
+            && redelivery.is_none_or(|wanted| item.redelivery.as_deref() == Some(wanted.as_str()))
     }
 
     /// Whether it matches the conditions that need its event.

@@ -20,7 +20,7 @@ const CONSUMERS_MAX: usize = 10_000;
 #[non_exhaustive]
 pub struct InboxItem {
     /// The table that remembers it.
-    pub table: InboxTable,
+    pub table: InboxKind,
     /// The consumer group.
     pub consumer: String,
     /// The id of the event.
@@ -35,7 +35,7 @@ impl InboxItem {
     /// For stores.
     #[cfg(feature = "_store")]
     pub(crate) fn new(
-        table: InboxTable,
+        table: InboxKind,
         (consumer, id): (String, Uuid),
         processed_at: Timestamp,
         expires_at: Timestamp,
@@ -48,14 +48,14 @@ impl InboxItem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum InboxTable {
+pub enum InboxKind {
     /// Postrider's own.
     Inbox,
     /// The table of layout `outbox`.
     ProcessedEvents,
 }
 
-impl InboxTable {
+impl InboxKind {
     const ALL: [Self; 2] = [Self::Inbox, Self::ProcessedEvents];
 
     /// Its name.
@@ -72,7 +72,7 @@ impl InboxTable {
 #[derive(Debug, Clone)]
 pub struct InboxRead {
     /// The table. A table that the outbox does not have is empty.
-    pub table: InboxTable,
+    pub table: InboxKind,
     /// Which rows.
     pub rows: InboxRows,
 }
@@ -125,7 +125,7 @@ crate::setters! { InboxQuery:
 #[non_exhaustive]
 pub struct InboxCursor {
     /// The table.
-    pub table: InboxTable,
+    pub table: InboxKind,
     /// The consumer.
     pub consumer: String,
     /// The id of the last message that was read.
@@ -147,7 +147,7 @@ impl std::str::FromStr for InboxCursor {
         let mut parts = text.splitn(3, '/');
         let mut part = || parts.next().ok_or(wrong);
         let (table, id, consumer) = (part()?, part()?, part()?);
-        let table = InboxTable::ALL.into_iter().find(|known| known.as_str() == table).ok_or(wrong)?;
+        let table = InboxKind::ALL.into_iter().find(|known| known.as_str() == table).ok_or(wrong)?;
         Ok(Self { table, consumer: consumer.to_owned(), id: id.parse().map_err(|_| wrong)? })
     }
 }
@@ -171,8 +171,8 @@ impl Operator {
     pub async fn list_inbox(&self, query: &InboxQuery) -> Result<InboxPage> {
         let mut page = InboxPage::default();
         let (mut read, mut consumers) = (0, 0);
-        let start = query.after.as_ref().map_or(InboxTable::Inbox, |after| after.table);
-        for table in InboxTable::ALL.into_iter().skip_while(|table| *table != start) {
+        let start = query.after.as_ref().map_or(InboxKind::Inbox, |after| after.table);
+        for table in InboxKind::ALL.into_iter().skip_while(|table| *table != start) {
             let mut after = query.after.clone().filter(|after| after.table == table);
             let mut consumer = match (&after, &query.consumer) {
                 (Some(after), _) => Some(after.consumer.clone()),
@@ -229,7 +229,7 @@ impl Operator {
     /// The database's error.
     pub async fn find_in_inbox(&self, id: Uuid) -> Result<Vec<InboxItem>> {
         let mut found = Vec::new();
-        for table in InboxTable::ALL {
+        for table in InboxKind::ALL {
             let mut consumer = self.consumer_after(table, "").await?;
             for _ in 0..CONSUMERS_MAX {
                 let Some(name) = consumer else { break };
@@ -242,7 +242,7 @@ impl Operator {
         Ok(found)
     }
 
-    async fn consumer_after(&self, table: InboxTable, name: &str) -> Result<Option<String>> {
+    async fn consumer_after(&self, table: InboxKind, name: &str) -> Result<Option<String>> {
         let rows = InboxRows::NextConsumer(name.to_owned());
         let found = self.store().read_inbox(InboxRead { table, rows }).await?;
         Ok(found.into_iter().next().map(|item| item.consumer))
@@ -257,7 +257,7 @@ mod tests {
     fn a_cursor_is_read_back_whatever_the_consumer_is_called() {
         for consumer in ["mail", "a/b", "", "\u{1b}[2J"] {
             let cursor = InboxCursor {
-                table: InboxTable::ProcessedEvents,
+                table: InboxKind::ProcessedEvents,
                 consumer: consumer.to_owned(),
                 id: Uuid::max(),
             };

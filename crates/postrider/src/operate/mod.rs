@@ -14,6 +14,7 @@ mod filter;
 mod handlers;
 mod inbox;
 mod operator;
+mod replay;
 mod subscriptions;
 
 pub use audit::{AuditEntry, AuditQuery, AuditRecord, AuditSearch};
@@ -21,9 +22,13 @@ pub use audit::{AuditEntry, AuditQuery, AuditRecord, AuditSearch};
 pub(crate) use change::targets;
 pub use change::{BATCH_ROWS_MAX, ParkedAction, ParkedChange, ParkedChanged};
 pub use cleanup::{Cleanup, CleanupBatch, CleanupPlan};
-pub use explain::{Explained, Explanation, Sought};
+pub use explain::{EventSelector, Explained, Explanation};
 pub use filter::{ParkedCount, ParkedFilter, ParkedItem, ParkedQuery};
 pub use handlers::HandlerEntry;
-pub use inbox::{InboxCursor, InboxItem, InboxPage, InboxQuery, InboxRead, InboxRows, InboxTable};
-pub use operator::{ChangeOptions, Operator, Progress};
+pub use inbox::{InboxCursor, InboxItem, InboxKind, InboxPage, InboxQuery, InboxRead, InboxRows};
+pub use operator::{ChangeOptions, OnProgress, Operator};
+pub use replay::{
+    ReplayBatch, ReplayCandidate, ReplayFilter, ReplayOptions, ReplayPlan, ReplayProgress, ReplaySelection,
+    Replayed, ReplayedBatch,
+};
 pub use subscriptions::{SubscriptionAction, SubscriptionChange, SubscriptionPlan};

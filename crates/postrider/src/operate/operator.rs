@@ -11,7 +11,7 @@ use crate::store::Store;
 use crate::telemetry::{self, add};
 
 /// Called after each batch of a change, with the result so far.
-pub type Progress<'a> = &'a mut (dyn FnMut(ParkedChanged) + Send);
+pub type OnProgress<'a> = &'a mut (dyn FnMut(ParkedChanged) + Send);
 
 /// An operator at work on one outbox, with a name for the audit trail.
 #[derive(Clone)]
@@ -98,12 +98,29 @@ impl Operator {
         action: ParkedAction,
         filter: &ParkedFilter,
         options: ChangeOptions,
-        progress: Progress<'_>,
+        progress: OnProgress<'_>,
     ) -> Result<ParkedChanged> {
         let changed = self.change_all(subscription, action, filter, options, progress).await;
-        let result = if changed.is_ok() { "done" } else { "failed" };
-        add(&telemetry::OPERATOR_ACTIONS, [action.as_str().into(), result.into()], 1);
-        changed
+        counted(action.as_str(), changed)
+    }
+
+    /// Pauses a subscription until [`resume`](Self::resume), with an audit row in the same transaction. A relay that leads
+    /// it finishes what is in flight. Without a relay the pause applies to the next one.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`](crate::Code::SubscriptionUnknown), or the database's error.
+    pub async fn pause(&self, subscription: &str, reason: &str) -> Result<()> {
+        let audit = AuditRecord::new(&self.name, "pause", subscription, Some(reason));
+        counted("pause", self.store.pause_audited(subscription, Some(reason), audit).await)
+    }
+
+    /// Continues a paused subscription, with an audit row in the same transaction.
+    ///
+    /// # Errors
+    /// As [`pause`](Self::pause).
+    pub async fn resume(&self, subscription: &str) -> Result<()> {
+        let audit = AuditRecord::new(&self.name, "resume", subscription, None);
+        counted("resume", self.store.pause_audited(subscription, None, audit).await)
     }
 
     async fn change_all(
@@ -112,7 +129,7 @@ impl Operator {
         action: ParkedAction,
         filter: &ParkedFilter,
         options: ChangeOptions,
-        progress: Progress<'_>,
+        progress: OnProgress<'_>,
     ) -> Result<ParkedChanged> {
         let ChangeOptions { reason, out_of_order } = options;
         let mut audit =
@@ -139,6 +156,13 @@ impl Operator {
             }
         }
     }
+}
+
+/// Counts a command of an operator by its result.
+pub(super) fn counted<T>(action: &'static str, result: Result<T>) -> Result<T> {
+    let outcome = if result.is_ok() { "done" } else { "failed" };
+    add(&telemetry::OPERATOR_ACTIONS, [action.into(), outcome.into()], 1);
+    result
 }
 
 /// Options of [`Operator::change`].

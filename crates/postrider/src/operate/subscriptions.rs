@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::operator::counted;
 use super::{AuditRecord, ParkedCount};
 use crate::Result;
 use crate::operate::Operator;
@@ -106,6 +107,7 @@ impl Operator {
         let selection = action.start().map_or_else(|| "all".to_owned(), |start| format!("start {start}"));
         let audit = AuditRecord::new(self.name(), action.as_str(), &selection, reason);
         let subscription = subscription.to_owned();
-        self.store().change_subscription(SubscriptionChange { subscription, action, audit }).await
+        let change = SubscriptionChange { subscription, action, audit };
+        counted(action.as_str(), self.store().change_subscription(change).await)
     }
 }

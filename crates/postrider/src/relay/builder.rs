@@ -1,10 +1,13 @@
 //! Configures a relay and starts it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use uuid::Uuid;
 
 use super::bring_up::BringUp;
+use super::effects::prepare;
 use super::handle::RelayHandle;
 use super::served_outbox::{OutboxOptions, ServedOutbox};
 use super::{Relay, Subscription};
@@ -105,9 +108,22 @@ impl RelayBuilder {
         for outbox in self.outboxes {
             checked.push(outbox.checked()?);
         }
+        prepare_all(&checked, self.fail_fast).await?;
         relay.handle.serve(checked, BringUp::new(self.fail_fast)).await?;
         Ok(relay)
     }
+}
+
+/// How long the start waits for encoders. A registry that is slow or down delays only its own subscriptions.
+const PREPARE_MAX: Duration = Duration::from_secs(2);
+
+/// Refuses the start if an encoder cannot load what it needs, and waiting would not help. Otherwise it is called again
+/// before its subscription is served.
+async fn prepare_all(outboxes: &[ServedOutbox], fail_fast: bool) -> Result<()> {
+    let subscriptions = outboxes.iter().flat_map(|outbox| &outbox.subscriptions);
+    let prepared = join_all(subscriptions.map(|of| prepare(&*of.encoder, PREPARE_MAX))).await;
+    let refuses = |error: &Error| fail_fast || !error.code().may_recover_by_itself();
+    prepared.into_iter().filter_map(Result::err).find(refuses).map_or(Ok(()), Err)
 }
 
 /// The name under which a relay holds the leases of an outbox that it serves besides `earlier` ones.

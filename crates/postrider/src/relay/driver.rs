@@ -48,6 +48,7 @@ pub(super) struct Driver {
     reporting: JoinSet<()>,
     /// When the next report is due, and what it contains besides the state of the brain.
     heartbeat: Heartbeat,
+    settings_digest: String,
     gauges: GaugePace,
     /// Skipped events that are counted.
     skipped: u64,
@@ -62,7 +63,8 @@ impl Driver {
         subscription: Subscription,
         handle: Arc<DriverHandle>,
     ) -> Self {
-        let Subscription { name, mut policy, router, encoder, sink, sink_name, .. } = subscription;
+        let Subscription { name, mut policy, router, encoder, sink, sink_name, settings_digest, .. } =
+            subscription;
         let metrics_outbox = handle.metrics_outbox();
         policy.several_destinations |= router.has_several_destinations();
         let capabilities = sink.capabilities();
@@ -101,7 +103,7 @@ impl Driver {
             subscription: name,
             holder,
             store,
-            routing: Arc::new(Routing::new(router, policy.order)),
+            routing: Arc::new(Routing::new(router, policy.order, publisher.encoder.clone())),
             publisher,
             early: early_sender,
             policy,
@@ -121,6 +123,7 @@ impl Driver {
             panic_replies: HashMap::new(),
             reporting: JoinSet::new(),
             heartbeat: Heartbeat::new(lease),
+            settings_digest,
             gauges: GaugePace::default(),
             skipped: 0,
             stopped: false,
@@ -224,6 +227,7 @@ impl Driver {
             return;
         }
         let facts = RelayFacts {
+            settings: self.settings_digest.clone(),
             last_error: self.effects.health.last(),
             undecided: self.effects.meter.undecided(),
             events_per_second_max: self.effects.policy.events_per_second_max,
@@ -255,7 +259,7 @@ impl Driver {
         for effect in step.effects {
             match &effect {
                 Effect::Report(report) => {
-                    self.reports.log(report);
+                    self.reports.log(report, self.clock.now().elapsed);
                     self.effects.meter.reported(report);
                     if is_change(report) {
                         self.heartbeat.changed();

@@ -27,7 +27,7 @@ pub struct SubscriptionStatus {
     pub skipped: u64,
     /// When this relay last delivered or settled something, or began to lead.
     pub last_progress_at: Option<Timestamp>,
-    /// The current error of the database, or of the takeover at the destination, if there is one. The operation is
+    /// The current error of the database, of the takeover at the destination, or of loading schemas, if there is one. The operation is
     /// retried until it succeeds.
     pub error: Option<String>,
     /// The code of that error. With [`Recovery::Operator`](crate::Recovery::Operator) it does not end without an
@@ -35,7 +35,7 @@ pub struct SubscriptionStatus {
     pub error_code: Option<Code>,
     /// Since when it lasts.
     pub error_since: Option<Timestamp>,
-    /// It is an error of the database, not of the takeover at the destination.
+    /// It is an error of the database, not of the takeover at the destination or of loading schemas.
     pub is_database_error: bool,
 }
 

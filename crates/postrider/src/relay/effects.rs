@@ -12,6 +12,7 @@ use super::health_log::{HealthLog, Operation};
 use super::meter::{BatchAnswer, Meter};
 use super::publish::Publisher;
 use super::routing::Routing;
+use crate::encode::Encoder;
 use crate::sink::{EarlyOutcomes, Outcome, Sink};
 use crate::store::{Acquired, Claimed, Claimer, LeaseRequest, Settled, Store};
 use crate::{BoxFuture, Clock, Code, Error};
@@ -158,6 +159,9 @@ impl Effects {
     async fn acquire(&self) -> Result<(Acquisition, Option<Box<dyn Claimer>>), Code> {
         // Another relay may have held the lease in between, and its deliveries are unknown here.
         self.publisher.copies.clear();
+        // Before the lease: a relay that cannot encode must not keep it from one that can.
+        let prepared = prepare(&*self.publisher.encoder, self.policy.lease).await;
+        self.health.record(Operation::Prepare, prepared)?;
         let begun = self.clock.now().elapsed;
         let acquired = self.store.acquire(self.lease()).await;
         let took = self.clock.now().elapsed.saturating_sub(begun);
@@ -192,6 +196,14 @@ impl Effects {
             duration: self.policy.lease,
         }
     }
+}
+
+/// Has the encoder load what it needs. What it has loaded when its time is over counts for the next call.
+pub(super) async fn prepare(encoder: &dyn Encoder, within: Duration) -> Result<(), Error> {
+    let late = || {
+        Error::new(Code::SchemaUnavailable, format!("the encoder did not load its schemas within {within:?}"))
+    };
+    tokio::time::timeout(within, encoder.prepare()).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// Has the sink fence the last owner, with a timeout that leaves enough time for the first renewal.

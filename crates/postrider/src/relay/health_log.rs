@@ -6,7 +6,7 @@ use super::meter::Meter;
 use crate::store::RelayError;
 use crate::{Clock, Code, Result, Timestamp};
 
-/// An operation that can fail. All except `TakeOver` are operations of the database.
+/// An operation that can fail. All except `TakeOver` and `Prepare` are operations of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Subscribe,
@@ -20,6 +20,8 @@ pub(super) enum Operation {
     Pause,
     /// Fences the previous owner at the destination.
     TakeOver,
+    /// Loads what the encoder needs.
+    Prepare,
 }
 
 impl Operation {
@@ -34,13 +36,17 @@ impl Operation {
             Self::Settle => "settle",
             Self::Halt => "halt",
             Self::Pause => "pause",
-            Self::Subscribe | Self::TakeOver => return None,
+            Self::Subscribe | Self::TakeOver | Self::Prepare => return None,
         })
     }
 
     /// The other side of the operation, for the log.
     fn peer(self) -> &'static str {
-        if self == Self::TakeOver { "the destination" } else { "the database" }
+        match self {
+            Self::TakeOver => "the destination",
+            Self::Prepare => "the schema registry",
+            _ => "the database",
+        }
     }
 }
 
@@ -70,9 +76,9 @@ pub(super) struct Ongoing {
 }
 
 impl Ongoing {
-    /// Whether it is an error of the database, not of the takeover at the destination.
+    /// Whether it is an error of the database, not of the takeover at the destination or of the encoder.
     pub(super) fn is_of_database(&self) -> bool {
-        self.operation != Operation::TakeOver
+        !matches!(self.operation, Operation::TakeOver | Operation::Prepare)
     }
 
     fn report(&self, until: Option<Timestamp>) -> RelayError {
@@ -133,10 +139,10 @@ impl HealthLog {
                 Ok(answer)
             }
             Err(error) => {
-                let what = if operation == Operation::TakeOver {
-                    "the takeover of the destination failed: "
-                } else {
-                    ""
+                let what = match operation {
+                    Operation::TakeOver => "the takeover of the destination failed: ",
+                    Operation::Prepare => "schemas are missing, so nothing is delivered: ",
+                    _ => "",
                 };
                 let (code, text) = (error.code(), format!("{what}{}", error.one_line()));
                 let since = match &errors.ongoing {

@@ -1,12 +1,15 @@
 //! What the brain reports, as log lines.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::brain::{CapacityLimit, FailureDetails, Report, TermEnd};
 use super::builder::{UNIQUE_MARK, relay_of};
 use crate::Position;
 use crate::ledger::ParkedState;
+use crate::store::LeaseOverview;
 
 /// Lines about single events are limited per window of this length.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -26,6 +29,8 @@ pub(super) struct Reports {
     holder: String,
     given_up: LineLimit,
     failing: LineLimit,
+    /// Destinations that are down, and since when. As many as the brain has at most.
+    down: BTreeMap<Arc<str>, Duration>,
 }
 
 impl Reports {
@@ -35,6 +40,7 @@ impl Reports {
             holder: holder.to_owned(),
             given_up: LineLimit::at_most(GIVEN_UP_LINES_MAX),
             failing: LineLimit::at_most(FAILING_LINES_MAX),
+            down: BTreeMap::new(),
         }
     }
 
@@ -54,11 +60,16 @@ impl Reports {
     }
 
     /// Logs a report.
-    pub(super) fn log(&mut self, report: &Report) {
+    pub(super) fn log(&mut self, report: &Report, now: Duration) {
+        if matches!(report, Report::TermEnded(_)) {
+            // The next term knows no destination that is down.
+            self.down.clear();
+        }
         let subscription = self.subscription.as_str();
         match report {
-            Report::Leading { epoch, clean } => {
-                tracing::info!(subscription, epoch = epoch.0, clean, "leading");
+            Report::Leading { epoch, clean, previous } => {
+                let (epoch, reason) = (epoch.0, takeover_reason(previous.as_deref(), *clean, &self.holder));
+                tracing::info!(subscription, epoch, clean, reason, "leading");
             }
             Report::StandingBy { holder } if relay_of(holder) == relay_of(&self.holder) => {
                 tracing::warn!(
@@ -96,6 +107,7 @@ impl Reports {
             Report::Paused(Some(reason)) => tracing::warn!(subscription, reason, "paused"),
             Report::Paused(None) => tracing::info!(subscription, "resumed"),
             Report::BreakerOpened { destination, error } => {
+                self.down.insert(destination.clone(), now);
                 let destination = display_destination(destination);
                 tracing::warn!(
                     subscription,
@@ -105,8 +117,9 @@ impl Reports {
                 );
             }
             Report::BreakerClosed { destination } => {
+                let seconds = self.down.remove(destination).map(|since| now.saturating_sub(since).as_secs());
                 let destination = display_destination(destination);
-                tracing::info!(subscription, %destination, "destination is up again");
+                tracing::info!(subscription, %destination, seconds, "destination is up again");
             }
             Report::Parked { position, state, attempts, details: Some(details) }
                 if self.given_up.has_room() =>
@@ -153,6 +166,17 @@ impl Reports {
                 );
             }
         }
+    }
+}
+
+/// Why a relay got the lease now.
+fn takeover_reason(previous: Option<&LeaseOverview>, clean: bool, own: &str) -> String {
+    match previous {
+        Some(lease) if lease.holder == own => "it continues its own lease".to_owned(),
+        Some(lease) => format!("the lease of {} expired at {}", lease.holder, lease.expires_at),
+        None if clean => "no relay held the lease, and the last one released it cleanly".to_owned(),
+        None => "no relay held the lease; the last one did not settle everything, or an operator removed it"
+            .to_owned(),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::brain::{Acquisition, Disposition, IdHasher, KeyId, Routed, RoutedClaim};
 use super::{OnDead, Order, Policy};
+use crate::encode::Encoder;
 use crate::ledger::ParkedRow;
 use crate::route::{Route, Router};
 use crate::store::{Acquired, Claimed, Loaded, Store};
@@ -18,11 +20,13 @@ pub(super) struct Routing {
     ids: IdHasher,
     order: Order,
     skipped: AtomicU64,
+    /// May lack something for an event.
+    encoder: Option<Arc<dyn Encoder>>,
 }
 
 impl Routing {
-    pub(super) fn new(router: Router, order: Order) -> Self {
-        Self { router, order, ..Self::default() }
+    pub(super) fn new(router: Router, order: Order, encoder: Arc<dyn Encoder>) -> Self {
+        Self { router, order, encoder: Some(encoder), ..Self::default() }
     }
 
     /// Number of events since the relay started that no rule matched and that were skipped. An event that is read again
@@ -35,16 +39,18 @@ impl Routing {
         let StoredEvent { position, event } = stored;
         let route = self.router.route(&event);
         let key = self.key(route.ordering_key(&event).as_deref(), position);
+        let missing = || self.encoder.as_ref()?.missing_for(&event);
         let disposition = match route {
-            Route::To { name, delivery } => {
-                Disposition::Deliver { id: self.ids.destination(&name), name, delivery }
-            }
+            Route::To { name, delivery } => match missing() {
+                Some(reason) => Disposition::Unrouted(reason.into()),
+                None => Disposition::Deliver { id: self.ids.destination(&name), name, delivery },
+            },
             Route::Skipped => {
                 self.skipped.fetch_add(1, Ordering::Relaxed);
                 Disposition::Filtered
             }
             Route::Filtered => Disposition::Filtered,
-            Route::Unrouted => Disposition::Unrouted,
+            Route::Unrouted => Disposition::Unrouted("no rule matches".into()),
         };
         Routed { position, key, disposition, attempts: 0, redelivery: None, event }
     }

@@ -50,6 +50,8 @@ pub struct Subscription {
     pub(super) replaces_handler: bool,
     /// The label `sink` of its metrics.
     pub(super) sink_name: Option<String>,
+    /// Identifies its settings.
+    pub(super) settings_digest: String,
     /// Why it cannot be started.
     pub(super) invalid: Option<Error>,
 }
@@ -71,6 +73,7 @@ impl Subscription {
             is_handler: false,
             replaces_handler: false,
             sink_name: None,
+            settings_digest: String::new(),
             invalid: None,
             name,
         }
@@ -171,6 +174,13 @@ impl Subscription {
     /// names: each is a new series.
     pub fn sink_name(mut self, name: impl Into<String>) -> Self {
         self.sink_name = Some(name.into());
+        self
+    }
+
+    /// Identifies the settings of the subscription, without secrets, in at most 100 characters. The relay reports it, so that
+    /// `postrider doctor` finds relays with other settings. Without it, settings are not compared.
+    pub fn settings_digest(mut self, digest: impl Into<String>) -> Self {
+        self.settings_digest = digest.into();
         self
     }
 

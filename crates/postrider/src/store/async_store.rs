@@ -11,9 +11,9 @@ use super::{
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, ParkedChange,
-    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
-    explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, EventSelector, InboxItem, InboxRead,
+    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, ReplayBatch, ReplayedBatch, SubscriptionChange,
+    SubscriptionPlan, explain::EventFacts,
 };
 use crate::{BoxFuture, Position, Result};
 
@@ -137,6 +137,11 @@ pub trait AsyncStore: Send + Sync + 'static {
         std::future::ready(Err(not_operated()))
     }
 
+    /// See [`Store::replay`].
+    fn replay(&self, _batch: ReplayBatch) -> impl Future<Output = Result<ReplayedBatch>> + Send {
+        std::future::ready(Err(not_operated()))
+    }
+
     /// See [`Store::read_inbox`].
     fn read_inbox(&self, _read: InboxRead) -> impl Future<Output = Result<Vec<InboxItem>>> + Send {
         std::future::ready(Err(not_operated()))
@@ -182,7 +187,7 @@ pub trait AsyncStore: Send + Sync + 'static {
     }
 
     /// See [`Store::event_facts`].
-    fn event_facts(&self, _sought: Sought) -> impl Future<Output = Result<EventFacts>> + Send {
+    fn event_facts(&self, _sought: EventSelector) -> impl Future<Output = Result<EventFacts>> + Send {
         std::future::ready(Err(not_operated()))
     }
 
@@ -306,6 +311,10 @@ impl<S: AsyncStore> Store for S {
         Box::pin(AsyncStore::clean_up(self, batch))
     }
 
+    fn replay(&self, batch: ReplayBatch) -> BoxFuture<'_, Result<ReplayedBatch>> {
+        Box::pin(AsyncStore::replay(self, batch))
+    }
+
     fn read_inbox(&self, read: InboxRead) -> BoxFuture<'_, Result<Vec<InboxItem>>> {
         Box::pin(AsyncStore::read_inbox(self, read))
     }
@@ -340,7 +349,7 @@ impl<S: AsyncStore> Store for S {
         Box::pin(AsyncStore::change_subscription(self, change))
     }
 
-    fn event_facts(&self, sought: Sought) -> BoxFuture<'_, Result<EventFacts>> {
+    fn event_facts(&self, sought: EventSelector) -> BoxFuture<'_, Result<EventFacts>> {
         Box::pin(AsyncStore::event_facts(self, sought))
     }
 

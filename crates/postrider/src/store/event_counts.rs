@@ -62,6 +62,7 @@ pub struct CountGroup {
 
 /// A distribution of times, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Distribution {
     /// Average.
     pub avg: f64,

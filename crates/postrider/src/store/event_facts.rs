@@ -10,10 +10,11 @@ use uuid::Uuid;
 
 use super::list::id_time;
 use super::log_tx::LogTx;
+use super::search::first_at;
 use super::subscription::unknown;
 use super::{Fetched, ParkedState};
 use crate::ledger::Intervals;
-use crate::operate::explain::{Absent, EventFacts, EventIdentity, OpenTransaction, Place, SubscriptionFacts};
+use crate::operate::explain::{Absent, EventFacts, EventIdentity, OpenWriter, Place, SubscriptionFacts};
 use crate::operate::{ParkedCount, ParkedItem};
 use crate::{Event, Position, Result, Timestamp};
 
@@ -70,7 +71,7 @@ pub(super) trait FactsTx: LogTx {
     fn recorded_at(&mut self, name: &str) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
     /// Transactions that have written events and are still open, as far as the database shows them.
-    fn open_writers(&mut self) -> impl Future<Output = Result<Vec<OpenTransaction>>> + Send;
+    fn open_writers(&mut self) -> impl Future<Output = Result<Vec<OpenWriter>>> + Send;
 }
 
 /// The event at a position, as it was read again.
@@ -120,25 +121,6 @@ pub(super) async fn find<T: FactsTx>(tx: &mut T, event: &str) -> Result<Option<P
         (lower, upper) = (start.min(lower), end.max(upper));
     }
     Ok(None)
-}
-
-/// The first position whose event is not older than a time, by a binary search: at most 64 probes.
-async fn first_at<T: FactsTx>(
-    tx: &mut T,
-    time: Timestamp,
-    first: Position,
-    last: Position,
-) -> Result<Position> {
-    let (mut lower, mut upper) = (first.get(), last.get());
-    while lower < upper {
-        let middle = lower + (upper - lower) / 2;
-        let probe = tx.times_within(Position::new(middle).previous(), last, 1).await?;
-        match probe.first() {
-            Some((position, at)) if *at < time => lower = position.get().saturating_add(1),
-            _ => upper = middle,
-        }
-    }
-    Ok(Position::new(lower))
 }
 
 /// What every subscription knows about an event.

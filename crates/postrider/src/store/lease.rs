@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::LeaseOverview;
 use crate::ledger::{ParkedRow, Progress};
 
 /// Increases with every new owner of a subscription. A settle with an older epoch is refused, so that a relay that lost
@@ -52,6 +53,8 @@ pub struct Loaded {
     pub parked_count: u64,
     /// The last owner released the lease with everything settled. If not, it may have died.
     pub clean: bool,
+    /// The lease that this one replaces, expired or the caller's own. `None`: there was none, or it was released.
+    pub previous: Option<LeaseOverview>,
     /// The reason of the operator's pause, if there is one.
     pub paused: Option<String>,
     /// The server that the state was read from, if another server could replace it.
@@ -62,7 +65,17 @@ impl Loaded {
     /// The state of a subscription that was released cleanly and has no parked rows.
     pub fn new(epoch: Epoch, progress: Progress) -> Self {
         let (parked, dead) = (Vec::new(), Vec::new());
-        Self { epoch, progress, parked, dead, parked_count: 0, clean: true, paused: None, origin: None }
+        Self {
+            epoch,
+            progress,
+            parked,
+            dead,
+            parked_count: 0,
+            clean: true,
+            previous: None,
+            paused: None,
+            origin: None,
+        }
     }
 }
 

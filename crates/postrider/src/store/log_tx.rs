@@ -62,8 +62,12 @@ pub(super) trait LogTx: Send {
     #[cfg_attr(not(feature = "_server"), expect(dead_code, reason = "SQLite reads them without this trait"))]
     fn parked(&mut self, name: &str) -> impl Future<Output = Result<Vec<ParkedRow>>> + Send;
 
-    /// The parked rows of a subscription, counted by state, with the lowest position of each.
-    fn parked_states(&mut self, name: &str) -> impl Future<Output = Result<Vec<(String, i64, i64)>>> + Send;
+    /// The first parked rows of a subscription, up to `rows_max` of them, counted by state, with the lowest position of each.
+    fn parked_states(
+        &mut self,
+        name: &str,
+        rows_max: u64,
+    ) -> impl Future<Output = Result<Vec<(String, i64, i64)>>> + Send;
 
     /// The errors at the highest positions of parked rows, the highest first.
     fn parked_errors(
@@ -72,9 +76,10 @@ pub(super) trait LogTx: Send {
         rows_max: usize,
     ) -> impl Future<Output = Result<Vec<String>>> + Send;
 
-    /// How many rows in state `behind` wait for a dead row of their key, and how many for an unrouted one: for the last one
-    /// before them.
-    fn parked_behind(&mut self, name: &str) -> impl Future<Output = Result<(u64, u64)>> + Send;
+    /// How many of these rows are in state `behind` and wait for a dead row of their key, and how many for an unrouted one: for
+    /// the last one before them.
+    fn parked_behind(&mut self, name: &str, rows_max: u64)
+    -> impl Future<Output = Result<(u64, u64)>> + Send;
 
     /// The lease of a subscription, expired or not.
     fn lease(&mut self, name: &str) -> impl Future<Output = Result<Option<LeaseOverview>>> + Send;
@@ -138,7 +143,7 @@ async fn subscription<T: LogTx>(
     backlog_max: u64,
 ) -> Result<SubscriptionOverview> {
     let row = tx.load(&name).await?.ok_or_else(|| unknown(&name))?;
-    let parked = parked(tx, &name).await?;
+    let parked = parked(tx, &name, backlog_max).await?;
     Ok(SubscriptionOverview {
         epoch: row.epoch,
         floor: row.progress.done.floor(),
@@ -153,10 +158,11 @@ async fn subscription<T: LogTx>(
     })
 }
 
-/// Counts the parked rows in the database: there may be a million of them.
-async fn parked<T: LogTx>(tx: &mut T, name: &str) -> Result<ParkedOverview> {
+/// Counts the parked rows in the database, the first `max` of them: there may be a million. Zero: all of them.
+async fn parked<T: LogTx>(tx: &mut T, name: &str, max: u64) -> Result<ParkedOverview> {
+    let max = if max == 0 { u64::MAX } else { max };
     let mut parked = ParkedOverview::default();
-    for (word, rows, lowest) in tx.parked_states(name).await? {
+    for (word, rows, lowest) in tx.parked_states(name, max).await? {
         let position = Position::new(lowest);
         let state = parked_state(position, &word)?;
         parked.add(state, rows.unsigned_abs(), position);
@@ -164,12 +170,13 @@ async fn parked<T: LogTx>(tx: &mut T, name: &str) -> Result<ParkedOverview> {
     if parked.total() == 0 {
         return Ok(parked);
     }
+    parked.more = parked.total() >= max;
     for error in tx.parked_errors(name, ERRORS_SEARCHED_MAX).await? {
         parked.add_older_error(error);
     }
     let blocking = parked.count(ParkedState::Dead) + parked.count(ParkedState::Unrouted);
     if parked.count(ParkedState::Behind) > 0 && blocking > 0 {
-        (parked.behind_dead, parked.behind_unrouted) = tx.parked_behind(name).await?;
+        (parked.behind_dead, parked.behind_unrouted) = tx.parked_behind(name, max).await?;
     }
     if let Some(first) = parked.first {
         parked.oldest = tx.time_of(first).await?;

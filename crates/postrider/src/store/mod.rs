@@ -69,6 +69,8 @@ mod page_builder;
 mod parked_tx;
 pub(crate) mod relays;
 #[cfg(feature = "_store")]
+mod replay_tx;
+#[cfg(feature = "_store")]
 mod result_row;
 mod retention;
 #[cfg(feature = "_store")]
@@ -80,6 +82,7 @@ mod search;
 #[cfg(feature = "_server")]
 mod server_options;
 mod settlement;
+mod start;
 #[cfg(feature = "_store")]
 mod subscription;
 #[cfg(feature = "_store")]
@@ -128,17 +131,18 @@ pub use row_state::{RowExtras, RowStateStore, RowsMigrated};
 pub use schema::{Migrated, Migration, Schema};
 #[doc(hidden)]
 pub use settlement::{Settled, Settlement};
+pub use start::Start;
 
 use std::sync::Arc;
 
 use crate::layout::RowTable;
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, HandlerEntry, InboxItem, InboxRead,
-    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
-    explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, EventSelector, HandlerEntry, InboxItem,
+    InboxRead, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, ReplayBatch, ReplayedBatch,
+    SubscriptionChange, SubscriptionPlan, explain::EventFacts,
 };
-use crate::{BoxFuture, Code, Error, Position, Result, Timestamp};
+use crate::{BoxFuture, Code, Error, Position, Result};
 
 /// One outbox in one database: the type `Arc<dyn Store>` stands for a store of any database. Several relays in one
 /// process may share it.
@@ -269,7 +273,8 @@ pub trait Store: Send + Sync + 'static {
     fn note_deliveries(&self) {}
 
     /// The state of every subscription, in one snapshot. Needs no lease, does not block the owners and writes nothing.
-    /// The backlog of each subscription is counted up to `backlog_max` events.
+    /// The backlog of each subscription is counted up to `backlog_max` events. Parked events are counted up to the same
+    /// number; all of them, if it is zero.
     fn overview(&self, backlog_max: u64) -> BoxFuture<'_, Result<Overview>>;
 
     /// The names of all subscriptions, in their order.
@@ -314,6 +319,16 @@ pub trait Store: Send + Sync + 'static {
     /// As [`purge`](Self::purge).
     #[doc(hidden)]
     fn clean_up(&self, _batch: CleanupBatch) -> BoxFuture<'_, Result<Purged>> {
+        Box::pin(std::future::ready(Err(not_operated())))
+    }
+
+    /// Parks finished events of a subscription again, one batch of them, and writes an audit row, in one transaction; or,
+    /// without an audit record, only counts them.
+    ///
+    /// # Errors
+    /// [`Code::SubscriptionUnknown`], [`Code::HistoryChanged`] if it is halted, or [`Code::LayoutDiffers`].
+    #[doc(hidden)]
+    fn replay(&self, _batch: ReplayBatch) -> BoxFuture<'_, Result<ReplayedBatch>> {
         Box::pin(std::future::ready(Err(not_operated())))
     }
 
@@ -402,7 +417,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// The database's error.
-    fn event_facts(&self, _sought: Sought) -> BoxFuture<'_, Result<EventFacts>> {
+    fn event_facts(&self, _sought: EventSelector) -> BoxFuture<'_, Result<EventFacts>> {
         Box::pin(std::future::ready(Err(not_operated())))
     }
 
@@ -455,33 +470,6 @@ pub trait Wakes: Send {
     /// Waits until there may be new events: a wake-up arrived, or may have been missed. Several wake-ups may be
     /// combined into one. If the future is dropped, no wake-up is lost.
     fn next(&mut self) -> BoxFuture<'_, ()>;
-}
-
-/// Where a new subscription begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Start {
-    /// With the first event that exists. The default, so that no committed event is skipped by accident.
-    #[default]
-    Beginning,
-    /// With the events that are committed from now on. Earlier events are skipped.
-    Now,
-    /// With the event at this position.
-    Position(Position),
-    /// With the first event that happened at or after this time.
-    Time(Timestamp),
-}
-
-/// The format of the configuration: `beginning`, `now`, `position:7`, `time:2026-01-01T00:00:00.000000Z`.
-impl std::fmt::Display for Start {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Beginning => f.write_str("beginning"),
-            Self::Now => f.write_str("now"),
-            Self::Position(position) => write!(f, "position:{position}"),
-            Self::Time(time) => write!(f, "time:{time}"),
-        }
-    }
 }
 
 /// A number of rows as the parameter of a LIMIT.

@@ -149,6 +149,8 @@ pub struct OpenNotifications {
     pub notifications: u64,
     /// A handler with this name is registered in this outbox.
     pub is_registered: bool,
+    /// A relay holds the lease of the handler with this name.
+    pub is_served: bool,
     /// The handler whose earlier name it is.
     pub alias_of: Option<String>,
 }

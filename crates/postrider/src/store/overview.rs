@@ -105,6 +105,8 @@ pub struct ParkedOverview {
     pub behind_dead: u64,
     /// The rows in state `behind` that wait for an unrouted event of their key.
     pub behind_unrouted: u64,
+    /// Counting stopped at a limit, at the rows with the lowest positions: there may be more.
+    pub more: bool,
     /// The lowest position that may still be delivered.
     pub first: Option<Position>,
     /// The time of the event there.

@@ -48,6 +48,8 @@ pub struct RelayReport {
 pub struct RelayFacts {
     /// The version of the library.
     pub version: String,
+    /// Identifies its settings for the subscription, so that others can be compared with them; empty: not known.
+    pub settings: String,
     /// Since when it has its role.
     pub since: Timestamp,
     /// The epoch of its lease, if it leads.
@@ -207,6 +209,8 @@ pub(crate) fn from_column(text: Option<&str>) -> Vec<DestinationDown> {
 #[serde(default)]
 struct FactsColumn {
     version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    settings: String,
     since: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     epoch: Option<i64>,
@@ -248,6 +252,7 @@ pub(crate) fn facts_to_column(facts: &RelayFacts) -> Option<String> {
     };
     let column = FactsColumn {
         version: limited(&facts.version, 100),
+        settings: limited(&facts.settings, 100),
         since: facts.since.as_micros(),
         epoch: facts.epoch.map(|epoch| epoch.0),
         delivered: facts.delivered,
@@ -274,6 +279,7 @@ pub(crate) fn facts_from_column(text: Option<&str>) -> RelayFacts {
     };
     RelayFacts {
         version: column.version,
+        settings: column.settings,
         since: Timestamp::from_micros(column.since),
         epoch: column.epoch.map(Epoch),
         delivered: column.delivered,
@@ -301,6 +307,7 @@ mod tests {
     fn facts_come_back_from_their_column() {
         let facts = RelayFacts {
             version: "1.2.3".to_owned(),
+            settings: "0a-0b-0c".to_owned(),
             since: at(5),
             epoch: Some(Epoch(7)),
             delivered: 500,

@@ -5,8 +5,9 @@
 
 use serde_json::Value;
 
+use super::log_tx::LogTx;
 use super::{EventFilter, ListedEvent};
-use crate::{Code, Error, Result, Timestamp};
+use crate::{Code, Error, Position, Result, Timestamp};
 
 /// The number of events per query.
 #[cfg(feature = "_server")]
@@ -75,6 +76,46 @@ impl TimeSearch {
     pub(super) fn found(&self) -> i64 {
         self.lower
     }
+}
+
+/// The first position whose event is not older than a time, by a binary search: at most 64 probes.
+pub(super) async fn first_at<T: LogTx>(
+    tx: &mut T,
+    time: Timestamp,
+    first: Position,
+    last: Position,
+) -> Result<Position> {
+    let (mut lower, mut upper) = (first.get(), last.get());
+    while lower < upper {
+        let middle = lower + (upper - lower) / 2;
+        let probe = tx.times_within(Position::new(middle).previous(), last, 1).await?;
+        match probe.first() {
+            Some((position, at)) if *at < time => lower = position.get().saturating_add(1),
+            _ => upper = middle,
+        }
+    }
+    Ok(Position::new(lower))
+}
+
+/// The part of the positions above `after` and up to `last` that can have events from within two times.
+pub(super) async fn time_window<T: LogTx>(
+    tx: &mut T,
+    after: Position,
+    last: Position,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+) -> Result<(Position, Position)> {
+    let (first, mut window) = (after.next(), (after, last));
+    if first > last {
+        return Ok(window);
+    }
+    if let Some(since) = since {
+        window.0 = first_at(tx, moved(since, -TIME_SKEW_MAX_MICROS), first, last).await?.previous();
+    }
+    if let Some(until) = until {
+        window.1 = first_at(tx, moved(until, TIME_SKEW_MAX_MICROS), first, last).await?;
+    }
+    Ok(window)
 }
 
 fn moved(time: Timestamp, micros: i64) -> Timestamp {

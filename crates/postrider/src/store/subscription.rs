@@ -36,7 +36,9 @@ impl SubscriptionRow {
         let (last, parked): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.state.is_final());
         let dead = last.into_iter().filter(|row| row.state == ParkedState::Dead).collect();
         let Self { progress, clean, paused, .. } = self;
-        (Loaded { epoch, progress, parked, dead, parked_count, clean, paused, origin }, known)
+        let loaded =
+            Loaded { epoch, progress, parked, dead, parked_count, clean, previous: None, paused, origin };
+        (loaded, known)
     }
 }
 

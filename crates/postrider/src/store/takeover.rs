@@ -86,8 +86,10 @@ pub(super) async fn acquire<T: TakeoverTx>(
         return Ok(Takeover::refused(Acquired::Halted(reason), None));
     }
     let epoch = Epoch(row.epoch.0 + 1);
+    let previous = tx.lease(name).await?;
     tx.take(lease, epoch).await?;
-    let (loaded, known) = row.into_loaded(epoch, tx.parked(name).await?, Some(tx.origin()));
+    let (mut loaded, known) = row.into_loaded(epoch, tx.parked(name).await?, Some(tx.origin()));
+    loaded.previous = previous;
     let reached = Some(Reached { epoch, floor: loaded.progress.done.floor() });
     Ok(Takeover { acquired: Acquired::Granted(Box::new(loaded)), reached, known })
 }

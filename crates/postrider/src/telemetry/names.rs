@@ -180,6 +180,12 @@ const OPERATOR_ACTION: Label = Label {
         ("kill", "give up"),
         ("replay", "deliver again what was delivered"),
         ("cleanup", "delete delivered events"),
+        ("pause", "stop a subscription"),
+        ("resume", "continue it"),
+        ("subscribe", "add a subscription"),
+        ("move", "continue a subscription at another place"),
+        ("remove", "delete a subscription"),
+        ("accept-history", "continue a halted subscription"),
     ]),
 };
 

@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use postrider::action::{Database, Executor};
 use postrider::handler::{Context, Result};
-use postrider::inbox::{Inbox, Received};
+use postrider::inbox::Received;
 use postrider::relay::Policy;
 use postrider::store::Store;
+use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::store::sqlite::SqliteStore;
 use postrider::{BoxFuture, Relay, Subscription};
 use postrider_testkit::eventually;
 use uuid::Uuid;
 
-use crate::drivers::{Case, Driver, SqlxPostgres, SqlxSqlite};
-use crate::place::Place;
+use crate::drivers::{Case, Driver, SqlxMariaDb, SqlxMySql, SqlxPostgres, SqlxSqlite};
+use crate::place::{MySqlPlace, Place, Postgres, ServerKind, Sqlite};
 use crate::wallet::{Amount, Deposit, MoneyDeposited, Open, PlaceOrders};
 
 const DEPOSITS: usize = 3;
@@ -50,13 +51,14 @@ type Handler = dyn Fn(Life, MoneyDeposited, Context) -> BoxFuture<'static, Resul
 
 /// The handler of an application: orders are placed for every deposit.
 macro_rules! handler {
-    ($executor:expr, $pool:expr, $wallet:expr) => {{
-        let (executor, pool, wallet) = ($executor, $pool, $wallet);
+    ($executor:expr, $pool:expr, $inbox:expr, $wallet:expr) => {{
+        let (executor, pool, inbox, wallet) = ($executor, $pool, $inbox, $wallet);
         let handler: Arc<Handler> = Arc::new(move |life, _, cx: Context| {
-            let (executor, pool): (Executor<_>, _) = (executor.clone(), pool.clone());
+            let (executor, pool, inbox): (Executor<_>, _, _) =
+                (executor.clone(), pool.clone(), inbox.clone());
             Box::pin(async move {
                 let mut tx = Database::begin(&pool).await?;
-                if cx.receive(&Inbox::new(), &mut tx).await? == Received::First {
+                if cx.receive(&inbox, &mut tx).await? == Received::First {
                     executor.call::<PlaceOrders>(Amount { wallet, amount: 1 }).execute_in(&mut tx).await?;
                 } else {
                     life.duplicates.fetch_add(1, Ordering::SeqCst);
@@ -124,8 +126,8 @@ macro_rules! on {
                 for _ in 0..DEPOSITS {
                     executor.execute::<Deposit>(Amount { wallet, amount: 1 }).await.unwrap();
                 }
-                let store: Arc<dyn Store> = Arc::new($open(case.place.url().to_owned()).await);
-                let handler = handler!(executor, case.driver.database(), wallet);
+                let store: Arc<dyn Store> = Arc::new($open(&case.place).await);
+                let handler = handler!(executor, case.driver.database(), case.place.inbox(), wallet);
                 let duplicates = handle(&store, &handler, dies, &case.place).await;
                 check(&case.place, dies, duplicates).await;
                 store.close().await;
@@ -137,11 +139,26 @@ macro_rules! on {
 on!(
     an_action_in_the_transaction_of_a_handler_happens_once_in_sqlite_though_the_relay_dies,
     SqlxSqlite,
-    async |url: String| SqliteStore::open(url.strip_prefix("sqlite://").unwrap()).unwrap()
+    async |place: &Sqlite| SqliteStore::open(place.url().strip_prefix("sqlite://").unwrap()).unwrap()
 );
 
 on!(
     an_action_in_the_transaction_of_a_handler_happens_once_in_postgres_though_the_relay_dies,
     SqlxPostgres,
-    async |url: String| PostgresStore::connect(&PostgresConfig::new(&url).unwrap()).await.unwrap()
+    async |place: &Postgres| PostgresStore::connect(&PostgresConfig::new(place.url()).unwrap())
+        .await
+        .unwrap()
+);
+
+async fn mysql<K: ServerKind>(place: &MySqlPlace<K>) -> MySqlStore {
+    let config = MySqlConfig::new(place.url()).unwrap().schema(place.own());
+    MySqlStore::connect(&config).await.unwrap()
+}
+
+on!(an_action_in_the_transaction_of_a_handler_happens_once_in_mysql_though_the_relay_dies, SqlxMySql, mysql);
+
+on!(
+    an_action_in_the_transaction_of_a_handler_happens_once_in_mariadb_though_the_relay_dies,
+    SqlxMariaDb,
+    mysql
 );

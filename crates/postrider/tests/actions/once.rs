@@ -136,6 +136,10 @@ async fn a_call_that_is_executed_once_changes_one_shard() {
     assert_eq!([cases[0].place.one(inboxes).await, cases[1].place.one(inboxes).await], ["0", "1"]);
     let again = executor.call::<OpenAll>(one).execute_once(&Inbox::new(), "http", id).await.unwrap();
     assert_eq!(again, Once::Duplicate);
+    // A repeated call that finds nothing left to do leads to no shard.
+    let nothing = executor.call::<OpenAll>(Vec::new()).execute_once(&Inbox::new(), "http", id).await.unwrap();
+    assert_eq!(nothing, Once::Duplicate);
+    assert_eq!([cases[0].place.one(inboxes).await, cases[1].place.one(inboxes).await], ["0", "1"]);
 }
 
 /// Transactions of [`Answers`] that were rolled back.

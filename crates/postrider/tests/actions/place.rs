@@ -237,7 +237,7 @@ pub(crate) struct MySqlPlace<K> {
 }
 
 impl<K: ServerKind> MySqlPlace<K> {
-    fn own(&self) -> Ident {
+    pub(crate) fn own(&self) -> Ident {
         Ident::new(&format!("{}_postrider", self.name)).unwrap()
     }
 

@@ -161,6 +161,18 @@ fn an_event_belongs_to_its_model() {
 }
 
 #[test]
+fn an_event_keeps_the_type_that_was_checked() {
+    let mut plan = Plan::for_test();
+    let retyped = |mut event: postrider::Event| {
+        event.event_type = "OrderPlaced".to_owned();
+        event
+    };
+    let error = plan.add(wallet(1)).unwrap().event_with(&MoneySpent { amount: 1 }, retyped).unwrap_err();
+    assert_eq!(error.code(), Code::PlanInvalid);
+    assert_eq!(error.message(), "the event MoneySpent was given the type \"OrderPlaced\"");
+}
+
+#[test]
 fn rows_that_are_staged_together_emit_one_event_each_also_over_several_shards() {
     let mut plan = Plan::for_test();
     let rows: Vec<_> = (1..=5).map(wallet).collect();

@@ -3,6 +3,7 @@
 use postrider::action::{
     AcrossShards, Action, Executor, Model, Plan, Shard, Shards, SqlxDialect, SqlxRepository, SqlxRow,
 };
+use postrider::layout::RowLayout;
 use postrider::{Code, Error, Event, Result};
 use serde::Serialize;
 use sqlx::Pool;
@@ -10,7 +11,7 @@ use uuid::Uuid;
 
 use crate::commit::{Lent, Losing};
 use crate::drivers::{Case, Driver, SqlxPostgres, SqlxSqlite};
-use crate::place::Place;
+use crate::place::{Layout, Place};
 
 /// A wallet whose id carries its shard.
 #[derive(Debug, Clone, Model)]
@@ -75,7 +76,16 @@ where
     DB: SqlxDialect,
     Account: SqlxRow<DB>,
 {
-    let cases = [Case::<D>::new(None).await?, Case::<D>::new(None).await?, Case::<D>::new(None).await?];
+    three_on(None).await
+}
+
+async fn three_on<D, DB>(layout: Layout) -> Option<([Case<D>; 3], Executor<Pool<DB>>)>
+where
+    D: Driver<Database = Pool<DB>>,
+    DB: SqlxDialect,
+    Account: SqlxRow<DB>,
+{
+    let cases = [Case::<D>::new(layout).await?, Case::<D>::new(layout).await?, Case::<D>::new(layout).await?];
     let shards = Shards::new(cases[0].driver.database());
     let accounts = SqlxRepository::<Account, _>::sharded(shards.clone());
     let executor = Executor::sharded(shards)
@@ -142,6 +152,42 @@ async fn a_plan_over_several_shards_is_refused_unless_the_call_allows_it() {
     let [_, first, second] = counts(&cases, ids).await;
     assert_eq!(first, second, "copies have the same event ids and the same action");
     assert_eq!(counts(&cases, "SELECT COUNT(*) FROM {events}").await, ["2", "2", "2"]);
+}
+
+/// On the default layout and on `eventlog`. Not on MySQL and MariaDB: shards there are servers, whose outboxes have one name,
+/// and the tests have one of each.
+async fn every_shard_gets_its_share_of_the_events<D, DB>()
+where
+    D: Driver<Database = Pool<DB>>,
+    DB: SqlxDialect,
+    Account: SqlxRow<DB>,
+{
+    for layout in [None, Some(RowLayout::Eventlog)] {
+        if !D::Place::LAYOUTS.contains(&layout) {
+            continue;
+        }
+        let Some((cases, executor)) = three_on::<D, DB>(layout).await else { return };
+        let both = || vec![(shard(1, 0).new_id(), 1), (shard(1, 1).new_id(), 2)];
+        executor.call::<OpenAll>(both()).across_shards(AcrossShards::Copies).execute().await.unwrap();
+        assert_eq!(counts(&cases, "SELECT COUNT(*) FROM wallets").await, ["0", "1", "1"], "{layout:?}");
+        let ids = async |case: &Case<D>| case.place.rows("SELECT id FROM {events} ORDER BY id").await;
+        let (first, second) = (ids(&cases[1]).await, ids(&cases[2]).await);
+        assert_eq!((first.len(), &first), (2, &second), "{layout:?}: copies have the same ids");
+        executor.call::<OpenAll>(both()).across_shards(AcrossShards::Own).execute().await.unwrap();
+        assert_eq!(counts(&cases, "SELECT COUNT(*) FROM {events}").await, ["0", "3", "3"], "{layout:?}");
+        let own = (ids(&cases[1]).await, ids(&cases[2]).await);
+        assert_ne!(own.0, own.1, "{layout:?}: each has its own event");
+    }
+}
+
+#[tokio::test]
+async fn every_shard_gets_its_share_of_the_events_on_sqlite() {
+    every_shard_gets_its_share_of_the_events::<SqlxSqlite, _>().await;
+}
+
+#[tokio::test]
+async fn every_shard_gets_its_share_of_the_events_on_postgres() {
+    every_shard_gets_its_share_of_the_events::<SqlxPostgres, _>().await;
 }
 
 #[tokio::test]

@@ -1,5 +1,13 @@
-//! Handlers whose effect, follow-up event and inbox row are one transaction, in a relay that dies around the commit.
-#![cfg(all(feature = "postgres", feature = "sqlx-postgres", feature = "sqlx-sqlite", feature = "derive"))]
+//! Handlers whose effect, follow-up event and inbox row are one transaction, in a relay that dies at each of its steps, on
+//! every database.
+#![cfg(all(
+    feature = "postgres",
+    feature = "mysql",
+    feature = "sqlx-postgres",
+    feature = "sqlx-mysql",
+    feature = "sqlx-sqlite",
+    feature = "derive"
+))]
 
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -10,12 +18,14 @@ use postrider::handler::{Context, Result};
 use postrider::inbox::{Inbox, Received};
 use postrider::relay::Policy;
 use postrider::store::Store;
+use postrider::store::mysql::{MySqlConfig, MySqlStore};
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::{BoxFuture, Event, Ident, Outbox, Relay, Subscription};
+use postrider_testkit::servers::mysql::Kind;
 use postrider_testkit::servers::postgres;
 use postrider_testkit::{Emitted, Expected, eventually};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{PgPool, SqlitePool};
+use sqlx::{MySqlPool, PgPool, SqlitePool};
 
 use super::shop::Shop;
 
@@ -33,14 +43,29 @@ struct OrderBilled {
     order: i64,
 }
 
-/// Where the relay dies in its first term, and how often the handler got there.
+/// Where the relay dies in its first term.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Dies {
     Never,
+    BeforeReceive,
+    AfterReceive,
+    AfterEffect,
     BeforeCommit,
     AfterCommit,
 }
 
+impl Dies {
+    const ALL: [Self; 6] = [
+        Self::Never,
+        Self::BeforeReceive,
+        Self::AfterReceive,
+        Self::AfterEffect,
+        Self::BeforeCommit,
+        Self::AfterCommit,
+    ];
+}
+
+/// One life of the process: how often its handler reached the end of it, and found an event handled.
 #[derive(Clone)]
 struct Process {
     dies: Dies,
@@ -66,35 +91,38 @@ impl Process {
     }
 }
 
-/// The handler of an application on SQLite.
-async fn bill_in_sqlite(pool: SqlitePool, process: Process, placed: OrderPlaced, cx: Context) -> Result {
-    let mut tx = pool.begin_with("BEGIN IMMEDIATE").await?;
-    if process.received(cx.receive(&Inbox::new(), &mut tx).await?) {
-        sqlx::query("INSERT INTO bills VALUES (?)").bind(placed.order).execute(&mut *tx).await?;
-        Outbox::new().write(&mut tx, &OrderBilled { order: placed.order }).await?;
-    }
-    process.reach(Dies::BeforeCommit).await;
-    tx.commit().await?;
-    process.reach(Dies::AfterCommit).await;
-    Ok(())
-}
-
-/// The same on PostgreSQL.
-async fn bill_in_postgres(pool: PgPool, process: Process, placed: OrderPlaced, cx: Context) -> Result {
-    let (inbox, outbox) = (Inbox::new().schema(schema()), Outbox::new().schema(schema()));
-    let mut tx = pool.begin().await?;
-    if process.received(cx.receive(&inbox, &mut tx).await?) {
-        sqlx::query("INSERT INTO handler_bills VALUES ($1)").bind(placed.order).execute(&mut *tx).await?;
-        outbox.write(&mut tx, &OrderBilled { order: placed.order }).await?;
-    }
-    process.reach(Dies::BeforeCommit).await;
-    tx.commit().await?;
-    process.reach(Dies::AfterCommit).await;
-    Ok(())
-}
-
-fn schema() -> Ident {
-    Ident::new("handler_transactions").unwrap()
+/// Writes the orders, and returns the handler of an application. `$begin` begins a transaction of the pool.
+macro_rules! application {
+    ($pool:expr, $schema:expr, $begin:expr, $insert:literal) => {{
+        let (pool, schema): (_, Option<Ident>) = ($pool, $schema);
+        let (inbox, outbox) = match schema {
+            None => (Inbox::new(), Outbox::new()),
+            Some(schema) => (Inbox::new().schema(schema.clone()), Outbox::new().schema(schema)),
+        };
+        let mut tx = $begin(&pool).await.unwrap();
+        for order in 0..ORDERS {
+            outbox.write(&mut tx, &OrderPlaced { order }).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let bill: Arc<Bill> = Arc::new(move |process, placed, cx| {
+            let (pool, inbox, outbox) = (pool.clone(), inbox.clone(), outbox.clone());
+            Box::pin(async move {
+                let mut tx = $begin(&pool).await?;
+                process.reach(Dies::BeforeReceive).await;
+                if process.received(cx.receive(&inbox, &mut tx).await?) {
+                    process.reach(Dies::AfterReceive).await;
+                    sqlx::query($insert).bind(placed.order).execute(&mut *tx).await?;
+                    process.reach(Dies::AfterEffect).await;
+                    outbox.write(&mut tx, &OrderBilled { order: placed.order }).await?;
+                }
+                process.reach(Dies::BeforeCommit).await;
+                tx.commit().await?;
+                process.reach(Dies::AfterCommit).await;
+                Ok(())
+            })
+        });
+        bill
+    }};
 }
 
 type Bill = dyn Fn(Process, OrderPlaced, Context) -> BoxFuture<'static, Result> + Send + Sync;
@@ -135,26 +163,20 @@ async fn check(store: &dyn Store, bills: i64, dies: Dies, duplicates: usize) {
     billed.assert(&expected);
     match dies {
         Dies::AfterCommit => assert!(duplicates > 0, "a committed order was handled again"),
-        Dies::Never | Dies::BeforeCommit => assert_eq!(duplicates, 0, "{dies:?}"),
+        _ => assert_eq!(duplicates, 0, "{dies:?}"),
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn effect_and_follow_up_event_happen_once_in_sqlite_though_the_relay_dies_around_the_commit() {
-    for dies in [Dies::Never, Dies::BeforeCommit, Dies::AfterCommit] {
+async fn effect_and_follow_up_event_happen_once_in_sqlite_wherever_the_relay_dies() {
+    for dies in Dies::ALL {
         let shop = Shop::open();
         let url = format!("sqlite://{}", shop.path().display());
         let options = SqliteConnectOptions::from_str(&url).unwrap().busy_timeout(Duration::from_secs(30));
         let pool = SqlitePool::connect_with(options).await.unwrap();
         sqlx::query("CREATE TABLE bills (order_id INTEGER)").execute(&pool).await.unwrap();
-        let mut tx = pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
-        for order in 0..ORDERS {
-            Outbox::new().write(&mut tx, &OrderPlaced { order }).await.unwrap();
-        }
-        tx.commit().await.unwrap();
-        let of = pool.clone();
-        let bill: Arc<Bill> =
-            Arc::new(move |process, placed, cx| Box::pin(bill_in_sqlite(of.clone(), process, placed, cx)));
+        let begin = async |pool: &SqlitePool| pool.begin_with("BEGIN IMMEDIATE").await;
+        let bill = application!(pool.clone(), None, begin, "INSERT INTO bills VALUES (?)");
         let duplicates = handle(shop.store.clone(), bill, dies).await;
         let bills = sqlx::query_scalar("SELECT count(*) FROM bills").fetch_one(&pool).await.unwrap();
         check(&*shop.store, bills, dies, duplicates).await;
@@ -162,28 +184,54 @@ async fn effect_and_follow_up_event_happen_once_in_sqlite_though_the_relay_dies_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn effect_and_follow_up_event_happen_once_in_postgres_though_the_relay_dies_around_the_commit() {
+async fn effect_and_follow_up_event_happen_once_in_postgres_wherever_the_relay_dies() {
     let Some(url) = postgres::url() else { return };
     let pool = PgPool::connect(url).await.unwrap();
-    for dies in [Dies::Never, Dies::BeforeCommit, Dies::AfterCommit] {
+    let schema = Ident::new("handler_transactions").unwrap();
+    for dies in Dies::ALL {
         let fresh = "DROP SCHEMA IF EXISTS handler_transactions CASCADE";
         sqlx::query(fresh).execute(&pool).await.unwrap();
         sqlx::query("DROP TABLE IF EXISTS handler_bills").execute(&pool).await.unwrap();
         sqlx::query("CREATE TABLE handler_bills (order_id bigint)").execute(&pool).await.unwrap();
-        let config = PostgresConfig::new(url).unwrap().schema(schema());
+        let config = PostgresConfig::new(url).unwrap().schema(schema.clone());
         PostgresStore::migrate(&config).await.unwrap();
         let store: Arc<dyn Store> = Arc::new(PostgresStore::connect(&config).await.unwrap());
-        let mut tx = pool.begin().await.unwrap();
-        for order in 0..ORDERS {
-            Outbox::new().schema(schema()).write(&mut tx, &OrderPlaced { order }).await.unwrap();
-        }
-        tx.commit().await.unwrap();
-        let of = pool.clone();
-        let bill: Arc<Bill> =
-            Arc::new(move |process, placed, cx| Box::pin(bill_in_postgres(of.clone(), process, placed, cx)));
-        let duplicates = handle(store.clone(), bill, dies).await;
+        let begin = async |pool: &PgPool| pool.begin().await;
+        let insert =
+            application!(pool.clone(), Some(schema.clone()), begin, "INSERT INTO handler_bills VALUES ($1)");
+        let duplicates = handle(store.clone(), insert, dies).await;
         let bills = sqlx::query_scalar("SELECT count(*) FROM handler_bills").fetch_one(&pool).await.unwrap();
         check(&*store, bills, dies, duplicates).await;
         store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn effect_and_follow_up_event_happen_once_in_mysql_and_mariadb_wherever_the_relay_dies() {
+    for kind in [Kind::MySql, Kind::MariaDb] {
+        let Some(url) = kind.url() else { continue };
+        let pool = MySqlPool::connect(url).await.unwrap();
+        let schema = Ident::new("handler_transactions").unwrap();
+        for dies in Dies::ALL {
+            sqlx::query("DROP DATABASE IF EXISTS handler_transactions").execute(&pool).await.unwrap();
+            let config = MySqlConfig::new(url).unwrap().schema(schema.clone());
+            MySqlStore::migrate(&config).await.unwrap();
+            let bills = "CREATE TABLE handler_transactions.bills (order_id BIGINT)";
+            sqlx::query(bills).execute(&pool).await.unwrap();
+            let store: Arc<dyn Store> = Arc::new(MySqlStore::connect(&config).await.unwrap());
+            let begin = async |pool: &MySqlPool| pool.begin().await;
+            let schema = Some(schema.clone());
+            let bill = application!(
+                pool.clone(),
+                schema,
+                begin,
+                "INSERT INTO handler_transactions.bills VALUES (?)"
+            );
+            let duplicates = handle(store.clone(), bill, dies).await;
+            let count = "SELECT count(*) FROM handler_transactions.bills";
+            let bills = sqlx::query_scalar(count).fetch_one(&pool).await.unwrap();
+            check(&*store, bills, dies, duplicates).await;
+            store.close().await;
+        }
     }
 }

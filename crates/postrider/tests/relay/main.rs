@@ -13,5 +13,7 @@ mod pace;
 mod panics;
 mod retention;
 mod routing;
+#[cfg(feature = "schemas")]
+mod schemas;
 mod shop;
 mod spans;

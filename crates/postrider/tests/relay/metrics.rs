@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use postrider::operate::{Operator, SubscriptionAction};
 use postrider::relay::{OutboxOptions, Policy, Relay, Subscription};
 use postrider::route::{Router, Rule};
 use postrider::sink::{Failure, Message, Outcome};
+use postrider::store::Start;
 use postrider::telemetry::{self, LabelValues, METRICS, MetricKind};
 use postrider::{Event, Outbox};
 use postrider_testkit::eventually;
@@ -223,4 +225,31 @@ async fn what_is_exported_is_in_the_list_of_metrics() {
         }
     }
     relay.shutdown().await.unwrap();
+}
+
+/// Each command of an operator is counted once, with its result.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_of_an_operator_is_counted() {
+    LazyLock::force(&RECORDER);
+    let shop = Shop::open();
+    let operator = Operator::new(shop.store.clone(), "alice@shop");
+    let counted = |action: &str, result: &str| {
+        let start = format!("postrider_operator_actions_total{{action=\"{action}\",result=\"{result}\"}} ");
+        let rendered = RECORDER.render();
+        rendered.lines().find_map(|line| line.strip_prefix(&start)?.parse::<u64>().ok()).unwrap_or_default()
+    };
+    let change = async |action| operator.change_subscription("counted", action, None).await;
+    let actions = ["pause", "resume", "subscribe", "move", "remove", "accept-history"];
+    let before: Vec<u64> = actions.iter().map(|action| counted(action, "done")).collect();
+    let failed = counted("pause", "failed");
+    assert!(operator.pause("counted", "it does not exist").await.is_err());
+    change(SubscriptionAction::Add(Start::Beginning)).await.unwrap();
+    operator.pause("counted", "tea").await.unwrap();
+    operator.resume("counted").await.unwrap();
+    change(SubscriptionAction::Move(Start::Now)).await.unwrap();
+    change(SubscriptionAction::AcceptHistory(Start::Beginning)).await.unwrap();
+    change(SubscriptionAction::Remove).await.unwrap();
+    let after: Vec<u64> = actions.iter().map(|action| counted(action, "done")).collect();
+    assert_eq!(after, before.iter().map(|count| count + 1).collect::<Vec<_>>(), "{actions:?}");
+    assert_eq!(counted("pause", "failed"), failed + 1);
 }

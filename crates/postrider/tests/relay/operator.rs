@@ -1,10 +1,14 @@
 //! An operator changes parked rows while the relay runs.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use postrider::operate::{ChangeOptions, Operator, ParkedAction, ParkedChanged, ParkedFilter};
+use postrider::Position;
+use postrider::operate::{
+    ChangeOptions, Operator, ParkedAction, ParkedChanged, ParkedFilter, ReplayFilter, ReplayOptions,
+    ReplayProgress,
+};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::sink::{Failure, Outcome, REDELIVERY_HEADER, Sink};
 use postrider::store::sqlite::SqliteStore;
@@ -132,4 +136,116 @@ async fn a_dead_event_that_an_operator_retries_arrives_once_and_its_message_says
     relay.shutdown().await.unwrap();
     assert_eq!(events.iter().filter(|event| number(event) == 10).count(), 1);
     assert_eq!(*marked.lock().unwrap(), [(10, "retry".to_owned())], "no other message has the header");
+}
+
+/// The orders whose message has the header, in the order of their attempts.
+fn marking(fails: impl Fn(usize) -> bool + Send + Sync + 'static) -> (Arc<Mutex<Vec<usize>>>, RecordingSink) {
+    let marked: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let marks = marked.clone();
+    let sink = RecordingSink::scripted(move |message| {
+        let number = number(&message.event);
+        if let Some((_, value)) = message.headers().iter().find(|(name, _)| *name == REDELIVERY_HEADER) {
+            assert_eq!(value, "replay");
+            marks.lock().unwrap().push(number);
+        }
+        if fails(number) { Outcome::Failed(Failure::new("not this one")) } else { acknowledged() }
+    });
+    (marked, sink)
+}
+
+fn operator(shop: &Shop) -> Operator {
+    Operator::new(Arc::new(SqliteStore::open(shop.path()).unwrap()), "alice@shop")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_are_replayed_while_the_relay_leads_arrive_in_order_and_their_messages_say_so() {
+    let shop = Shop::open();
+    let (marked, sink) = marking(|_| false);
+    Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone(), 1).await;
+    sink.wait_for(30).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    shop.wait_until("SELECT min(floor) FROM postrider_subscriptions", 30).await;
+    let filter = ReplayFilter::default().to(Some(Position::new(20)));
+    let done = operator(&shop).replay("audit", &filter, ReplayOptions::default(), &mut |_| {}).await.unwrap();
+    assert_eq!(done.replayed, 20);
+    Outbox::new().write_all(&shop.connect(), (30..40).map(order)).unwrap();
+    let events = sink.wait_for(60).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    relay.shutdown().await.unwrap();
+    let again = marked.lock().unwrap().clone();
+    let mut sorted = again.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..20).collect::<Vec<_>>(), "each of them once, and no other message has the header");
+    for key in 0..7 {
+        let of_key: Vec<usize> = again.iter().copied().filter(|number| number % 7 == key).collect();
+        assert!(of_key.is_sorted(), "{of_key:?}");
+    }
+    let mut numbers: Vec<usize> = events.iter().map(|event| number(event)).collect();
+    numbers.sort_unstable();
+    let mut wanted: Vec<usize> = (0..40).chain(0..20).collect();
+    wanted.sort_unstable();
+    assert_eq!(numbers, wanted);
+}
+
+/// Its time and its attempts stay as they are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_before_a_waiting_retry_of_its_key_does_not_hurry_it() {
+    let shop = Shop::open();
+    let attempts: Arc<AtomicUsize> = Arc::default();
+    let counted = attempts.clone();
+    let (marked, sink) = marking(move |number| {
+        number == 10 && {
+            counted.fetch_add(1, Ordering::SeqCst);
+            true
+        }
+    });
+    Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
+    let relay = relay(&shop, sink.clone(), 9).await;
+    // 3 is delivered, 10 waits for ten minutes, and 17 and 24 behind it.
+    sink.wait_for(27).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 3).await;
+    let before = attempts.load(Ordering::SeqCst);
+    let filter = ReplayFilter::default().from(Some(Position::new(4))).to(Some(Position::new(4)));
+    let done = operator(&shop).replay("audit", &filter, ReplayOptions::default(), &mut |_| {}).await.unwrap();
+    assert_eq!(done.replayed, 1);
+    sink.wait_for(28).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 3).await;
+    // What the relay would wrongly send after the replay is sent before this event of another key arrives.
+    Outbox::new().write(&shop.connect(), order(32)).unwrap();
+    let events = sink.wait_for(29).await;
+    relay.shutdown().await.unwrap();
+    assert_eq!(*marked.lock().unwrap(), [3]);
+    assert_eq!(attempts.load(Ordering::SeqCst), before, "10 still waits for its time");
+    assert_eq!(events[27..].iter().map(|event| number(event)).collect::<Vec<_>>(), [3, 32]);
+    shop.wait_until("SELECT count(*) FROM postrider_parked WHERE state = 'retry'", 1).await;
+}
+
+/// What waits leaves room for events that fail; the replay continues when the relay has delivered them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_adds_no_more_events_while_its_limit_of_them_waits() {
+    let shop = Shop::open();
+    let (marked, sink) = marking(|_| false);
+    Outbox::new().write_all(&shop.connect(), (0..30).map(order)).unwrap();
+    let first = relay(&shop, sink.clone(), 1).await;
+    sink.wait_for(30).await;
+    first.shutdown().await.unwrap();
+    let (said, mut waits) = tokio::sync::watch::channel(ReplayProgress::default());
+    let operator = operator(&shop);
+    let replay = tokio::spawn(async move {
+        let options = ReplayOptions::default().waiting_max(15).events_per_second(Some(15));
+        let mut progress = |now| {
+            said.send_replace(now);
+        };
+        operator.replay("audit", &ReplayFilter::default(), options, &mut progress).await
+    });
+    let waiting = waits.wait_for(|now| now.is_waiting).await.map(|now| *now).unwrap();
+    assert_eq!((waiting.counts.replayed, waiting.waiting), (15, 15));
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 15).await;
+    let second = relay(&shop, sink.clone(), 1).await;
+    assert_eq!(replay.await.unwrap().unwrap().replayed, 30);
+    sink.wait_for(60).await;
+    shop.wait_until("SELECT count(*) FROM postrider_parked", 0).await;
+    second.shutdown().await.unwrap();
+    assert_eq!(marked.lock().unwrap().len(), 30);
 }

@@ -127,7 +127,7 @@ pub(super) fn print_notes(output: Output, to: NamedOutbox<'_>, counts: &Counts) 
 
 /// Prints the result.
 pub(super) fn print_result(output: Output, adopted: &Adopted) {
-    let Adopted { copied, counts, delivered_elsewhere } = adopted;
+    let Adopted { copied, counts, delivered_elsewhere, .. } = adopted;
     output.say(format!("moved {}; not moved: {counts}", count(*copied, "event")));
     if *delivered_elsewhere > 0 {
         output.say(format!(

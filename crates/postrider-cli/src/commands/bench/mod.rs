@@ -9,11 +9,12 @@ use clap::{Args, Subcommand, ValueEnum};
 use postrider::{Code, Error};
 use postrider_bench::actions::Actions;
 use postrider_bench::drain::Drain;
+use postrider_bench::encode::Encode;
 use postrider_bench::growth::Growth;
 use postrider_bench::latency::Latency;
 use postrider_bench::layouts::Layouts;
 use postrider_bench::write::Write;
-use postrider_bench::{Report, actions, drain, growth, latency, layouts, write};
+use postrider_bench::{Report, actions, drain, encode, growth, latency, layouts, write};
 use postrider_testkit::servers::mysql::Kind;
 
 use crate::context::Context;
@@ -106,6 +107,13 @@ enum BenchCommand {
         /// Where events go
         #[arg(long, value_enum, default_value = "null")]
         sink: Destination,
+    },
+    /// How fast one core encodes events with schemas; needs no database
+    #[command(before_help = "Examples:\n  postrider bench encode --events 1000000")]
+    Encode {
+        /// Events per run
+        #[arg(long, default_value_t = Encode::default().events, value_parser = clap::value_parser!(u64).range(1..))]
+        events: u64,
     },
     /// How much an event adds to the transaction that writes it
     #[command(before_help = "Examples:\n  postrider bench write --transactions 10000")]
@@ -206,6 +214,10 @@ impl Bench {
                         Err("to Kafka this benchmark runs on PostgreSQL only: add --db postgres".into())
                     }
                 }
+            }
+            BenchCommand::Encode { events } => {
+                let repetitions = repetitions(Encode::default().repetitions);
+                encode::run(&Encode { events, repetitions }, progress)
             }
             BenchCommand::Write { transactions, payload_bytes } => {
                 let repetitions = repetitions(Write::default().repetitions);

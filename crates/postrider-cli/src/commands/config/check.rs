@@ -20,6 +20,8 @@ pub(super) struct Check {}
 impl Check {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let checked = context.settings_or_problems();
+        #[cfg(feature = "schemas")]
+        let checked = checked.and_then(|settings| settings.check_schemas().map(|()| settings));
         if context.output.is_json() {
             return report(context, checked);
         }

@@ -1,7 +1,7 @@
 //! `postrider events show`
 
 use clap::Args;
-use postrider::operate::{Explained, Operator, Sought};
+use postrider::operate::{EventSelector, Explained, Operator};
 use postrider::{Code, Error, Event};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ impl Show {
         let (explained, event) = block_on(Threads::One, async {
             let store = outbox.database.open().await?;
             let operator = Operator::new(store.clone(), operator::name());
-            let found = operator.show(Sought::Event(self.event.clone())).await;
+            let found = operator.show(EventSelector::Event(self.event.clone())).await;
             store.close().await;
             Ok(found?)
         })?;

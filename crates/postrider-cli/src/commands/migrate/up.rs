@@ -62,7 +62,7 @@ impl Up {
 
 /// What was created and what already existed, one line each.
 fn report(database: &Database, report: &MigrationReport) -> Vec<String> {
-    let MigrationReport { schema: Migrated { from, to }, row_tables, differences } = report;
+    let MigrationReport { schema: Migrated { from, to }, row_tables, differences, .. } = report;
     let whose = if row_tables.is_some() { "Postrider's own tables" } else { "the tables" };
     let mut lines = vec![match from {
         0 => format!("created {whose} in {database}, schema {to}"),

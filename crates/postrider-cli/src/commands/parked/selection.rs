@@ -1,6 +1,7 @@
 //! Which parked events a command means, and the changes that it makes to them.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use postrider::ledger::Redelivery;
 use postrider::operate::{ChangeOptions, Operator, ParkedAction, ParkedChanged, ParkedCount, ParkedFilter};
 use postrider::store::ParkedState;
 use postrider::{Code, Error, Timestamp};
@@ -35,6 +36,9 @@ pub(in crate::commands) struct Selection {
     /// Last error contains this text
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
+    /// Only events that an operator asked to deliver again with this command
+    #[arg(long, value_enum, value_name = "COMMAND")]
+    redelivery: Option<Again>,
     /// State changed at or after this time (RFC 3339), or no longer ago than this (2h)
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<Timestamp>,
@@ -45,6 +49,22 @@ pub(in crate::commands) struct Selection {
     pub(super) outbox: OutboxArg,
 }
 
+/// The commands that deliver events again.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Again {
+    Retry,
+    Replay,
+}
+
+impl From<Again> for Redelivery {
+    fn from(again: Again) -> Self {
+        match again {
+            Again::Retry => Self::Retry,
+            Again::Replay => Self::Replay,
+        }
+    }
+}
+
 impl Selection {
     pub(in crate::commands) fn filter(&self, states: &[ParkedState]) -> ParkedFilter {
         ParkedFilter::default()
@@ -53,6 +73,7 @@ impl Selection {
             .key(self.key.clone())
             .event_type(self.event_type.clone())
             .error(self.error.clone())
+            .redelivery(self.redelivery.map(Redelivery::from))
             .since(self.since)
             .until(self.until)
     }
@@ -60,6 +81,7 @@ impl Selection {
     fn is_empty(&self) -> bool {
         self.events.is_empty()
             && [&self.key, &self.event_type, &self.error].iter().all(|text| text.is_none())
+            && self.redelivery.is_none()
             && self.since.is_none()
             && self.until.is_none()
     }

@@ -97,6 +97,16 @@ impl<'a> Drain<'a> {
         }
     }
 
+    /// After the relay has stopped: a relay that just began to lead may find only then that the history has changed.
+    ///
+    /// # Errors
+    /// [`Code::Undelivered`] if a subscription is halted, or the database's error.
+    pub(super) async fn refuse_halted(&self) -> Result<()> {
+        let now = self.read_overviews().await?;
+        let mut halted = now.served().filter_map(|(_, _, of)| Some((of, of.halted.as_ref()?)));
+        halted.next().map_or(Ok(()), |(of, reason)| Err(halted_error(&of.name, reason)))
+    }
+
     /// One line about what this relay delivered and what is parked. `None` if the database does not answer.
     pub(super) async fn summary(&self, relay: &RelayHandle) -> Option<String> {
         let now = self.read_overviews().await.ok()?;
@@ -158,7 +168,8 @@ impl Overviews<'_> {
             let mut leading =
                 ours.iter().map(|of| &of.state).filter(|state| state.leading.is_some()).peekable();
             match leading.peek() {
-                Some(_) => leading.all(|state| state.fetching_parked == 0 && state.events_in_memory == 0),
+                Some(_) => leading
+                    .all(|state| state.has_read && state.fetching_parked == 0 && state.events_in_memory == 0),
                 None => subscription
                     .lease
                     .as_ref()
@@ -187,24 +198,16 @@ impl Overviews<'_> {
     /// one it is unknown which events it would deliver.
     fn refuse_stopped(&self, at_start: &Self) -> Result<()> {
         for (outbox, of, subscription) in self.served() {
-            let (how, reason) = match (&subscription.halted, &subscription.paused) {
-                (Some(reason), _) => ("halted", reason),
-                (None, Some(reason)) => ("paused", reason),
-                (None, None) => continue,
-            };
-            if subscription.halted.is_some() || at_start.leaves(outbox, of, subscription) {
-                let name = &subscription.name;
-                let advice = match subscription.halted {
-                    Some(_) => {
-                        format!("run `postrider status`, then `postrider accept-history {name} --from ...`")
-                    }
-                    None => {
-                        format!("run `postrider resume {name}` when the reason is resolved, then drain again")
-                    }
-                };
-                let error =
-                    Error::new(Code::Undelivered, format!("subscription {name:?} is {how}: {reason}"));
-                return Err(error.with_effect("its events stay in the outbox").with_hint(advice));
+            let name = &subscription.name;
+            match (&subscription.halted, &subscription.paused) {
+                (Some(reason), _) => return Err(halted_error(name, reason)),
+                (None, Some(reason)) if at_start.leaves(outbox, of, subscription) => {
+                    let advice = format!(
+                        "run `postrider resume {name}` when the reason is resolved, then drain again"
+                    );
+                    return Err(stopped_error(name, "paused", reason, advice));
+                }
+                _ => {}
             }
         }
         Ok(())
@@ -225,6 +228,17 @@ impl Overviews<'_> {
             }
         }
     }
+}
+
+fn halted_error(name: &str, reason: &str) -> Error {
+    let advice = format!("run `postrider status`, then `postrider accept-history {name} --from ...`");
+    stopped_error(name, "halted", reason, advice)
+}
+
+fn stopped_error(name: &str, how: &str, reason: &str, advice: String) -> Error {
+    Error::new(Code::Undelivered, format!("subscription {name:?} is {how}: {reason}"))
+        .with_effect("its events stay in the outbox")
+        .with_hint(advice)
 }
 
 /// Returns an error that only an operator can fix. A relay waits for that; a drain does not.

@@ -195,6 +195,10 @@ impl Relay {
             () = interrupts.next_but_echo() => return Err(Failure::Interrupted),
             stopped = relay.shutdown() => ended.and_then(|()| stopped.map_err(Failure::from)),
         };
+        let ended = match ended {
+            Ok(()) if self.drain => drain.refuse_halted().await.map_err(Failure::from),
+            ended => ended,
+        };
         if self.drain
             && let Some(summary) = drain.summary(&handle).await
         {

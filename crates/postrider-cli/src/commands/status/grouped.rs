@@ -46,7 +46,7 @@ struct Seconds {
 }
 
 impl From<Distribution> for Seconds {
-    fn from(Distribution { avg, p50, p95, max }: Distribution) -> Self {
+    fn from(Distribution { avg, p50, p95, max, .. }: Distribution) -> Self {
         Self { avg, p50, p95, max }
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Relay {
     relay: String,
     role: Role,
     version: String,
+    /// Identifies its settings for the subscription: relays with the same settings have the same. Empty: not known.
+    settings: String,
     /// Since when it has its role; unknown for a relay of an earlier version.
     since: Option<String>,
     since_seconds: Option<f64>,
@@ -88,6 +90,7 @@ impl Relay {
             relay: of.relay.clone(),
             role,
             version: facts.version.clone(),
+            settings: facts.settings.clone(),
             since: since.map(|since| since.to_string()),
             since_seconds: since.map(|since| since.until(now).as_secs_f64()),
             seen_at: of.seen_at.to_string(),
@@ -138,7 +141,7 @@ impl Relay {
     }
 
     /// The cells of the table of relays, after the subscription.
-    pub(super) fn cells(&self) -> [String; 6] {
+    pub(super) fn cells(&self) -> [String; 7] {
         let shown = |seconds| age(Duration::from_secs_f64(seconds));
         let role = match self.role {
             Role::Leading => "leading",
@@ -155,6 +158,7 @@ impl Relay {
                 .map_or_else(|| role.to_owned(), |since| format!("{role} for {}", shown(since))),
             self.epoch.map_or_else(String::new, |epoch| epoch.to_string()),
             self.version.clone(),
+            self.settings.clone(),
             format!("{} ago", shown(self.seen_seconds)),
             error.unwrap_or_default(),
         ]

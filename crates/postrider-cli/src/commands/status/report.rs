@@ -50,6 +50,9 @@ struct Row {
     /// This subscription still needs events that are older than the outbox's `retention`.
     blocks_retention: bool,
     parked: BTreeMap<&'static str, u64>,
+    /// Counting stopped at a limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    parked_at_least: bool,
     /// Those of them that are dead: they wait for an operator.
     dead: u64,
     last_error: Option<String>,
@@ -178,6 +181,7 @@ impl Row {
             oldest_undelivered_seconds: oldest.map(|time| time.until(now).as_secs_f64()),
             blocks_retention: false,
             parked: counts.into_iter().filter(|(_, count)| *count > 0).collect(),
+            parked_at_least: subscription.parked.more,
             dead: subscription.parked.count(ParkedState::Dead),
             last_error: subscription.parked.last_error().map(str::to_owned),
             errors: subscription.parked.errors.clone(),
@@ -205,6 +209,7 @@ impl Row {
             oldest_undelivered_seconds: None,
             blocks_retention: false,
             parked: BTreeMap::new(),
+            parked_at_least: false,
             dead: 0,
             last_error: None,
             errors: Vec::new(),
@@ -242,7 +247,8 @@ impl Row {
     }
 
     fn cells(&self) -> [String; 9] {
-        let parked = self.parked.iter().map(|(state, count)| format!("{count} {state}"));
+        let more = if self.parked_at_least { "at least " } else { "" };
+        let parked = self.parked.iter().map(|(state, count)| format!("{more}{count} {state}"));
         [
             format!("{}/{}", self.outbox, self.subscription),
             self.words(),
@@ -293,6 +299,7 @@ impl View for Report {
             ("role", Align::Left),
             ("epoch", Align::Right),
             ("version", Align::Left),
+            ("settings", Align::Left),
             ("last seen", Align::Right),
             ("last error", Align::Left),
         ];

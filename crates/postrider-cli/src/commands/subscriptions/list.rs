@@ -26,7 +26,9 @@ impl List {
         let settings = context.settings()?;
         let mut found = Vec::new();
         for (name, outbox) in self.outbox.all_or_named(&settings)? {
-            let overview = block_on(Threads::One, async { Ok(outbox.database.admin().overview(0).await?) })?;
+            let overview = block_on(Threads::One, async {
+                Ok(outbox.database.admin().overview(PARKED_COUNTED_MAX).await?)
+            })?;
             found.extend(overview.subscriptions.iter().map(|of| Row::new(name, of, &overview)));
         }
         context.output.data(&Found { subscriptions: found })
@@ -39,6 +41,9 @@ struct Found {
     subscriptions: Vec<Row>,
 }
 
+/// Parked events are counted up to this number.
+const PARKED_COUNTED_MAX: u64 = 10_000;
+
 #[derive(Serialize)]
 struct Row {
     outbox: String,
@@ -46,6 +51,9 @@ struct Row {
     /// Every position up to this one is done.
     done_up_to: i64,
     parked: u64,
+    /// Counting stopped at a limit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    parked_at_least: bool,
     relay: Option<String>,
     paused: Option<String>,
     halted: Option<String>,
@@ -58,6 +66,7 @@ impl Row {
             subscription: of.name.clone(),
             done_up_to: of.floor.get(),
             parked: of.parked.total(),
+            parked_at_least: of.parked.more,
             relay: of.leader(overview.now).map(|lease| lease.holder.clone()),
             paused: of.paused.clone(),
             halted: of.halted.clone(),
@@ -86,7 +95,7 @@ impl View for Found {
                 row.outbox.clone(),
                 row.subscription.clone(),
                 row.done_up_to.to_string(),
-                row.parked.to_string(),
+                format!("{}{}", if row.parked_at_least { "at least " } else { "" }, row.parked),
                 row.relay.clone().unwrap_or_default(),
                 state,
             ]);

@@ -4,6 +4,7 @@ use postrider::layout::RowLayout;
 
 use super::Section::{Http, Outbox, Relay, Rule, Sink, Subscription, Traces};
 use super::{COUNT, KeySpec, Section};
+use crate::config::kind::Field;
 use crate::config::kind::Kind::{self, *};
 use crate::sinks::{SINK_TYPE_NAMES, SINK_TYPES};
 
@@ -98,10 +99,35 @@ const OUTBOX: &[KeySpec] = &[
 
 #[rustfmt::skip]
 const SINK: &[KeySpec] = &[
-    key(Sink, "encoder", Choice(&["envelope", "plain", "cloudevents", "cloudevents-binary"]), r#""plain""#, "The encoding of the message body.").default("envelope"),
+    key(Sink, "encoder", Choice(&["envelope", "plain", "cloudevents", "cloudevents-binary", "avro", "protobuf", "json-schema"]), r#""plain""#, "The encoding of the message body. The last three need `schemas`; see docs/src/schemas.md.").default("envelope"),
     key(Sink, "events_per_second_max", COUNT, "500", "Maximum events per second that a subscription sends to this sink; a retry counts again. Each subscription of each relay has its own limit. Default: no limit."),
     key(Sink, "bytes_per_second_max", Size, r#""10MiB""#, "Maximum bytes of events per second that a subscription sends to this sink, all columns. A larger event is sent, and the next one waits accordingly. Default: no limit."),
+    key(Sink, "action_params", Bool, "true", "Send the parameters of an event's action too: with encoder `plain` as the header `postrider-action-params`, with CloudEvents as the attribute `actionparams`. They may be larger than a destination allows for headers.").default("false"),
+    key(Sink, "schemas", Tables(SCHEMA), r#"[{ type = "OrderPlaced", file = "schemas/OrderPlaced.avsc" }]"#, "The schema of each event type: `file` is an Avro schema, a `.proto` file or a JSON Schema; `namespace` limits it to events of one namespace; `message` is the full name in the file, if it is not the event type; `subject` is the subject in the registry, by default the full name. Only for the encoders `avro`, `protobuf` and `json-schema`, as the next keys."),
+    key(Sink, "envelope", Choice(&["none", "action_event"]), r#""action_event""#, "What surrounds a payload: nothing, or an `ActionEvent` with 13 fields, which requires that events have a namespace and an action. Default: `none`."),
+    key(Sink, "framing", Choice(&["single-object", "confluent", "bare"]), r#""bare""#, "What precedes the bytes of a payload: Avro's single-object encoding, the id in the registry, or nothing. Default: `confluent` with a registry; otherwise `single-object` for Avro, and `bare` for the others."),
+    key(Sink, "unknown_fields", Choice(&["drop", "error"]), r#""error""#, "A field of a payload that the schema does not have is not sent, which is logged once, or the event is dead. Default: `drop`."),
+    key(Sink, "unions", Choice(&["best", "strict"]), r#""strict""#, "A value that fits several branches of an Avro union equally well becomes the first of them, which is logged once, or the event is dead. Default: `best`."),
+    key(Sink, "unbound", Choice(&["park", "reject"]), r#""reject""#, "An event whose type has no schema is parked as unrouted until a relay starts with one, or is dead. Default: `park`."),
+    key(Sink, "registry", Fields(REGISTRY), r#"{ url = "https://registry.example", register = true }"#, "A schema registry with Confluent's API. `register` adds schemas that it does not know; otherwise such a schema refuses the start. `ca_file` is a PEM file with CA certificates to trust. `username` and `password`, or `token`, authenticate the relay."),
     key(Sink, "source", Text, r#""/shop/checkout""#, "The CloudEvents `source`: a URI or a path. Default: `/` and the event's namespace, or `/postrider` if it has none."),
+];
+
+const SCHEMA: &[Field] = &[
+    Field::new("type", Text).required(),
+    Field::new("namespace", Text),
+    Field::new("file", Path).required(),
+    Field::new("message", Text),
+    Field::new("subject", Text),
+];
+
+const REGISTRY: &[Field] = &[
+    Field::new("url", Url).required(),
+    Field::new("register", Bool),
+    Field::new("ca_file", Path),
+    Field::new("username", Text),
+    Field::new("password", Secret),
+    Field::new("token", Secret),
 ];
 
 #[rustfmt::skip]

@@ -5,6 +5,8 @@ mod outbox;
 mod relay;
 mod routing;
 mod rows;
+#[cfg(feature = "schemas")]
+mod schemas;
 mod sink;
 mod subscription;
 mod table;

@@ -180,3 +180,28 @@ impl<'a> ConfigTable<'a> {
         Problem::new(Code::ConfigKeyUnknown, what).with_hint("please report this as a bug")
     }
 }
+
+/// Values that are tables.
+#[cfg(feature = "schemas")]
+impl ConfigTable<'_> {
+    getters! {
+        /// The fields of a table that is a value.
+        fields: Fields -> BTreeMap<String, Value>;
+        /// A list of such tables.
+        tables: Tables -> Vec<BTreeMap<String, Value>>;
+    }
+
+    /// Resolves a secret or URL of such a table, if it is set.
+    pub(crate) fn secret_field(
+        &self,
+        key: &str,
+        fields: &BTreeMap<String, Value>,
+        name: &str,
+    ) -> Result<Option<String>, Problem> {
+        let Some(Value::Secret(source)) = fields.get(name) else { return Ok(None) };
+        match source.resolve(self.environment) {
+            Ok(secret) => Ok(Some(secret.expose_secret().to_owned())),
+            Err(why) => Err(self.problem(key, Code::ConfigSecret, &format!("{name}: {why}"))),
+        }
+    }
+}

@@ -12,12 +12,13 @@ mod privileges;
 
 use std::time::Duration;
 
-use postrider::store::postgres::{BEGIN_GUARDED, Pooler, PostgresConfig, PostgresStore};
-use postrider::{Code, Ident};
+use postrider::layout::RowTable;
+use postrider::store::postgres::{BEGIN_GUARDED, Pooler, PostgresConfig, PostgresRowStore, PostgresStore};
+use postrider::{Code, Error, Ident, Result};
 use tokio_postgres::Client;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 
-pub(crate) use inbox::expired_inbox_rows;
+pub(crate) use inbox::inbox_health;
 
 use super::server::Server;
 use super::{Check, Options, Subject, layout};
@@ -29,8 +30,8 @@ pub(crate) async fn check(
     subject: &mut Subject<'_>,
 ) -> bool {
     let Server { config, schema, admin, shown } = server;
-    let client = match config.guarded_client().await {
-        Ok((client, _)) => client,
+    let (client, is_pooled) = match config.guarded_client().await {
+        Ok(opened) => opened,
         Err(error) => {
             subject.refused(Check::Readable, &error);
             return false;
@@ -46,12 +47,19 @@ pub(crate) async fn check(
     queries.prepared(options.transaction_age_max, subject).await;
     if let Some(rows) = admin.row_table() {
         inbox::check(config, rows, subject).await;
-        return layout::check(admin, rows, subject).await;
+        let usable = layout::check(admin, rows, subject).await;
+        if usable {
+            row_table(config, rows, subject).await;
+            pooler(config, Ok(is_pooled), subject);
+            queries.missing_for_rows(rows, subject).await;
+            queries.excess_for_rows(rows, subject).await;
+        }
+        return usable;
     }
     let store = tables(config, subject).await;
     let usable = store.is_some();
     if let Some(store) = store {
-        pooler(config, &store, subject).await;
+        pooler(config, store.is_pooled().await, subject);
         store.close().await;
         queries.missing(subject).await;
         queries.excess(subject).await;
@@ -75,24 +83,39 @@ async fn tables(config: &PostgresConfig, subject: &mut Subject<'_>) -> Option<Po
             Some(store)
         }
         Err(error) => {
-            let check = match error.code() {
-                Code::ServerTooOld | Code::StoreReadOnly => Check::PostgresVersion,
-                Code::PrivilegeMissing => Check::PostgresPrivileges,
-                Code::RowsHidden => Check::PostgresRowSecurity,
-                Code::EncodingUnfit => Check::PostgresEncoding,
-                Code::SchemaAltered => Check::PostgresPositions,
-                _ => Check::SchemaCurrent,
-            };
-            subject.refused(check, &error);
+            subject.refused(check_of(&error), &error);
             None
         }
     }
 }
 
+/// Whether a store for a table with a state per row can be opened: version, a primary, encoding, and no hidden rows.
+async fn row_table(config: &PostgresConfig, rows: &RowTable, subject: &mut Subject<'_>) {
+    match PostgresRowStore::connect(config, rows).await {
+        Ok(store) => {
+            store.close().await;
+            subject.ok(Check::PostgresEncoding, "UTF8");
+        }
+        Err(error) => subject.refused(check_of(&error), &error),
+    }
+}
+
+/// The check that an error of opening a store belongs to.
+fn check_of(error: &Error) -> Check {
+    match error.code() {
+        Code::ServerTooOld | Code::StoreReadOnly => Check::PostgresVersion,
+        Code::PrivilegeMissing => Check::PostgresPrivileges,
+        Code::RowsHidden => Check::PostgresRowSecurity,
+        Code::EncodingUnfit => Check::PostgresEncoding,
+        Code::SchemaAltered => Check::PostgresPositions,
+        _ => Check::SchemaCurrent,
+    }
+}
+
 /// Whether the connection goes through a pooler as configured.
-async fn pooler(config: &PostgresConfig, store: &PostgresStore, subject: &mut Subject<'_>) {
+fn pooler(config: &PostgresConfig, is_pooled: Result<bool>, subject: &mut Subject<'_>) {
     let check = Check::PostgresPooler;
-    match (store.is_pooled().await, config.listens()) {
+    match (is_pooled, config.listens()) {
         (Ok(false), _) => subject.ok(check, "a direct connection"),
         (Ok(true), false) if config.pooler_choice() == Pooler::Transaction => {
             subject.ok(check, "a pooler in transaction mode, as configured")
@@ -114,12 +137,12 @@ struct Queries<'a> {
 
 impl Queries<'_> {
     /// The first column of each row. `{schema}` is replaced with the quoted schema.
-    async fn query<T: FromSqlOwned>(&self, sql: &str) -> Result<Vec<T>, String> {
+    async fn query<T: FromSqlOwned>(&self, sql: &str) -> std::result::Result<Vec<T>, String> {
         self.query_with(sql, &[]).await
     }
 
     /// As `query`, with the seconds of an age as `$1`.
-    async fn query_older_than(&self, sql: &str, age: Duration) -> Result<Vec<String>, String> {
+    async fn query_older_than(&self, sql: &str, age: Duration) -> std::result::Result<Vec<String>, String> {
         self.query_with(sql, &[(&age.as_secs_f64(), Type::FLOAT8)]).await
     }
 
@@ -128,7 +151,7 @@ impl Queries<'_> {
         &self,
         sql: &str,
         params: &[(&(dyn ToSql + Sync), Type)],
-    ) -> Result<Vec<T>, String> {
+    ) -> std::result::Result<Vec<T>, String> {
         let sql = sql.replace("{schema}", &self.schema.to_string());
         // In a transaction, so that behind a pooler all statements use the same session settings.
         let asked = async {

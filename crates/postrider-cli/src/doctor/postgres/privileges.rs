@@ -1,5 +1,7 @@
 //! Privileges: those that this user lacks or does not need, and those that other users should not have.
 
+use postrider::layout::RowTable;
+
 use super::{Check, Queries, Subject};
 
 /// Privileges that a relay needs and this user lacks. No index: a few constant rows.
@@ -12,6 +14,22 @@ const MISSING: &str = "
                  ('leases', 'SELECT'), ('leases', 'INSERT'), ('leases', 'UPDATE'), ('leases', 'DELETE'))
          AS needed (name, verb)
     WHERE NOT has_table_privilege('{schema}.' || name, verb)";
+
+/// The same for a table with a state per row. Some layouts have further tables, which relays of the others do not need.
+const MISSING_FOR_ROWS: &str = "
+    SELECT verb || ' on ' || name
+    FROM (VALUES ('row_migrations', 'SELECT'), ('row_table', 'SELECT'), ('inbox', 'SELECT'), ('inbox', 'DELETE'))
+         AS needed (name, verb)
+    WHERE NOT has_table_privilege('{schema}.' || name, verb)
+    UNION ALL
+    SELECT verb || ' on ' || name
+    FROM (VALUES ('subscriptions'), ('leases'), ('relays'), ('row_notes'), ('row_done'), ('row_claims')) AS own (name),
+         (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS verbs (verb)
+    WHERE NOT has_table_privilege('{schema}.' || name, verb)
+    UNION ALL
+    SELECT 'SELECT on the table' WHERE NOT has_any_column_privilege('{table}', 'SELECT')
+    UNION ALL
+    SELECT 'UPDATE on the table' WHERE {updates} AND NOT has_any_column_privilege('{table}', 'UPDATE')";
 
 /// No index: one row of each catalog.
 const EXCESS: &str = "
@@ -45,7 +63,18 @@ const GRANTED: &str = "
 
 impl Queries<'_> {
     pub(super) async fn missing(&self, subject: &mut Subject<'_>) {
-        match self.query::<String>(MISSING).await {
+        self.report_missing(self.query(MISSING).await, subject);
+    }
+
+    /// The same for a table with a state per row. A table of a column map may be one that no relay updates.
+    pub(super) async fn missing_for_rows(&self, rows: &RowTable, subject: &mut Subject<'_>) {
+        let updates = if rows.columns().is_some() { "FALSE" } else { "TRUE" };
+        let sql = rows.put_into(MISSING_FOR_ROWS).replace("{updates}", updates);
+        self.report_missing(self.query(&sql).await, subject);
+    }
+
+    fn report_missing(&self, missing: Result<Vec<String>, String>, subject: &mut Subject<'_>) {
+        match missing {
             Ok(missing) if missing.is_empty() => {
                 subject.ok(Check::PostgresPrivileges, "all privileges a relay needs")
             }
@@ -56,9 +85,19 @@ impl Queries<'_> {
     }
 
     pub(super) async fn excess(&self, subject: &mut Subject<'_>) {
+        self.report_excess(EXCESS, subject).await;
+    }
+
+    /// The same for a table with a state per row, which a relay updates.
+    pub(super) async fn excess_for_rows(&self, rows: &RowTable, subject: &mut Subject<'_>) {
+        let sql = EXCESS.replace("{schema}.events", &rows.put_into("{table}")).replace("('UPDATE'), ", "");
+        self.report_excess(&sql, subject).await;
+    }
+
+    async fn report_excess(&self, sql: &str, subject: &mut Subject<'_>) {
         subject.lines(
             Check::PostgresExcessPrivileges,
-            self.query(EXCESS).await,
+            self.query(sql).await,
             "only the privileges a relay needs",
         );
     }

@@ -148,3 +148,30 @@ fn a_transaction_pooler_is_reported_and_the_other_checks_run_through_it() {
         assert_eq!(found(&program, code).0, "ok", "{code}: {}", found(&program, code).1);
     }
 }
+
+#[test]
+fn rights_pooler_and_inbox_are_checked_next_to_a_table_with_a_state_per_row() {
+    let Some(shop) = Shop::new() else { return };
+    let owner = super::layouts::program(&shop, "outbox_events");
+    assert_eq!(owner.run(&["migrate", "up"]).exit, Some(0));
+    for code in ["PD-0123", "PD-0131", "PD-0136", "PD-0164", "PD-0165"] {
+        assert_eq!(found(&owner, code).0, "ok", "{code}: {}", found(&owner, code).1);
+    }
+    warns(&found(&owner, "PD-0124"), "is a superuser");
+    let user = shop.url.rsplit_once('/').unwrap().1.to_owned() + "_user";
+    shop.sql(&format!(
+        "CREATE ROLE {user} LOGIN; GRANT USAGE ON SCHEMA postrider TO {user};
+         GRANT SELECT ON ALL TABLES IN SCHEMA postrider TO {user}; GRANT SELECT ON outbox_events TO {user}"
+    ));
+    let config = std::fs::read_to_string(owner.path().join("postrider.toml")).unwrap();
+    let reader = Program::with_config(&config.replace(&shop.url, &shop.url_as(&user)));
+    let missing = found(&reader, "PD-0123");
+    for right in ["DELETE on inbox", "UPDATE on subscriptions", "INSERT on row_done", "UPDATE on the table"] {
+        warns(&missing, right);
+    }
+    assert_eq!(found(&reader, "PD-0124").0, "ok");
+    shop.sql(&format!("GRANT INSERT ON outbox_events TO {user}"));
+    warns(&found(&reader, "PD-0124"), "may INSERT events");
+    shop.sql("ALTER TABLE postrider.inbox DROP CONSTRAINT inbox_pkey");
+    assert_eq!(found(&owner, "PD-0165").0, "fail");
+}

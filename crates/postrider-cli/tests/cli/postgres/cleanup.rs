@@ -1,9 +1,14 @@
-//! Deleting delivered events by hand on PostgreSQL.
+//! The commands of operators, on PostgreSQL.
 
 use super::Shop;
 use super::layouts::INSERTS;
 use crate::cleanup::{LogCase, TIME, delivered_events_are_deleted_and_everything_else_stays, json};
+use crate::dead::{a_discarded_event_is_never_delivered, dead_events_are_listed_shown_and_retried};
+use crate::explain_walk::{Walk, every_state_is_produced_and_explained as walk};
+use crate::parked::waiting_events_are_listed_given_up_and_skipped;
 use crate::program::Program;
+use crate::replay;
+use crate::subscriptions::a_subscription_is_added_listed_moved_and_removed;
 
 #[test]
 fn delivered_events_are_deleted_by_hand() {
@@ -17,6 +22,44 @@ fn delivered_events_are_deleted_by_hand() {
         events: "postrider.events",
         times: ["'2019-12-31 23:59:59.999999+00'", "'2020-01-01 00:00:00+00'"],
     });
+}
+
+#[test]
+fn finished_events_are_delivered_again() {
+    let Some(shop) = Shop::new() else { return };
+    let config = crate::shop::GOOD.replace("sqlite:shop.db", &shop.url);
+    replay::finished_events_are_delivered_again(&Program::with_config(&config));
+}
+
+#[test]
+fn every_state_is_produced_and_explained() {
+    let Some(shop) = Shop::new() else { return };
+    walk(&Walk {
+        outbox: &format!("url = '{}'", shop.url),
+        sql: &|_, sql| shop.sql(sql),
+        events: "postrider.events",
+        old: "'2019-01-01 00:00:00+00'",
+        reset: &["ALTER SEQUENCE postrider.events_position_seq RESTART"],
+        open: Some(&|id| {
+            shop.open(&format!(
+                "INSERT INTO postrider.events (id, type, payload) VALUES ('{id}', 'late', '{{}}')"
+            ))
+        }),
+        shows_statement: true,
+    });
+}
+
+#[test]
+fn dead_and_waiting_events_and_subscriptions_are_changed() {
+    for story in [
+        dead_events_are_listed_shown_and_retried,
+        a_discarded_event_is_never_delivered,
+        waiting_events_are_listed_given_up_and_skipped,
+        a_subscription_is_added_listed_moved_and_removed,
+    ] {
+        let Some(shop) = Shop::new() else { return };
+        story(&shop.program());
+    }
 }
 
 #[test]

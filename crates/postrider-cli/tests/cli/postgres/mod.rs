@@ -10,7 +10,10 @@ mod guarded;
 mod health;
 mod http;
 mod inbox;
+mod large;
 mod layouts;
+#[cfg(feature = "kafka")]
+mod outage;
 mod roles;
 mod story;
 mod tls;
@@ -57,6 +60,20 @@ impl Shop {
     /// The first column of the first row.
     pub(super) fn number(&self, sql: &str) -> i64 {
         on(&self.url, async |client| client.query_one(sql, &[]).await.unwrap().get(0))
+    }
+
+    /// A transaction with this statement, which is open until the value is dropped.
+    pub(super) fn open(&self, sql: &str) -> Box<dyn std::any::Any> {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let client = runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute("BEGIN").await.unwrap();
+            client.batch_execute(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+            client
+        });
+        Box::new((client, runtime))
     }
 
     /// The program with a configuration for this database.

@@ -3,7 +3,10 @@
 use postrider::{Code, Event, Ident, Outbox};
 
 use super::{Shop, config, on};
+use crate::parked::the_operators_role_is_enough;
 use crate::program::Program;
+use crate::runbooks::Runbook;
+use crate::story::found;
 
 /// A shop with the roles and a user of each, by the name of the schema.
 pub(super) fn staffed() -> Option<(Shop, String)> {
@@ -15,7 +18,7 @@ pub(super) fn staffed() -> Option<(Shop, String)> {
     assert_eq!(roles.exit, Some(0), "{roles:?}");
     shop.sql(&roles.stdout);
     shop.sql(&roles.stdout);
-    for role in ["writer", "relay", "inbox", "viewer", "migrator"] {
+    for role in ["writer", "relay", "inbox", "viewer", "operator", "migrator"] {
         shop.sql(&format!("CREATE ROLE {schema}_{role}_user LOGIN IN ROLE {schema}_{role}"));
     }
     Some((shop, schema))
@@ -85,6 +88,26 @@ fn the_writer_relay_and_viewer_roles_allow_their_own_work_and_nothing_else() {
         });
         assert_eq!(state.as_deref(), Some("42501"), "{role}: {sql}");
     }
+}
+
+#[test]
+fn the_role_of_operators_is_enough_for_their_commands_and_nothing_else() {
+    let Some((shop, schema)) = staffed() else { return };
+    let owner = shop.program().variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", &schema);
+    the_operators_role_is_enough(&owner, &program(&shop, &schema, "operator"));
+}
+
+#[test]
+fn a_relay_without_its_rights_gets_them_back() {
+    let Some((shop, schema)) = staffed() else { return };
+    let relay = program(&shop, &schema, "relay");
+    shop.sql(&format!("REVOKE DELETE ON {schema}.parked FROM {schema}_relay"));
+    let (outcome, what) = found(&relay, "PD-0123");
+    assert_eq!((&*outcome, &*what), ("warn", "missing for a relay: DELETE on parked"));
+    let owner = shop.program().variable("POSTRIDER__OUTBOX__SHOP__SCHEMA", &schema);
+    shop.sql(&Runbook::open("privileges", &[]).run(&owner, "migrate roles", &[]));
+    assert_eq!(found(&relay, "PD-0123").0, "ok");
+    assert_eq!(relay.run(&["relay", "--drain"]).exit, Some(0));
 }
 
 #[test]

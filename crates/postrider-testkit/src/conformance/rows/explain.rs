@@ -1,7 +1,7 @@
 //! Every state of a row is explained truly.
 
 use postrider::ledger::ParkedState;
-use postrider::operate::explain::{Absent, EventState, Explained, Explanation, Hindrance, Sought};
+use postrider::operate::explain::{Absent, EventSelector, EventState, Explained, Explanation, Hindrance};
 use postrider::operate::{AuditRecord, Operator};
 use postrider::{Result, StoredEvent};
 
@@ -11,8 +11,12 @@ use super::stage::{NAME, Owner, failed, owned, parked, subscribed};
 /// By the id of its event if the table can find it, otherwise by the id of its row.
 async fn explained(owner: &Owner, row: &str, event: &StoredEvent) -> Result<Explained> {
     let operator = Operator::new(owner.store.clone(), "test");
-    let by_id = operator.explain(Sought::Event(event.event.id.to_string())).await?;
-    if by_id.event.is_some() { Ok(by_id) } else { operator.explain(Sought::Event(row.to_owned())).await }
+    let by_id = operator.explain(EventSelector::Event(event.event.id.to_string())).await?;
+    if by_id.event.is_some() {
+        Ok(by_id)
+    } else {
+        operator.explain(EventSelector::Event(row.to_owned())).await
+    }
 }
 
 async fn only(owner: &Owner, row: &str, event: &StoredEvent) -> Result<Explanation> {
@@ -83,11 +87,11 @@ pub async fn a_row_that_does_not_exist_is_explained(tables: &Tables) -> Result<(
     let (_table, store) = subscribed(tables).await?;
     let operator = Operator::new(store, "test");
     for unknown in ["999999", "0192d1c0-6a4e-7c3b-9f00-2f1f3a0b5c77", "no id"] {
-        let explained = operator.explain(Sought::Event(unknown.to_owned())).await?;
+        let explained = operator.explain(EventSelector::Event(unknown.to_owned())).await?;
         assert_eq!((&explained.event, explained.subscriptions.len()), (&None, 0));
         assert_eq!(explained.absent, Some(Absent::Unknown { searched: None }), "{unknown}");
     }
-    let nothing = operator.explain(Sought::Key("none".to_owned())).await?;
+    let nothing = operator.explain(EventSelector::Key("none".to_owned())).await?;
     assert_eq!(nothing.absent, Some(Absent::NothingParked));
     Ok(())
 }
@@ -99,7 +103,7 @@ pub async fn a_key_of_rows_is_explained_by_its_first_parked_row(tables: &Tables)
     let Some(key) = rows[0].key.clone() else { return Ok(()) };
     owner.park(rows).await?;
     let operator = Operator::new(owner.store.clone(), "test");
-    let explained = operator.explain(Sought::Key(key)).await?;
+    let explained = operator.explain(EventSelector::Key(key)).await?;
     let rows: Vec<_> =
         explained.subscriptions.iter().filter_map(|of| Some(&of.event.as_ref()?.row)).collect();
     assert_eq!(rows, [&ids[0]], "{explained:?}");

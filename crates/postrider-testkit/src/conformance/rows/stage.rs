@@ -62,7 +62,9 @@ impl Owner {
     /// The next owner, in another process, after the lease of this one expired.
     pub(super) async fn successor(table: &dyn Table, holder: &str) -> Result<Self> {
         table.expire_lease().await?;
-        Self::new(table.open().await?, holder).await
+        let owner = Self::new(table.open().await?, holder).await?;
+        assert!(owner.loaded.previous.is_some(), "it learns whose lease has expired");
+        Ok(owner)
     }
 
     pub(super) async fn page(&mut self, budget: Budget) -> Result<Page> {

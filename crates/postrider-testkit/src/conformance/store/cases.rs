@@ -99,6 +99,13 @@ macro_rules! store_conformance {
                 a_subscription_moved_back_keeps_the_remaining_events
                 a_subscription_that_starts_after_the_deleted_events_holds_nothing_back
             }
+            replay {
+                a_replay_parks_finished_events_again_and_nothing_else
+                a_replay_continues_where_its_last_batch_ended
+                a_halted_or_unknown_subscription_is_not_replayed
+                a_replay_selects_by_time_type_key_and_position
+                an_event_that_is_replayed_is_not_deleted
+            }
             operate {
                 parked_events_are_listed_by_filter_and_page_by_page
                 a_dead_event_that_is_retried_is_loaded_again_with_its_mark
@@ -117,6 +124,7 @@ macro_rules! store_conformance {
                 an_event_that_waits_is_explained_by_what_stops_its_subscription
                 an_unread_event_waits_behind_a_parked_one_of_its_key
                 an_event_that_an_operator_gave_up_is_explained_by_the_audit_trail
+                an_event_whose_replay_an_operator_gave_up_is_not_called_undelivered
                 an_event_below_the_start_of_a_subscription_is_not_called_delivered
                 an_event_that_does_not_exist_is_explained
                 an_id_of_the_oldest_events_millisecond_is_unknown

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::ledger::{ParkedRow, ParkedState};
-use postrider::operate::explain::{Absent, EventState, Explained, Explanation, Hindrance, Sought};
-use postrider::operate::{AuditRecord, ChangeOptions, Operator, ParkedAction, ParkedFilter};
+use postrider::operate::explain::{Absent, EventSelector, EventState, Explained, Explanation, Hindrance};
+use postrider::operate::{
+    AuditRecord, ChangeOptions, Operator, ParkedAction, ParkedFilter, ReplayFilter, ReplayOptions,
+};
 use postrider::store::{
     DestinationDown, Loaded, Purge, RelayFacts, RelayReport, RelayRole, Settled, Settlement, Start, Store,
 };
@@ -15,7 +17,7 @@ use super::stage::{NAME, events, failed, granted, set_of, settlement, subscribed
 use super::{Database, Databases};
 
 async fn explained(store: &Arc<dyn Store>, event: impl ToString) -> Result<Explained> {
-    Operator::new(store.clone(), "test").explain(Sought::Event(event.to_string())).await
+    Operator::new(store.clone(), "test").explain(EventSelector::Event(event.to_string())).await
 }
 
 /// The explanation of the only subscription.
@@ -231,6 +233,36 @@ pub async fn an_event_that_an_operator_gave_up_is_explained_by_the_audit_trail(
     Ok(())
 }
 
+/// It was finished before; only its replay was given up.
+pub async fn an_event_whose_replay_an_operator_gave_up_is_not_called_undelivered(
+    databases: &Databases,
+) -> Result<()> {
+    let (under_test, store) = subscribed(databases).await?;
+    let positions = under_test.write(events(2)).await?;
+    let owner = granted(&store, "a").await?;
+    store.settle(settlement(owner.epoch, set_of(&positions))).await?;
+    let operator = Operator::new(store.clone(), "alice@shop");
+    let all = ReplayFilter::default();
+    operator.replay(NAME, &all, ReplayOptions::default(), &mut |_| {}).await?;
+    let of = |number: usize| ParkedFilter::default().events(vec![positions[number].to_string()]);
+    let options = || ChangeOptions::default().reason(Some("enough".to_owned()));
+    operator.change(NAME, ParkedAction::Skip, &of(0), options(), &mut |_| {}).await?;
+    operator.change(NAME, ParkedAction::Kill, &of(1), options(), &mut |_| {}).await?;
+    operator.change(NAME, ParkedAction::Discard, &of(1), options(), &mut |_| {}).await?;
+    for (number, wanted) in [(0, "skip"), (1, "discard")] {
+        let explanation = only(&store, positions[number]).await?;
+        match &explanation.state {
+            EventState::Discarded { action, replayed_at: Some(_), .. } => assert_eq!(action, wanted),
+            other => return Err(failed(format!("its replay was given up: {other:?}"))),
+        }
+        let said = explanation.to_string();
+        let end = format!("used `{wanted}` at ");
+        assert!(said.contains("finished before its replay of ") && said.contains(&end), "{said}");
+        assert!(!said.contains("never delivered"), "{said}");
+    }
+    Ok(())
+}
+
 /// It was not delivered, although the subscription is past it.
 pub async fn an_event_below_the_start_of_a_subscription_is_not_called_delivered(
     databases: &Databases,
@@ -340,7 +372,7 @@ pub async fn a_key_is_explained_by_its_first_unfinished_event(databases: &Databa
     let (under_test, store, _, _, positions) = parked(databases, &rows).await?;
     let unread = under_test.write(vec![Event::new("placed", "{}").with_key("c%/x")]).await?;
     let operator = Operator::new(store, "test");
-    let of = |key: &str| operator.explain(Sought::Key(key.to_owned()));
+    let of = |key: &str| operator.explain(EventSelector::Key(key.to_owned()));
     for (key, position) in [("a", positions[0]), ("b", positions[2]), ("c%/x", unread[0])] {
         let explained = of(key).await?;
         let events: Vec<_> = explained.subscriptions.iter().filter_map(|of| of.event.as_ref()).collect();

@@ -33,6 +33,9 @@ pub async fn an_expired_lease_is_taken_over(databases: &Databases) -> Result<()>
     under_test.expire_lease(NAME).await?;
     let second = granted(&store, "b").await?;
     assert!(second.epoch > first.epoch);
+    assert_eq!((first.previous, second.previous.map(|lease| lease.holder)), (None, Some("a".to_owned())));
+    store.release(NAME, second.epoch, true).await?;
+    assert_eq!(granted(&store, "c").await?.previous, None, "it was released");
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use super::{Database, Databases};
 const PURGE: Purge = Purge::new(Duration::from_secs(3_600), 100);
 
 /// Old according to every clock of a test.
-const OLD: Timestamp = Timestamp::from_micros(-1_000_000_000_000_000);
+pub(super) const OLD: Timestamp = Timestamp::from_micros(-1_000_000_000_000_000);
 
 fn old(count: usize) -> Vec<Event> {
     (0..count).map(|_| Event::new("old", "").with_time(OLD)).collect()

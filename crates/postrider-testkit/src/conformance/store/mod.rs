@@ -13,6 +13,7 @@ pub mod maintain;
 pub mod operate;
 pub mod overview;
 pub mod page;
+pub mod replay;
 pub mod settle;
 pub mod subscribe;
 pub mod subscriptions;

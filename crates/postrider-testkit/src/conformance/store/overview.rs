@@ -130,6 +130,14 @@ pub async fn parked_rows_are_counted(databases: &Databases) -> Result<()> {
     assert_eq!(parked.errors, ["second", "first"]);
     assert_eq!((parked.first, overview.oldest()), (Some(written[1]), Some(time)));
     assert_eq!(overview.backlog.events, 0);
+    assert!(!parked.more);
+    // Those with the lowest positions; a limit of zero is for callers that need all.
+    let (_, limited) = only(&*store, 2).await?;
+    let limited = &limited.parked;
+    assert_eq!((limited.total(), limited.count(ParkedState::Retry), limited.more), (2, 0, true));
+    assert_eq!((limited.behind_dead, limited.first), (1, Some(written[1])));
+    let (_, all) = only(&*store, 0).await?;
+    assert_eq!((all.parked.total(), all.parked.more), (3, false));
     Ok(())
 }
 

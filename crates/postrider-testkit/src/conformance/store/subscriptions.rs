@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use postrider::operate::explain::{EventState, Sought};
+use postrider::operate::explain::{EventSelector, EventState};
 use postrider::operate::{AuditQuery, Operator, SubscriptionAction};
 use postrider::store::{Renewed, Settled, Start, Store};
 use postrider::{Code, Position, Result};
@@ -15,7 +15,7 @@ fn operator(store: &Arc<dyn Store>) -> Operator {
 }
 
 async fn state(store: &Arc<dyn Store>, position: Position) -> Result<EventState> {
-    let explained = operator(store).explain(Sought::Event(position.to_string())).await?;
+    let explained = operator(store).explain(EventSelector::Event(position.to_string())).await?;
     let only = explained.subscriptions.into_iter().next();
     only.map(|of| of.state).ok_or_else(|| failed("the subscription should be explained"))
 }

@@ -58,7 +58,7 @@ async def serve():
     await server.serve_forever()
 
 
-# Whoever starts this may have told it to ignore these.
+# The parent process may ignore these signals, and a child inherits that.
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 asyncio.run(serve())

@@ -49,6 +49,9 @@ impl Check for Duplicates {
                 let ambiguous = answers.iter().filter(|a| matches!(a.outcome, Outcome::Ambiguous(_))).count();
                 self.subscriptions[owner.subscription()].allowed += ambiguous as u64;
             }
+            Observation::Replayed { subscription, events } => {
+                self.subscriptions[subscription].allowed += events;
+            }
             Observation::Restored { .. } => {
                 self.subscriptions.iter_mut().for_each(|count| count.unbounded = true)
             }

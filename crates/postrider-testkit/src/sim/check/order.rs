@@ -15,8 +15,8 @@ use super::{Check, Observation, Promise, View};
 ///
 /// At the destination: when an event becomes visible for the first time, no later event of its key was visible before.
 /// At the relay: an owner never publishes an event again after it was acknowledged, and never while another event of
-/// its key is unanswered (unless both are in one batch, in order, and the sink is prefix safe). A replay therefore
-/// restarts at one event and continues in order.
+/// its key is unanswered (unless both are in one batch, in order, and the sink is prefix safe). What an operator asked for
+/// again is loaded at the start of a term, so it is in order within the term, too.
 #[derive(Debug)]
 pub(super) struct KeyOrder {
     newest: Vec<BTreeMap<u32, Position>>,
@@ -103,7 +103,7 @@ impl KeyOrder {
             };
             let again = owned.acknowledged.get(&key).is_some_and(|last| *last >= written.position);
             unanswered.insert(written.position);
-            if again && message.redelivery.is_none() {
+            if again {
                 return Err(format!("{owner} publishes {written} again after its acknowledgement"));
             }
             if !in_order {

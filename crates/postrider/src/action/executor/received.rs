@@ -66,7 +66,7 @@ fn unknown(execution: &Execution, key: &OnceKey, without_answer: &BTreeMap<Shard
     let shards: Vec<String> =
         without_answer.iter().map(|(shard, reason)| format!("shard {shard}: {reason}")).collect();
     let what = format!(
-        "the action {} returned an error, and an earlier call with the id {} may have been executed: {}",
+        "whether an earlier call of the action {} with the id {} was executed is unknown: {}",
         execution.name,
         key.id,
         shards.join("; ")

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::super::Outgoing;
+use super::super::{Outgoing, on_one_line};
 use super::{SPECVERSION, Source};
 use crate::event::{TRACEPARENT, TRACESTATE};
 use crate::{Event, TraceContext};
 
 /// Attribute names of the specification and of Postrider: a header of the event with one of these names does not become
 /// an attribute.
-const TAKEN: [&str; 21] = [
+const TAKEN: [&str; 22] = [
     "specversion",
     "id",
     "source",
@@ -31,6 +31,7 @@ const TAKEN: [&str; 21] = [
     "actionname",
     "actionstarted",
     "actioncompleted",
+    "actionparams",
 ];
 
 /// The longest name of an extension that the specification recommends.
@@ -39,7 +40,11 @@ const NAME_BYTES_MAX: usize = 20;
 /// Names and values of an event's attributes, except `datacontenttype`, which depends on the mode.
 pub(super) type Attributes<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
-pub(super) fn attributes<'a>(outgoing: &Outgoing<'a>, source: &'a Source) -> Attributes<'a> {
+pub(super) fn attributes<'a>(
+    outgoing: &Outgoing<'a>,
+    source: &'a Source,
+    sends_params: bool,
+) -> Attributes<'a> {
     let event = outgoing.event;
     let mut all: Attributes<'a> = Vec::with_capacity(TAKEN.len() + event.headers.len());
     all.push(("specversion", SPECVERSION.into()));
@@ -61,6 +66,9 @@ pub(super) fn attributes<'a>(outgoing: &Outgoing<'a>, source: &'a Source) -> Att
     // As a string: an integer of the specification has 32 bits.
     all.push(("outboxposition", outgoing.position.to_string().into()));
     facts(event, &mut all);
+    if let Some(action) = event.action.as_ref().filter(|_| sends_params) {
+        all.push(("actionparams", on_one_line(&action.params)));
+    }
     all.extend(extensions(event).map(|(name, value)| (name, value.into())));
     all
 }

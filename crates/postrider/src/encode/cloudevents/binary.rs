@@ -11,6 +11,7 @@ use crate::{Headers, Result};
 #[derive(Debug, Clone, Default)]
 pub struct CloudEventsBinary {
     source: Source,
+    sends_action_params: bool,
     binding: Binding,
 }
 
@@ -53,7 +54,15 @@ impl Binding {
 impl CloudEventsBinary {
     /// With this source, in headers for HTTP.
     pub fn new(source: Source) -> Self {
-        Self { source, binding: Binding::default() }
+        Self { source, ..Self::default() }
+    }
+
+    /// Whether the parameters of an event's action are sent too, as the attribute `actionparams`. They may be larger than a
+    /// destination allows for headers.
+    #[must_use]
+    pub fn action_params(mut self, sends: bool) -> Self {
+        self.sends_action_params = sends;
+        self
     }
 
     /// Sets the protocol of the destination.
@@ -70,6 +79,9 @@ impl Encoder for CloudEventsBinary {
     }
 
     fn headers(&self, outgoing: &Outgoing<'_>) -> Headers {
-        attributes(outgoing, &self.source).into_iter().map(|a| self.binding.header(a)).collect()
+        attributes(outgoing, &self.source, self.sends_action_params)
+            .into_iter()
+            .map(|a| self.binding.header(a))
+            .collect()
     }
 }

@@ -23,12 +23,21 @@ const BYTES: &str = "application/octet-stream";
 #[derive(Debug, Clone, Default)]
 pub struct CloudEvents {
     source: Source,
+    sends_action_params: bool,
 }
 
 impl CloudEvents {
     /// With this source.
     pub fn new(source: Source) -> Self {
-        Self { source }
+        Self { source, ..Self::default() }
+    }
+
+    /// Whether the parameters of an event's action are sent too, as the attribute `actionparams`. They may be larger than a
+    /// destination allows for headers.
+    #[must_use]
+    pub fn action_params(mut self, sends: bool) -> Self {
+        self.sends_action_params = sends;
+        self
     }
 }
 
@@ -38,7 +47,7 @@ impl Encoder for CloudEvents {
         let own = outgoing.own_content_type();
         let json = own.is_none_or(is_json).then(|| serde_json::from_slice(&event.payload).ok()).flatten();
         let object = Object {
-            attributes: attributes(outgoing, &self.source),
+            attributes: attributes(outgoing, &self.source, self.sends_action_params),
             content_type: own.unwrap_or(if json.is_some() { JSON } else { BYTES }),
             json,
             payload: &event.payload,

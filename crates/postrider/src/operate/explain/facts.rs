@@ -11,7 +11,7 @@ use crate::{Event, Timestamp};
 /// Which event to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Sought {
+pub enum EventSelector {
     /// By its id, or by its position or row id.
     Event(String),
     /// The first event with this ordering key that a subscription has not finished.
@@ -51,7 +51,7 @@ impl EventIdentity {
 /// A transaction that has written to the outbox and is still open.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct OpenTransaction {
+pub struct OpenWriter {
     /// The server's number of the connection, or the name of a prepared transaction.
     pub backend: String,
     /// User, program and address, as far as the server shows them.
@@ -62,7 +62,7 @@ pub struct OpenTransaction {
     pub query: Option<String>,
 }
 
-impl OpenTransaction {
+impl OpenWriter {
     /// The statement's literals are masked and its length is limited: it may contain payloads.
     pub fn new(
         backend: impl Into<String>,
@@ -105,7 +105,7 @@ pub enum Absent {
     /// These transactions have written events and are still open; one of them may contain it.
     TransactionOpen {
         /// The transactions.
-        transactions: Vec<OpenTransaction>,
+        transactions: Vec<OpenWriter>,
     },
     /// Its time, or its position, is before the oldest event that still exists.
     RemovedByRetention {

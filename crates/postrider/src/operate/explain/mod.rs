@@ -7,8 +7,8 @@ mod facts;
 mod sentence;
 mod state;
 
-pub use facts::{Absent, EventFacts, EventIdentity, OpenTransaction, Place, Sought, SubscriptionFacts};
-pub use state::{EventState, Explanation, Hindrance, Leader};
+pub use facts::{Absent, EventFacts, EventIdentity, EventSelector, OpenWriter, Place, SubscriptionFacts};
+pub use state::{EventState, Explanation, Hindrance, LeaderReport};
 
 use std::sync::Arc;
 
@@ -19,6 +19,9 @@ use crate::{Event, Result, Timestamp};
 
 /// Actions of operators after which a subscription is past an event that it did not deliver.
 const PASSED_OVER: &[&str] = &["discard", "skip", "subscribe", "move", "accept-history"];
+
+/// Those of them that concern a parked event.
+const GIVEN_UP: &[&str] = &["discard", "skip"];
 
 /// Actions after which it was delivered again, or is about to be.
 const DELIVERED_AGAIN: &[&str] = &["replay", "retry"];
@@ -43,6 +46,8 @@ pub struct Explained {
 pub(super) struct Decisions {
     /// The newest command that concerns the event.
     pub(super) about_event: Option<AuditEntry>,
+    /// An earlier replay of the event: it was finished before the newest command.
+    pub(super) earlier_replay: Option<AuditEntry>,
     /// The newest pause.
     pub(super) pause: Option<AuditEntry>,
 }
@@ -53,7 +58,7 @@ impl Operator {
     ///
     /// # Errors
     /// The database's error.
-    pub async fn explain(&self, sought: Sought) -> Result<Explained> {
+    pub async fn explain(&self, sought: EventSelector) -> Result<Explained> {
         Ok(self.show(sought).await?.0)
     }
 
@@ -61,7 +66,7 @@ impl Operator {
     ///
     /// # Errors
     /// The database's error.
-    pub async fn show(&self, sought: Sought) -> Result<(Explained, Option<Arc<Event>>)> {
+    pub async fn show(&self, sought: EventSelector) -> Result<(Explained, Option<Arc<Event>>)> {
         let facts = self.store().event_facts(sought).await?;
         let mut subscriptions = Vec::new();
         for of in &facts.subscriptions {
@@ -82,11 +87,17 @@ impl Operator {
             }
             _ => None,
         };
+        let earlier_replay = match (&about_event, event) {
+            (Some(entry), Some(event)) if GIVEN_UP.contains(&entry.action.as_str()) => {
+                self.newest(&of.name, vec![event.row.clone()], &["replay"]).await?
+            }
+            _ => None,
+        };
         let pause = match &of.paused {
             Some(_) => self.newest(&of.name, Vec::new(), &["pause"]).await?,
             None => None,
         };
-        Ok(Decisions { about_event, pause })
+        Ok(Decisions { about_event, earlier_replay, pause })
     }
 
     /// The newest command of a subscription with one of these actions.

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use super::Explained;
-use super::facts::{Absent, EventIdentity, OpenTransaction};
+use super::facts::{Absent, EventIdentity, OpenWriter};
 use super::state::{EventState, Explanation, Hindrance};
 use crate::Timestamp;
 
@@ -66,7 +66,7 @@ impl Display for EventIdentity {
     }
 }
 
-impl Display for OpenTransaction {
+impl Display for OpenWriter {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "backend {}", self.backend)?;
         if !self.client.is_empty() {
@@ -188,12 +188,16 @@ impl EventState {
             Self::Expired { since } => {
                 write!(f, "expired{}: its expires_at passed before it could be delivered", ago(since))
             }
-            Self::Discarded { action, by, at, reason } => write!(
-                f,
-                "never delivered: {} used `{action}` at {at}{}",
-                quoted(by),
-                because(reason.as_ref())
-            ),
+            Self::Discarded { action, by, at, reason, replayed_at } => {
+                match replayed_at {
+                    None => f.write_str("never delivered")?,
+                    Some(replayed_at) => write!(
+                        f,
+                        "finished before its replay of {replayed_at}, and not delivered again because of it"
+                    )?,
+                }
+                write!(f, ": {} used `{action}` at {at}{}", quoted(by), because(reason.as_ref()))
+            }
             Self::BelowStart { action, start, at, by } => write!(
                 f,
                 "not delivered: it is below the start of the subscription ({action} by {} at {at}, {start})",

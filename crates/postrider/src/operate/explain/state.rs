@@ -26,13 +26,13 @@ pub struct Explanation {
     /// What stops the subscription, if anything does and the event still waits.
     pub hindrance: Option<Hindrance>,
     /// The relay that leads the subscription, and when it last reported.
-    pub relay: Option<Leader>,
+    pub relay: Option<LeaderReport>,
 }
 
 /// The relay that leads a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Leader {
+pub struct LeaderReport {
     /// Its name.
     pub name: String,
     /// When it last reported about itself.
@@ -109,6 +109,8 @@ pub enum EventState {
         at: Timestamp,
         /// Why.
         reason: Option<String>,
+        /// When it was replayed before that. Then only its replay was given up, and it may have been delivered before.
+        replayed_at: Option<Timestamp>,
     },
     /// The subscription began after it, or was moved past it.
     BelowStart {
@@ -187,17 +189,20 @@ pub enum Hindrance {
 
 /// Decides what the facts about one subscription mean.
 pub(super) fn explain(facts: &EventFacts, of: &SubscriptionFacts, decisions: Decisions) -> Explanation {
-    let Decisions { about_event, pause } = decisions;
+    let Decisions { about_event, earlier_replay, pause } = decisions;
     let damaged = of.damaged.as_ref().or(facts.damaged.as_ref());
     let state = match (&of.place, damaged) {
         (Place::Parked(item), Some(error)) if item.state == ParkedState::Dead.as_str() => {
             EventState::Damaged { error: error.clone() }
         }
         (Place::Backlog { .. }, Some(error)) => EventState::Damaged { error: error.clone() },
-        (place, _) => state(place, of.head.as_ref(), about_event),
+        (place, _) => state(place, of.head.as_ref(), about_event, earlier_replay),
     };
     let leader = leader(facts.now, of);
-    let hindrance = if waits(&state) { hindrance(facts.now, of, &state, pause) } else { None };
+    // If the history changed, another event may have had its position when that was done.
+    let is_in_doubt = of.halted.is_some() && matches!(state, EventState::Delivered { .. });
+    let concerns = waits(&state) || is_in_doubt;
+    let hindrance = if concerns { hindrance(facts.now, of, &state, pause) } else { None };
     Explanation {
         subscription: of.name.clone(),
         event: of.event.clone(),
@@ -208,10 +213,15 @@ pub(super) fn explain(facts: &EventFacts, of: &SubscriptionFacts, decisions: Dec
     }
 }
 
-fn state(place: &Place, head: Option<&ParkedItem>, about_event: Option<AuditEntry>) -> EventState {
+fn state(
+    place: &Place,
+    head: Option<&ParkedItem>,
+    about_event: Option<AuditEntry>,
+    earlier_replay: Option<AuditEntry>,
+) -> EventState {
     match place {
         Place::Done { before } => match about_event {
-            Some(entry) if PASSED_OVER.contains(&entry.action.as_str()) => passed_over(entry),
+            Some(entry) if PASSED_OVER.contains(&entry.action.as_str()) => passed_over(entry, earlier_replay),
             _ => EventState::Delivered { before: *before },
         },
         Place::Parked(item) => parked(item, head),
@@ -228,10 +238,13 @@ fn state(place: &Place, head: Option<&ParkedItem>, about_event: Option<AuditEntr
     }
 }
 
-fn passed_over(entry: AuditEntry) -> EventState {
+fn passed_over(entry: AuditEntry, earlier_replay: Option<AuditEntry>) -> EventState {
     let AuditEntry { action, made_by: by, made_at: at, selection, reason, .. } = entry;
     match action.as_str() {
-        "discard" | "skip" => EventState::Discarded { action, by, at, reason },
+        "discard" | "skip" => {
+            let replayed_at = earlier_replay.map(|replay| replay.made_at);
+            EventState::Discarded { action, by, at, reason, replayed_at }
+        }
         _ => EventState::BelowStart { action, start: selection, at, by },
     }
 }
@@ -284,10 +297,10 @@ fn waits(state: &EventState) -> bool {
 }
 
 /// The relay that holds the lease now.
-fn leader(now: Timestamp, of: &SubscriptionFacts) -> Option<Leader> {
+fn leader(now: Timestamp, of: &SubscriptionFacts) -> Option<LeaderReport> {
     let lease = of.lease.as_ref().filter(|lease| lease.expires_at > now)?;
     let report = of.relays.iter().find(|relay| relay.leading && relay.relay == lease.holder);
-    Some(Leader { name: lease.holder.clone(), seen_at: report.map(|report| report.seen_at) })
+    Some(LeaderReport { name: lease.holder.clone(), seen_at: report.map(|report| report.seen_at) })
 }
 
 fn hindrance(
@@ -315,7 +328,7 @@ fn hindrance(
         EventState::Held { destination } => destination.as_ref(),
         _ => None,
     };
-    let concerns = |down: &&DestinationDown| wanted.is_none_or(|wanted| *wanted == down.destination);
+    let concerns = |down: &&DestinationDown| wanted.is_none_or(|wanted| is_of(wanted, &down.destination));
     let is_stopped =
         matches!(state, EventState::Held { .. } | EventState::Backlog { .. } | EventState::Retry { .. });
     down.filter(|_| is_stopped).find(concerns).map(|down| Hindrance::DestinationDown {
@@ -324,4 +337,9 @@ fn hindrance(
         next_probe_at: down.next_probe_at,
         error: down.error.clone(),
     })
+}
+
+/// Whether events with this destination wait for that one. What a relay judges may be wider: for a URL, its server.
+fn is_of(destination: &str, down: &str) -> bool {
+    destination.strip_prefix(down).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
 }

@@ -25,7 +25,7 @@ impl Leader {
                     self.enqueue(cx, key, queued, Body { destination: id, name, delivery, event })
                 }
                 Disposition::Filtered => self.progress.finish(position, position, cx.elapsed()),
-                Disposition::Unrouted => self.hold_unrouted(cx, key, queued, &event),
+                Disposition::Unrouted(reason) => self.hold_unrouted(cx, key, queued, &event, &reason),
             }
         }
     }
@@ -63,11 +63,18 @@ impl Leader {
         }
     }
 
-    /// Parks an event that no rule matched. It blocks its key until a relay starts whose rules match it.
-    fn hold_unrouted(&mut self, cx: &mut StepCx<'_>, key: KeyId, mut queued: Queued, event: &Arc<Event>) {
+    /// Parks an event that no rule matched, or that cannot be encoded yet. It blocks its key until a relay takes over that can
+    /// deliver it.
+    fn hold_unrouted(
+        &mut self,
+        cx: &mut StepCx<'_>,
+        key: KeyId,
+        mut queued: Queued,
+        event: &Arc<Event>,
+        reason: &str,
+    ) {
         let first = self.queues.get(key).is_none_or(|queue| queue.is_preceded_by(queued.position));
         let state = if first { ParkedState::Unrouted } else { ParkedState::Behind };
-        let reason = "no rule matches";
         let row = ParkReason::new(state, reason).row(&queued, event.ordering_key().as_deref(), None);
         let details = FailureDetails {
             event: Some(event.clone()),

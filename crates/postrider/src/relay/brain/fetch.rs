@@ -47,9 +47,10 @@ impl Leader {
                 continue;
             };
             queue.head_state = HeadState::Fetching;
-            let intake = &self.intake;
+            let (intake, later_heads) = (&self.intake, &self.later_heads);
+            let behind = queue.rest.iter().take_while(|queued| !later_heads.contains_key(&queued.position));
             let missing = std::iter::once(&queue.head)
-                .chain(&queue.rest)
+                .chain(behind)
                 .take_while(|queued| queued.body.is_none() && intake.has_passed(queued.position));
             let most = PER_KEY_MAX.min(events_max - self.fetch_schedule.fetching().len());
             self.fetch_schedule.start_fetch(key, missing.take(most).map(|queued| queued.position));
@@ -89,13 +90,13 @@ impl Leader {
                     self.load(key, position, Body { destination: id, name, delivery, event })
                 }
                 Disposition::Filtered => self.drop_filtered(cx, key, position),
-                Disposition::Unrouted => unrouted.push((key, position)),
+                Disposition::Unrouted(reason) => unrouted.push((key, position, reason)),
             }
         }
         // After loading, so that the events behind such a head leave memory with it.
-        for (key, position) in unrouted {
+        for (key, position, reason) in unrouted {
             if self.is_head(key, position) {
-                let reason = ParkReason::new(ParkedState::Unrouted, "no rule matches");
+                let reason = ParkReason::new(ParkedState::Unrouted, &reason);
                 self.park_queue(cx, key, HeadState::NeedsOperator, reason);
             }
         }

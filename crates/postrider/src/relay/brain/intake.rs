@@ -31,6 +31,8 @@ pub(super) struct Intake {
     claiming: Budget,
     /// The limit that is reached, if any.
     limit: Option<CapacityLimit>,
+    /// New events were read at least once.
+    has_read: bool,
 }
 
 /// The state of other parts of the leader that affects how much to read.
@@ -46,7 +48,19 @@ pub(super) struct Demand {
 
 impl Intake {
     pub(super) fn new(now: Duration) -> Self {
-        Self { reader: Reader::new(now), events: 0, bytes: 0, claiming: NOTHING, limit: None }
+        Self {
+            reader: Reader::new(now),
+            events: 0,
+            bytes: 0,
+            claiming: NOTHING,
+            limit: None,
+            has_read: false,
+        }
+    }
+
+    /// Whether new events were read at least once, or cannot be read because of a limit.
+    pub(super) fn has_read(&self) -> bool {
+        self.has_read || self.limit.is_some()
     }
 
     pub(super) fn events(&self) -> usize {
@@ -107,6 +121,7 @@ impl Intake {
 
     /// A claim has returned.
     pub(super) fn claimed(&mut self, claim: ClaimSummary, now: Duration, policy: &Policy) {
+        self.has_read = true;
         self.claiming = NOTHING;
         self.reader.claimed(claim, now, policy);
     }

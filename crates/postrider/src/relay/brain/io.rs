@@ -1,5 +1,6 @@
 //! Inputs and effects of the brain: its only interface.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use super::keys::{DestinationId, KeyId};
 use crate::ledger::{ParkedRow, ParkedState, Redelivery};
 use crate::route::Delivery;
 use crate::sink::Outcome;
-use crate::store::{Acquired, Budget, Epoch, Loaded, Renewed, Settled, Settlement};
+use crate::store::{Acquired, Budget, Epoch, LeaseOverview, Loaded, Renewed, Settled, Settlement};
 use crate::{Code, Event, Position};
 
 /// One ownership of the lease, or one attempt to get it. A reply to an earlier term is ignored, because the brain
@@ -50,8 +51,9 @@ pub enum Disposition {
     },
     /// The subscription does not want it: it is done.
     Filtered,
-    /// No rule matched: it is parked until a relay with a matching rule starts.
-    Unrouted,
+    /// No rule matched, or the encoder lacks something for it, with the reason: it is parked until a relay takes over that can
+    /// deliver it.
+    Unrouted(Cow<'static, str>),
 }
 
 /// A parked row with the identities of its key and destination.
@@ -224,6 +226,8 @@ pub enum Report {
         epoch: Epoch,
         /// Whether the last owner released the lease cleanly.
         clean: bool,
+        /// The lease that it replaces, if it was not released.
+        previous: Option<Box<LeaseOverview>>,
     },
     /// Another relay holds the lease; reported once per holder.
     StandingBy {

@@ -1,5 +1,6 @@
 //! The leader of a subscription: its complete working state, and what it does at each step.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::destination::FailingDestinations;
@@ -19,7 +20,7 @@ use crate::ledger::ParkedState;
 use crate::relay::OnDead;
 use crate::sink::Outcome;
 use crate::store::{Loaded, Renewed, Settled};
-use crate::{Code, Recovery};
+use crate::{Code, Position, Recovery};
 
 /// The working state of a leader. Dropped when the lease is lost or the process dies; the next leader loads it from the
 /// database. Each part owns its fields; decisions that concern several parts are made here and in the files listed in
@@ -33,6 +34,9 @@ pub(super) struct Leader {
     pub(super) intake: Intake,
     /// Events that are not done, by key.
     pub(super) queues: KeyQueues,
+    /// Parked events that must wait when they become the head of their queue, and their state then. Only a replay parks an
+    /// event before one that waits already.
+    pub(super) later_heads: BTreeMap<Position, HeadState>,
     /// Keys that are ready, and batches at the sink.
     pub(super) outbound: Outbound,
     /// When the sink may get the next batch.
@@ -57,7 +61,8 @@ impl Leader {
         sent_at: Duration,
     ) -> Self {
         let now = cx.elapsed();
-        cx.report(Report::Leading { epoch: loaded.epoch, clean: loaded.clean });
+        let previous = loaded.previous.clone().map(Box::new);
+        cx.report(Report::Leading { epoch: loaded.epoch, clean: loaded.clean, previous });
         let trial_mode =
             if loaded.clean { None } else { Some(TrialMode::after_crash(&loaded, &parked, cx.policy())) };
         let is_dead = |event: &&ParkedEvent| event.row.state == ParkedState::Dead;
@@ -67,6 +72,7 @@ impl Leader {
             run_state: RunState::default(),
             intake: Intake::new(now),
             queues: KeyQueues::default(),
+            later_heads: BTreeMap::new(),
             outbound: Outbound::new(now),
             pace: Pace::default(),
             destinations: FailingDestinations::new(cx.policy().several_destinations),
@@ -95,10 +101,6 @@ impl Leader {
                 parked: true,
                 ..Queued::new(row.position)
             };
-            if let Some(queue) = self.queues.get_mut(key) {
-                queue.rest.push_back(queued);
-                continue;
-            }
             let head_state = match row.state {
                 ParkedState::Dead | ParkedState::Expired => HeadState::NeedsOperator,
                 ParkedState::Retry => {
@@ -108,6 +110,18 @@ impl Leader {
                 }
                 ParkedState::Behind | ParkedState::Held | ParkedState::Unrouted => HeadState::ToFetch,
             };
+            if let Some(queue) = self.queues.get_mut(key) {
+                queue.rest.push_back(queued);
+                let must_wait = match head_state {
+                    HeadState::NeedsOperator => true,
+                    HeadState::Backoff(until) => until > cx.elapsed(),
+                    _ => false,
+                };
+                if must_wait {
+                    self.later_heads.insert(row.position, head_state);
+                }
+                continue;
+            }
             self.queues.slot(key).insert_entry(KeyQueue::new(queued, head_state));
             match head_state {
                 HeadState::Backoff(until) => self.fetch_schedule.retry_at(until, key),

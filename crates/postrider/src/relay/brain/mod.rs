@@ -151,6 +151,9 @@ pub struct SubscriptionState {
     pub floor: Position,
     /// The highest position done.
     pub highest_done: Position,
+    /// Since it leads, it has read new events at least once, which also checks the history of the database; or a limit
+    /// keeps it from reading.
+    pub has_read: bool,
     /// Events in memory.
     pub events_in_memory: usize,
     /// Bytes in memory, all columns and overhead.
@@ -237,6 +240,7 @@ impl Brain {
             highest_done: leader.progress.done().highest(),
             events_in_memory: leader.intake.events(),
             bytes_in_memory: leader.intake.bytes(),
+            has_read: leader.intake.has_read(),
             fetching_parked: leader.fetch_schedule.count(),
             in_flight: leader.outbound.in_flight(),
             unsettled: leader.progress.unsettled(),

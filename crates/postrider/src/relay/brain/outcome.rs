@@ -154,10 +154,16 @@ impl Leader {
         }
     }
 
-    /// Continues with the head of a queue: it becomes ready if it is in memory, otherwise it is read back.
+    /// Continues with the head of a queue: it becomes ready if it is in memory, otherwise it is read back, unless it has to
+    /// wait.
     pub(super) fn proceed(&mut self, cx: &StepCx<'_>, key: KeyId) {
         let Some(queue) = self.queues.get_mut(key) else { return };
-        if queue.head.body.is_some() {
+        if let Some(head_state) = self.later_heads.remove(&queue.head.position) {
+            queue.head_state = head_state;
+            if let HeadState::Backoff(until) = head_state {
+                self.fetch_schedule.retry_at(until, key);
+            }
+        } else if queue.head.body.is_some() {
             queue.head_state = HeadState::Ready;
             self.outbound.push_ready(key, cx.elapsed());
         } else {

@@ -6,6 +6,7 @@ use crate::{Code, Error, Result};
 
 /// What a migration did.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MigrationReport {
     /// The schema of Postrider's tables, before and after.
     pub schema: Migrated,

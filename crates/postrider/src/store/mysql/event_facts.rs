@@ -7,7 +7,7 @@ use super::locks::Locks;
 use super::operate::uuid_text;
 use super::row::{self, get, get_opt, micros};
 use super::session::{NamedParams, Params, Tx, named, params};
-use crate::operate::explain::OpenTransaction;
+use crate::operate::explain::OpenWriter;
 use crate::operate::{AuditEntry, ParkedItem};
 use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::event_facts::FactsTx;
@@ -65,8 +65,16 @@ const BEGUN: &str = concat!(
      FROM information_schema.innodb_trx"
 );
 
+/// The last statement of each connection, also if it has ended. MariaDB collects none unless it is configured to.
+const STATEMENTS: &str = "
+    SELECT CAST(t.processlist_id AS CHAR), s.sql_text
+    FROM performance_schema.events_statements_current AS s
+    JOIN performance_schema.threads AS t ON t.thread_id = s.thread_id
+    WHERE t.processlist_id IS NOT NULL AND s.sql_text IS NOT NULL
+    ORDER BY s.event_id DESC";
+
 /// The transactions that have written to a table, as far as this server shows them.
-pub(super) async fn open_writers(tx: &mut Tx<'_>, schema: &str, table: &str) -> Result<Vec<OpenTransaction>> {
+pub(super) async fn open_writers(tx: &mut Tx<'_>, schema: &str, table: &str) -> Result<Vec<OpenWriter>> {
     let sql = match tx.server().locks {
         Some(Locks::MySql | Locks::MariaDb) => WRITERS_BY_LOCKS,
         Some(Locks::Plugin) => WRITERS_BY_PLUGIN,
@@ -75,13 +83,20 @@ pub(super) async fn open_writers(tx: &mut Tx<'_>, schema: &str, table: &str) -> 
     let rows = tx.query(sql, params![schema, table]).await?;
     // Without the right PROCESS this fails, and the transactions are shown without their times.
     let begun = tx.query(BEGUN, Params::new()).await.unwrap_or_default();
-    let of = |row: &Row| -> Result<OpenTransaction> {
+    // Without the right to read it this fails too, and only statements that are being executed are shown.
+    let ended = match rows.is_empty() {
+        true => Vec::new(),
+        false => tx.query(STATEMENTS, Params::new()).await.unwrap_or_default(),
+    };
+    let of = |row: &Row| -> Result<OpenWriter> {
         let (backend, client): (String, Option<String>) = (get(row, 0)?, get_opt(row, 1)?);
         let of_backend = |row: &&Row| get::<String>(row, 0).is_ok_and(|other| other == backend);
         let known = begun.iter().find(of_backend);
         let since = known.map(|row| row::time(row, 1)).transpose()?;
-        let query: Option<String> = get_opt(row, 2)?;
-        Ok(OpenTransaction::new(backend, client.as_deref().unwrap_or_default(), since, query.as_deref()))
+        let running: Option<String> = get_opt(row, 2)?;
+        let last = || ended.iter().find(of_backend).and_then(|row| get_opt(row, 1).ok().flatten());
+        let query = running.or_else(last);
+        Ok(OpenWriter::new(backend, client.as_deref().unwrap_or_default(), since, query.as_deref()))
     };
     rows.iter().map(of).collect()
 }
@@ -134,7 +149,7 @@ impl FactsTx for Tx<'_> {
         row.map(|row| row::time(&row, 0)).transpose()
     }
 
-    async fn open_writers(&mut self) -> Result<Vec<OpenTransaction>> {
+    async fn open_writers(&mut self) -> Result<Vec<OpenWriter>> {
         let schema = self.schema().as_str().to_owned();
         open_writers(self, &schema, "events").await
     }

@@ -6,7 +6,7 @@ use super::connection::Guard;
 use super::row::{get, uuid};
 use super::session::params;
 use crate::inbox::mysql::DELETE_EXPIRED;
-use crate::operate::{InboxItem, InboxRead, InboxRows, InboxTable};
+use crate::operate::{InboxItem, InboxKind, InboxRead, InboxRows};
 use crate::store::{InboxPurge, InboxPurged, row_limit};
 use crate::{Result, Timestamp};
 
@@ -38,7 +38,7 @@ const ROWS_OF: &str = "
 
 /// See [`Store::read_inbox`](crate::store::Store::read_inbox).
 pub(super) async fn read(conn: &mut Guard<'_>, read: &InboxRead) -> Result<Vec<InboxItem>> {
-    if read.table != InboxTable::Inbox {
+    if read.table != InboxKind::Inbox {
         return Ok(Vec::new());
     }
     let mut tx = conn.begin_read().await?;

@@ -128,16 +128,16 @@ impl LogTx for Tx<'_> {
         park::load(self, name).await
     }
 
-    async fn parked_states(&mut self, name: &str) -> Result<Vec<(String, i64, i64)>> {
-        park::states(self, name).await
+    async fn parked_states(&mut self, name: &str, rows_max: u64) -> Result<Vec<(String, i64, i64)>> {
+        park::states(self, name, rows_max).await
     }
 
     async fn parked_errors(&mut self, name: &str, rows_max: usize) -> Result<Vec<String>> {
         park::errors(self, name, rows_max).await
     }
 
-    async fn parked_behind(&mut self, name: &str) -> Result<(u64, u64)> {
-        park::behind(self, name).await
+    async fn parked_behind(&mut self, name: &str, rows_max: u64) -> Result<(u64, u64)> {
+        park::behind(self, name, rows_max).await
     }
 
     async fn lease(&mut self, name: &str) -> Result<Option<LeaseOverview>> {

@@ -36,6 +36,7 @@ mod progress;
 mod ranges;
 mod open_transactions;
 mod relays;
+mod replay;
 mod roles;
 mod row;
 mod row_state;
@@ -66,9 +67,9 @@ use super::{
 };
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, ParkedChange,
-    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
-    explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, EventSelector, InboxItem, InboxRead,
+    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, ReplayBatch, ReplayedBatch, SubscriptionChange,
+    SubscriptionPlan, explain::EventFacts,
 };
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
@@ -414,6 +415,13 @@ impl AsyncStore for MySqlStore {
         tx.finish(purged).await
     }
 
+    async fn replay(&self, batch: ReplayBatch) -> Result<ReplayedBatch> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = if batch.audit.is_some() { conn.begin().await? } else { conn.begin_read().await? };
+        let replayed = super::replay_tx::replay(&mut tx, &batch).await;
+        tx.finish(replayed).await
+    }
+
     async fn read_inbox(&self, read: InboxRead) -> Result<Vec<InboxItem>> {
         inbox::read(&mut self.0.reader.lock().await?, &read).await
     }
@@ -464,10 +472,10 @@ impl AsyncStore for MySqlStore {
         tx.finish(changed).await
     }
 
-    async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+    async fn event_facts(&self, sought: EventSelector) -> Result<EventFacts> {
         match &sought {
-            Sought::Event(event) => self.about_event(event).await,
-            Sought::Key(key) => self.about_key(key).await,
+            EventSelector::Event(event) => self.about_event(event).await,
+            EventSelector::Key(key) => self.about_key(key).await,
         }
     }
 

@@ -6,6 +6,7 @@ use super::progress;
 use super::ranges::listed;
 use super::row::{self, get, micros};
 use super::session::{NamedParams, Tx, named, params};
+use crate::ledger::Redelivery;
 use crate::operate::{
     AuditEntry, AuditQuery, AuditRecord, ParkedAction, ParkedFilter, ParkedItem, ParkedQuery,
 };
@@ -45,7 +46,8 @@ macro_rules! matches_filter {
          AND (:since IS NULL OR p.updated_at >= TIMESTAMPADD(MICROSECOND, :since, '1970-01-01'))
          AND (:until IS NULL OR p.updated_at <= TIMESTAMPADD(MICROSECOND, :until, '1970-01-01'))
          AND (:any_event OR p.position IN ({positions}) OR HEX(p.event_id) IN ({ids}))
-         AND (:type IS NULL OR (SELECT e.type FROM {schema}.events AS e WHERE e.position = p.position) = :type)"
+         AND (:type IS NULL OR (SELECT e.type FROM {schema}.events AS e WHERE e.position = p.position) = :type)
+         AND (:redelivery IS NULL OR p.redelivery = :redelivery)"
     };
 }
 
@@ -82,7 +84,7 @@ fn words(words: impl IntoIterator<Item = String>) -> String {
 }
 
 async fn ask(tx: &mut Tx<'_>, statement: &str, query: &ParkedQuery) -> Result<Vec<Row>> {
-    let ParkedFilter { states, events, key, event_type, error, since, until } = &query.filter;
+    let ParkedFilter { states, events, key, event_type, error, since, until, redelivery } = &query.filter;
     let all = crate::store::ParkedState::ALL;
     let states = if states.is_empty() { all } else { states.as_slice() };
     let ids = query.filter.event_ids().into_iter().map(|id| format!("{:X}", id.as_simple()));
@@ -100,6 +102,7 @@ async fn ask(tx: &mut Tx<'_>, statement: &str, query: &ParkedQuery) -> Result<Ve
         "until" => until.map(Timestamp::as_micros),
         "any_event" => events.is_empty(),
         "type" => event_type.as_deref(),
+        "redelivery" => redelivery.map(Redelivery::as_str),
         "limit" => row_limit(query.rows_max),
     };
     tx.query(&statement, values).await

@@ -20,9 +20,10 @@ pub(super) async fn load(tx: &mut Tx<'_>, subscription: &str) -> Result<Vec<Park
     tx.query(sql, params![subscription]).await?.iter().map(ParkedRow::read).collect()
 }
 
-/// Index: the primary key (subscription, position), all rows of the subscription.
-const STATES: &str =
-    "SELECT state, COUNT(*), MIN(position) FROM {schema}.parked WHERE subscription = ? GROUP BY state";
+/// Index: the primary key (subscription, position), from its beginning.
+const STATES: &str = "SELECT state, COUNT(*), MIN(position)
+     FROM (SELECT state, position FROM {schema}.parked WHERE subscription = ? ORDER BY position LIMIT ?) AS p
+     GROUP BY state";
 
 /// Index: the primary key (subscription, position), backwards.
 const ERRORS: &str =
@@ -30,19 +31,24 @@ const ERRORS: &str =
                       ORDER BY position DESC LIMIT ?";
 
 /// The position of the last dead or unrouted row of the key, doubled, and one more if that is dead. Index: the primary key
-/// (subscription, position), all rows of the subscription; they are sorted by key.
+/// (subscription, position), from its beginning; the rows are sorted by key.
 const BEHIND: &str =
     "SELECT COUNT(CASE WHEN blocked % 2 = 1 THEN 1 END), COUNT(CASE WHEN blocked % 2 = 0 THEN 1 END)
      FROM (SELECT state,
                   MAX(CASE state WHEN 'dead' THEN position * 2 + 1 WHEN 'unrouted' THEN position * 2 END)
                       OVER (PARTITION BY `key` ORDER BY position) AS blocked
-           FROM {schema}.parked
-           WHERE subscription = ? AND `key` IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
+           FROM (SELECT state, position, `key` FROM {schema}.parked
+                 WHERE subscription = ? ORDER BY position LIMIT ?) AS p
+           WHERE `key` IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
      WHERE state = 'behind' AND blocked IS NOT NULL";
 
 /// See [`LogTx::parked_states`](crate::store::log_tx::LogTx::parked_states).
-pub(super) async fn states(tx: &mut Tx<'_>, subscription: &str) -> Result<Vec<(String, i64, i64)>> {
-    let rows = tx.query(STATES, params![subscription]).await?;
+pub(super) async fn states(
+    tx: &mut Tx<'_>,
+    subscription: &str,
+    rows_max: u64,
+) -> Result<Vec<(String, i64, i64)>> {
+    let rows = tx.query(STATES, params![subscription, row_limit(rows_max)]).await?;
     rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?))).collect()
 }
 
@@ -53,8 +59,8 @@ pub(super) async fn errors(tx: &mut Tx<'_>, subscription: &str, rows_max: usize)
 }
 
 /// See [`LogTx::parked_behind`](crate::store::log_tx::LogTx::parked_behind).
-pub(super) async fn behind(tx: &mut Tx<'_>, subscription: &str) -> Result<(u64, u64)> {
-    let rows = tx.query(BEHIND, params![subscription]).await?;
+pub(super) async fn behind(tx: &mut Tx<'_>, subscription: &str, rows_max: u64) -> Result<(u64, u64)> {
+    let rows = tx.query(BEHIND, params![subscription, row_limit(rows_max)]).await?;
     let Some(row) = rows.first() else { return Ok((0, 0)) };
     Ok((get::<i64>(row, 0)?.unsigned_abs(), get::<i64>(row, 1)?.unsigned_abs()))
 }

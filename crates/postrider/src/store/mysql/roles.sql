@@ -44,10 +44,12 @@ GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO '{inbox}';
 GRANT SELECT ON {database}.* TO '{viewer}';
 GRANT SELECT ON performance_schema.* TO '{viewer}';
 
--- Operator: `status`, `dead`, `parked`, `pause` and `resume`. It changes parked events and inserts audit rows; it can neither
--- write nor delete an event, nor change the audit trail. `accept-history` and `cleanup` need the relay's role.
+-- Operator: `status`, `explain`, `dead`, `parked`, `replay`, `pause` and `resume`. It changes parked events and inserts audit
+-- rows; it can neither write nor delete an event, nor change the audit trail. `accept-history` and `cleanup` need the relay's
+-- role. UPDATE on migrations is for the lock that keeps events from being deleted during a replay; not for the version.
 GRANT SELECT ON {database}.* TO '{operator}';
 GRANT UPDATE ON {schema}.subscriptions TO '{operator}';
+GRANT UPDATE (applied_at) ON {schema}.migrations TO '{operator}';
 GRANT INSERT, UPDATE, DELETE ON {schema}.parked TO '{operator}';
 GRANT INSERT ON {schema}.audit TO '{operator}';
 GRANT SELECT ON performance_schema.* TO '{operator}';

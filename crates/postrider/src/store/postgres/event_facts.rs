@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;
-use crate::operate::explain::OpenTransaction;
+use crate::operate::explain::OpenWriter;
 use crate::operate::{AuditEntry, ParkedItem};
 use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::event_facts::FactsTx;
@@ -48,11 +48,11 @@ pub(super) const OPEN_WRITERS: &str = "
     LIMIT 20";
 
 /// The transactions that have written to a table.
-pub(super) async fn open_writers(tx: &Tx<'_>, table: &str) -> Result<Vec<OpenTransaction>> {
+pub(super) async fn open_writers(tx: &Tx<'_>, table: &str) -> Result<Vec<OpenWriter>> {
     let of = |row: &Row| {
         let (client, query): (String, Option<String>) = (get(row, 1)?, get(row, 3)?);
         let since = get::<Option<Time>>(row, 2)?.map(|time| time.0);
-        Ok(OpenTransaction::new(get::<String>(row, 0)?, &client, since, query.as_deref()))
+        Ok(OpenWriter::new(get::<String>(row, 0)?, &client, since, query.as_deref()))
     };
     tx.query(OPEN_WRITERS, &[&table]).await?.iter().map(of).collect()
 }
@@ -105,7 +105,7 @@ impl FactsTx for Tx<'_> {
         row.map(|row| get::<Time>(&row, 0).map(|time| time.0)).transpose()
     }
 
-    async fn open_writers(&mut self) -> Result<Vec<OpenTransaction>> {
+    async fn open_writers(&mut self) -> Result<Vec<OpenWriter>> {
         let row = self.query_opt("SELECT '{schema}.events'", &[]).await?;
         let table: String = row.map_or(Ok(String::new()), |row| get(&row, 0))?;
         open_writers(self, &table).await

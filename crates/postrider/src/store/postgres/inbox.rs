@@ -8,7 +8,7 @@ use super::session::Tx;
 use super::time::Time;
 use crate::Result;
 use crate::inbox::postgres::DELETE_EXPIRED;
-use crate::operate::{InboxItem, InboxRead, InboxRows, InboxTable};
+use crate::operate::{InboxItem, InboxKind, InboxRead, InboxRows};
 use crate::store::{InboxPurge, InboxPurged, row_limit};
 
 /// See [`Store::purge_inbox`](crate::store::Store::purge_inbox).
@@ -46,14 +46,14 @@ macro_rules! rows_of {
 /// See [`Store::read_inbox`](crate::store::Store::read_inbox).
 pub(super) async fn read(tx: &Tx<'_>, read: &InboxRead) -> Result<Vec<InboxItem>> {
     let found = match (&read.rows, read.table) {
-        (InboxRows::NextConsumer(after), InboxTable::ProcessedEvents) => {
+        (InboxRows::NextConsumer(after), InboxKind::ProcessedEvents) => {
             tx.query(next_consumer!("{processed}"), &[after]).await?
         }
         (InboxRows::NextConsumer(after), _) => tx.query(next_consumer!("{schema}.inbox"), &[after]).await?,
         (InboxRows::Of { consumer, from, inclusive, rows_max }, table) => {
             let sql = match table {
-                InboxTable::ProcessedEvents => rows_of!("{processed}"),
-                InboxTable::Inbox => rows_of!("{schema}.inbox"),
+                InboxKind::ProcessedEvents => rows_of!("{processed}"),
+                InboxKind::Inbox => rows_of!("{schema}.inbox"),
             };
             tx.query(sql, &[consumer, from, inclusive, &row_limit(*rows_max)]).await?
         }

@@ -6,6 +6,7 @@ use super::failure::failed;
 use super::row::get;
 use super::statement::{Params, query_unnamed};
 use super::time::Time;
+use crate::event::Aggregate;
 use crate::store::row_limit;
 use crate::store::search::{TimeSearch, page, passes, refuse_state};
 use crate::store::{EventFilter, ListedEvent};
@@ -21,7 +22,7 @@ const LIST: &str = "
       AND ($5::text IS NULL OR type = $5)
       AND ($6::timestamptz IS NULL OR time >= $6) AND ($7::timestamptz IS NULL OR time <= $7)
       AND ($10::text IS NULL
-           OR coalesce(key, replace(replace(aggregate_type, '%', '%25'), '/', '%2F') || '/' || aggregate_id) = $10)
+           OR key = $10 OR aggregate_id = $13 AND aggregate_type = $12 AND key IS NULL)
       AND ($11::text IS NULL OR lower(replace(action->>'id', '-', '')) = $11)
     ORDER BY e.position DESC
     LIMIT $8";
@@ -73,6 +74,10 @@ async fn ask(
     let (since, until) = (filter.since.map(Time), filter.until.map(Time));
     let most = row_limit(most);
     let (with_payload, action) = (filter.reads_payload(), filter.action_digits());
+    // Comparing two columns costs a third of building the key of each row.
+    let of_key = filter.key.as_deref().and_then(Aggregate::of_ordering_key);
+    let of_key = of_key.as_ref();
+    let (key_kind, key_id) = (of_key.map(|of| of.kind.as_str()), of_key.map(|of| of.id.as_str()));
     let params: Params<'_> = &[
         &lower,
         &upper,
@@ -85,6 +90,8 @@ async fn ask(
         &with_payload,
         &filter.key,
         &action,
+        &key_kind,
+        &key_id,
     ];
     query_unnamed(client, sql, params).await.map_err(failed)
 }

@@ -34,6 +34,7 @@ mod pooler;
 mod progress;
 mod open_transactions;
 mod relays;
+mod replay;
 mod roles;
 mod row;
 mod row_state;
@@ -75,9 +76,9 @@ use super::{
 };
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, InboxTable,
-    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
-    explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, EventSelector, InboxItem, InboxKind,
+    InboxRead, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, ReplayBatch, ReplayedBatch,
+    SubscriptionChange, SubscriptionPlan, explain::EventFacts,
 };
 use crate::{Ident, Inbox, Outbox, Position, Result};
 
@@ -347,8 +348,15 @@ impl AsyncStore for PostgresStore {
         tx.commit().await.map(|()| purged)
     }
 
+    async fn replay(&self, batch: ReplayBatch) -> Result<ReplayedBatch> {
+        let mut conn = self.0.settler.lock().await?;
+        let mut tx = if batch.audit.is_some() { conn.begin().await? } else { conn.begin_read().await? };
+        let replayed = super::replay_tx::replay(&mut tx, &batch).await?;
+        tx.commit().await.map(|()| replayed)
+    }
+
     async fn read_inbox(&self, read: InboxRead) -> Result<Vec<InboxItem>> {
-        if read.table != InboxTable::Inbox {
+        if read.table != InboxKind::Inbox {
             return Ok(Vec::new());
         }
         inbox::read(&self.0.reader.lock().await?.begin_read().await?, &read).await
@@ -391,9 +399,9 @@ impl AsyncStore for PostgresStore {
         tx.commit().await.map(|()| changed)
     }
 
-    async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+    async fn event_facts(&self, sought: EventSelector) -> Result<EventFacts> {
         match &sought {
-            Sought::Event(event) => {
+            EventSelector::Event(event) => {
                 let position =
                     super::event_facts::find(&mut self.0.reader.lock().await?.begin_read().await?, event)
                         .await?;
@@ -404,7 +412,7 @@ impl AsyncStore for PostgresStore {
                 let mut conn = self.0.reader.lock().await?;
                 super::event_facts::about_event(&mut conn.begin_read().await?, event, read).await
             }
-            Sought::Key(key) => {
+            EventSelector::Key(key) => {
                 let found =
                     super::event_facts::of_key(&mut self.0.reader.lock().await?.begin_read().await?, key)
                         .await?;

@@ -6,6 +6,7 @@ use super::progress;
 use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;
+use crate::ledger::Redelivery;
 use crate::operate::{
     AuditEntry, AuditQuery, AuditRecord, ParkedAction, ParkedFilter, ParkedItem, ParkedQuery,
 };
@@ -15,7 +16,7 @@ use crate::store::subscription::parked_state;
 use crate::{Position, Result};
 
 /// The conditions of a filter: `$1` subscription, `$2` position after which the page begins, `$3` states, `$4` key, `$5`
-/// error, `$6` and `$7` times, `$8` positions, `$9` ids, `$10` type.
+/// error, `$6` and `$7` times, `$8` positions, `$9` ids, `$10` type, `$11` redelivery.
 macro_rules! matches_filter {
     () => {
         "p.subscription = $1 AND p.position > $2
@@ -24,7 +25,8 @@ macro_rules! matches_filter {
          AND ($6::timestamptz IS NULL OR p.updated_at >= $6) AND ($7::timestamptz IS NULL OR p.updated_at <= $7)
          AND ($8::bigint[] IS NULL OR p.position = ANY ($8) OR p.event_id = ANY ($9::uuid[]))
          AND ($10::text IS NULL
-              OR (SELECT e.type FROM ONLY {schema}.events AS e WHERE e.position = p.position) = $10)"
+              OR (SELECT e.type FROM ONLY {schema}.events AS e WHERE e.position = p.position) = $10)
+         AND ($11::text IS NULL OR p.redelivery = $11)"
     };
 }
 
@@ -38,14 +40,14 @@ const LIST: &str = concat!(
      FROM {schema}.parked AS p
      WHERE ",
     matches_filter!(),
-    " ORDER BY p.position LIMIT $11"
+    " ORDER BY p.position LIMIT $12"
 );
 
 /// Index: the primary key (subscription, position), up to the limit.
 const COUNT: &str = concat!(
     "SELECT count(*) FROM (SELECT FROM {schema}.parked AS p WHERE ",
     matches_filter!(),
-    " LIMIT $11) AS counted"
+    " LIMIT $12) AS counted"
 );
 
 /// The values of a filter, in the types of the parameters.
@@ -77,7 +79,8 @@ impl Values {
 
 async fn ask(tx: &Tx<'_>, statement: &'static str, query: &ParkedQuery) -> Result<Vec<Row>> {
     let Values { after, states, since, until, positions, ids, limit } = Values::of(query);
-    let ParkedFilter { key, event_type, error, .. } = &query.filter;
+    let ParkedFilter { key, event_type, error, redelivery, .. } = &query.filter;
+    let redelivery = redelivery.map(Redelivery::as_str);
     tx.query(
         statement,
         &[
@@ -91,6 +94,7 @@ async fn ask(tx: &Tx<'_>, statement: &'static str, query: &ParkedQuery) -> Resul
             &positions,
             &ids,
             event_type,
+            &redelivery,
             &limit,
         ],
     )

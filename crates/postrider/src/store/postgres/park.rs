@@ -17,9 +17,11 @@ pub(super) async fn load(tx: &Tx<'_>, subscription: &str) -> Result<Vec<ParkedRo
     tx.query(sql, &[&subscription]).await?.iter().map(ParkedRow::read).collect()
 }
 
-/// Index: the primary key (subscription, position), all rows of the subscription.
+/// Index: the primary key (subscription, position), from its beginning.
 const STATES: &str =
-    "SELECT state, COUNT(*), MIN(position) FROM {schema}.parked WHERE subscription = $1 GROUP BY state";
+    "SELECT state, COUNT(*), MIN(position)
+     FROM (SELECT state, position FROM {schema}.parked WHERE subscription = $1 ORDER BY position LIMIT $2) AS p
+     GROUP BY state";
 
 /// Index: the primary key (subscription, position), backwards.
 const ERRORS: &str =
@@ -27,19 +29,24 @@ const ERRORS: &str =
                       ORDER BY position DESC LIMIT $2";
 
 /// The position of the last dead or unrouted row of the key, doubled, and one more if that is dead. Index: the primary key
-/// (subscription, position), all rows of the subscription; they are sorted by key.
+/// (subscription, position), from its beginning; the rows are sorted by key.
 const BEHIND: &str =
     "SELECT COUNT(CASE WHEN blocked % 2 = 1 THEN 1 END), COUNT(CASE WHEN blocked % 2 = 0 THEN 1 END)
      FROM (SELECT state,
                   MAX(CASE state WHEN 'dead' THEN position * 2 + 1 WHEN 'unrouted' THEN position * 2 END)
                       OVER (PARTITION BY key ORDER BY position) AS blocked
-           FROM {schema}.parked
-           WHERE subscription = $1 AND key IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
+           FROM (SELECT state, position, key FROM {schema}.parked
+                 WHERE subscription = $1 ORDER BY position LIMIT $2) AS p
+           WHERE key IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
      WHERE state = 'behind' AND blocked IS NOT NULL";
 
 /// See [`LogTx::parked_states`](crate::store::log_tx::LogTx::parked_states).
-pub(super) async fn states(tx: &Tx<'_>, subscription: &str) -> Result<Vec<(String, i64, i64)>> {
-    let rows = tx.query(STATES, &[&subscription]).await?;
+pub(super) async fn states(
+    tx: &Tx<'_>,
+    subscription: &str,
+    rows_max: u64,
+) -> Result<Vec<(String, i64, i64)>> {
+    let rows = tx.query(STATES, &[&subscription, &row_limit(rows_max)]).await?;
     rows.iter().map(|row| Ok((get(row, 0)?, get(row, 1)?, get(row, 2)?))).collect()
 }
 
@@ -50,8 +57,10 @@ pub(super) async fn errors(tx: &Tx<'_>, subscription: &str, rows_max: usize) -> 
 }
 
 /// See [`LogTx::parked_behind`](crate::store::log_tx::LogTx::parked_behind).
-pub(super) async fn behind(tx: &Tx<'_>, subscription: &str) -> Result<(u64, u64)> {
-    let Some(row) = tx.query_opt(BEHIND, &[&subscription]).await? else { return Ok((0, 0)) };
+pub(super) async fn behind(tx: &Tx<'_>, subscription: &str, rows_max: u64) -> Result<(u64, u64)> {
+    let Some(row) = tx.query_opt(BEHIND, &[&subscription, &row_limit(rows_max)]).await? else {
+        return Ok((0, 0));
+    };
     Ok((get::<i64>(&row, 0)?.unsigned_abs(), get::<i64>(&row, 1)?.unsigned_abs()))
 }
 

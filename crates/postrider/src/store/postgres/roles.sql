@@ -33,8 +33,9 @@ GRANT SELECT, INSERT, DELETE ON {schema}.inbox TO {inbox};
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {viewer};
 GRANT SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {viewer};
 
--- Operator: `status`, `dead`, `parked`, `pause` and `resume`. It changes parked events and inserts audit rows; it can neither
--- write nor delete an event, nor change the audit trail. `accept-history` and `cleanup` need the relay's role.
+-- Operator: `status`, `explain`, `dead`, `parked`, `replay`, `pause` and `resume`. It changes parked events and inserts audit
+-- rows; it can neither write nor delete an event, nor change the audit trail. `accept-history` and `cleanup` need the relay's
+-- role.
 GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {operator};
 GRANT SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {operator};
 GRANT UPDATE ON {schema}.subscriptions TO {operator};

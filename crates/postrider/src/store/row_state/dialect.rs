@@ -22,7 +22,7 @@ use super::refused::{MarkedRows, Refused, mark_in_pieces};
 use super::term_rows::{Claims, RowClaim, RowId};
 use crate::adopt::AdoptionBatch;
 use crate::layout::RowTable;
-use crate::operate::explain::OpenTransaction;
+use crate::operate::explain::OpenWriter;
 use crate::operate::{AuditEntry, AuditQuery, AuditRecord, InboxItem, InboxRead};
 use crate::store::audit_tx::AuditTx;
 use crate::store::lease_tx::LeaseTx;
@@ -419,7 +419,7 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx + Aud
     }
 
     /// Transactions that have written to the table and are still open, as far as the database shows them.
-    fn open_writers(&mut self) -> impl Future<Output = Result<Vec<OpenTransaction>>> + Send {
+    fn open_writers(&mut self) -> impl Future<Output = Result<Vec<OpenWriter>>> + Send {
         std::future::ready(Ok(Vec::new()))
     }
 

@@ -190,6 +190,7 @@ impl ParkedRows {
             parked,
             dead,
             clean: subscription.clean,
+            previous: None,
             paused: subscription.paused,
             // Whether a row is due depends on its state alone, so the server does not matter.
             origin: None,

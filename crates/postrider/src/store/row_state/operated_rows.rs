@@ -8,7 +8,7 @@ use super::store::Shared;
 use super::term_rows::RowId;
 use crate::layout::Ability;
 use crate::operate::explain::EventFacts;
-use crate::operate::{ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, Sought};
+use crate::operate::{EventSelector, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery};
 use crate::store::Budget;
 use crate::{Code, Result};
 
@@ -63,11 +63,11 @@ impl<D: RowDialect> Shared<D> {
     }
 
     /// What the table knows about one event.
-    pub(super) async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+    pub(super) async fn event_facts(&self, sought: EventSelector) -> Result<EventFacts> {
         let mut connection = self.dialect.connection(Role::Reader).await?;
         let event = match sought {
-            Sought::Key(key) => return connection.read_snapshot(AboutKey { key }).await,
-            Sought::Event(event) => event,
+            EventSelector::Key(key) => return connection.read_snapshot(AboutKey { key }).await,
+            EventSelector::Event(event) => event,
         };
         let table = self.table();
         if table.layout().has(Ability::Notifications) {

@@ -21,9 +21,9 @@ use super::term_rows::RowId;
 use crate::layout::{Ability, RowTable};
 use crate::ledger::Progress;
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, HandlerEntry, InboxItem, InboxRead,
-    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
-    explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, EventSelector, HandlerEntry, InboxItem,
+    InboxRead, ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, ReplayBatch, ReplayedBatch,
+    SubscriptionChange, SubscriptionPlan, explain::EventFacts,
 };
 use crate::store::{
     Acquired, Budget, Claimer, Epoch, Fetched, InboxPurge, InboxPurged, LeaseRequest, Notifications,
@@ -419,6 +419,11 @@ impl<D: RowDialect> Store for RowStateStore<D> {
         )
     }
 
+    fn replay(&self, _: ReplayBatch) -> BoxFuture<'_, Result<ReplayedBatch>> {
+        let hint = "set the state of the rows in your table back to what it was before delivery";
+        Box::pin(std::future::ready(Err(not_positioned(self.0.dialect.table(), hint))))
+    }
+
     fn plan_subscription(&self, _: &str, _: Start) -> BoxFuture<'_, Result<SubscriptionPlan>> {
         let refused =
             not_positioned(self.0.dialect.table(), "change the state of rows in your table instead");
@@ -430,7 +435,7 @@ impl<D: RowDialect> Store for RowStateStore<D> {
         Box::pin(async move { self.0.dialect.connection(Role::Settler).await?.write(verb).await })
     }
 
-    fn event_facts(&self, sought: Sought) -> BoxFuture<'_, Result<EventFacts>> {
+    fn event_facts(&self, sought: EventSelector) -> BoxFuture<'_, Result<EventFacts>> {
         Box::pin(self.0.event_facts(sought))
     }
 

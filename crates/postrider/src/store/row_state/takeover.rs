@@ -29,6 +29,7 @@ impl TxVerb for TakeOver {
             Locked::Refused(refused) => return Ok((refused, None)),
         };
         let epoch = Epoch(subscription.epoch.0 + 1);
+        let previous = tx.lease(&lease.subscription).await?;
         tx.take(&lease, epoch).await?;
         let still_marked = match stale_marks {
             StaleMarks::Keep => tx.marked_rows().await?,
@@ -47,7 +48,8 @@ impl TxVerb for TakeOver {
         if !parked.obsolete_notes.is_empty() {
             tx.delete_notes(&parked.obsolete_notes).await?;
         }
-        let (loaded, mut rows) = parked.load(epoch, subscription, &table);
+        let (mut loaded, mut rows) = parked.load(epoch, subscription, &table);
+        loaded.previous = previous;
         rows.changes = tx.changes(&lease.subscription).await?;
         Ok((Acquired::Granted(Box::new(loaded)), Some(rows)))
     }

@@ -7,22 +7,22 @@ use super::claim;
 use super::failure::Attempt;
 use super::log_tx::SqliteTx;
 use super::worker::poll_once;
-use crate::operate::explain::{EventFacts, OpenTransaction};
-use crate::operate::{AuditEntry, AuditSearch, ParkedItem, Sought};
+use crate::operate::explain::{EventFacts, OpenWriter};
+use crate::operate::{AuditEntry, AuditSearch, EventSelector, ParkedItem};
 use crate::store::audit_tx::{self, AuditBefore, AuditPart, AuditTx};
 use crate::store::event_facts::{self, EVENT_BYTES_MAX, FactsTx, ReadEvent};
 use crate::store::row_limit;
 use crate::{Position, Result, Timestamp};
 
 /// See [`Store::event_facts`](crate::store::Store::event_facts).
-pub(super) fn facts(snapshot: &mut Connection, sought: &Sought) -> Attempt<EventFacts> {
+pub(super) fn facts(snapshot: &mut Connection, sought: &EventSelector) -> Attempt<EventFacts> {
     match sought {
-        Sought::Event(event) => {
+        EventSelector::Event(event) => {
             let position = poll_once(event_facts::find(&mut SqliteTx(snapshot), event))?;
             let read = position.map(|position| read(snapshot, position)).transpose()?;
             poll_once(event_facts::about_event(&mut SqliteTx(snapshot), event, read))
         }
-        Sought::Key(key) => {
+        EventSelector::Key(key) => {
             let mut events = Vec::new();
             for (name, position) in poll_once(event_facts::of_key(&mut SqliteTx(snapshot), key))? {
                 events.push((name, read(snapshot, position)?));
@@ -111,7 +111,7 @@ impl FactsTx for SqliteTx<'_> {
     }
 
     /// A file does not show which process writes to it.
-    async fn open_writers(&mut self) -> Result<Vec<OpenTransaction>> {
+    async fn open_writers(&mut self) -> Result<Vec<OpenWriter>> {
         Ok(Vec::new())
     }
 }

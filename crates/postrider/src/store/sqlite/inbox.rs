@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use super::failure::Attempt;
 use crate::Timestamp;
 use crate::inbox::sqlite::DELETE_EXPIRED;
-use crate::operate::{InboxItem, InboxRead, InboxRows, InboxTable};
+use crate::operate::{InboxItem, InboxKind, InboxRead, InboxRows};
 use crate::store::{InboxPurge, InboxPurged, row_limit};
 
 /// See [`Store::purge_inbox`](crate::store::Store::purge_inbox).
@@ -34,7 +34,7 @@ const ROWS_OF: &str = "
 
 /// See [`Store::read_inbox`](crate::store::Store::read_inbox).
 pub(super) fn read(snapshot: &Connection, read: &InboxRead) -> Attempt<Vec<InboxItem>> {
-    if read.table != InboxTable::Inbox {
+    if read.table != InboxKind::Inbox {
         return Ok(Vec::new());
     }
     let item = |row: &Row<'_>| {

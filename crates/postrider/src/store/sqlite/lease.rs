@@ -33,8 +33,10 @@ pub(super) fn acquire(tx: &mut Connection, lease: &LeaseRequest) -> Attempt<(Acq
         Locked::Refused(refused) => return Ok((refused, None)),
     };
     let epoch = Epoch(row.epoch.0 + 1);
+    let previous = load(tx, Ledger::Log, &lease.subscription)?;
     poll_once(SqliteTx(tx).take(lease, epoch))?;
-    let (loaded, known) = row.into_loaded(epoch, park::load(tx, &lease.subscription)?, None);
+    let (mut loaded, known) = row.into_loaded(epoch, park::load(tx, &lease.subscription)?, None);
+    loaded.previous = previous;
     Ok((Acquired::Granted(Box::new(loaded)), Some(known)))
 }
 

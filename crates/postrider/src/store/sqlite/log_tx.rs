@@ -49,7 +49,7 @@ impl SqliteTx<'_> {
     }
 
     /// The values of every row.
-    fn all<T>(
+    pub(super) fn all<T>(
         &self,
         sql: &str,
         params: impl rusqlite::Params,
@@ -140,17 +140,19 @@ impl LogTx for SqliteTx<'_> {
         Ok(park::load(self.0, name)?)
     }
 
-    async fn parked_states(&mut self, name: &str) -> Result<Vec<(String, i64, i64)>> {
-        Ok(self.all(park::STATES, [name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
+    async fn parked_states(&mut self, name: &str, rows_max: u64) -> Result<Vec<(String, i64, i64)>> {
+        let values = rusqlite::params![name, row_limit(rows_max)];
+        Ok(self.all(park::STATES, values, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
     }
 
     async fn parked_errors(&mut self, name: &str, rows_max: usize) -> Result<Vec<String>> {
         Ok(self.all(park::ERRORS, rusqlite::params![name, row_limit(rows_max)], |row| row.get(0))?)
     }
 
-    async fn parked_behind(&mut self, name: &str) -> Result<(u64, u64)> {
+    async fn parked_behind(&mut self, name: &str, rows_max: u64) -> Result<(u64, u64)> {
+        let values = rusqlite::params![name, row_limit(rows_max)];
         let counts =
-            self.all(park::BEHIND, [name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+            self.all(park::BEHIND, values, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
         let (dead, unrouted) = counts.first().copied().unwrap_or_default();
         Ok((dead.unsigned_abs(), unrouted.unsigned_abs()))
     }

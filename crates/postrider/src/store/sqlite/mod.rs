@@ -28,6 +28,7 @@ mod operate;
 mod park;
 mod progress;
 mod relays;
+mod replay;
 mod row;
 mod row_state;
 mod settle;
@@ -54,9 +55,9 @@ use super::{
 };
 use crate::ledger::{KnownRows, Progress, SettledChange};
 use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, InboxItem, InboxRead, ParkedChange,
-    ParkedChanged, ParkedItem, ParkedQuery, Sought, SubscriptionChange, SubscriptionPlan,
-    explain::EventFacts,
+    AuditEntry, AuditQuery, AuditRecord, AuditSearch, CleanupBatch, EventSelector, InboxItem, InboxRead,
+    ParkedChange, ParkedChanged, ParkedItem, ParkedQuery, ReplayBatch, ReplayedBatch, SubscriptionChange,
+    SubscriptionPlan, explain::EventFacts,
 };
 use crate::{Code, Error, Inbox, Outbox, Position, Result, StoredEvent};
 
@@ -445,6 +446,10 @@ impl AsyncStore for SqliteStore {
         cleanup::run(self, batch).await
     }
 
+    async fn replay(&self, batch: ReplayBatch) -> Result<ReplayedBatch> {
+        replay::run(self, batch).await
+    }
+
     async fn read_inbox(&self, read: InboxRead) -> Result<Vec<InboxItem>> {
         self.reader.read(move |snapshot| inbox::read(snapshot, &read)).await
     }
@@ -477,7 +482,7 @@ impl AsyncStore for SqliteStore {
         self.writer.write(move |tx| admin::change(tx, &change)).await
     }
 
-    async fn event_facts(&self, sought: Sought) -> Result<EventFacts> {
+    async fn event_facts(&self, sought: EventSelector) -> Result<EventFacts> {
         self.reader.read(move |snapshot| event_facts::facts(snapshot, &sought)).await
     }
 

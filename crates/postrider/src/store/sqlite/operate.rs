@@ -7,6 +7,7 @@ use super::failure::Attempt;
 use super::lease::now;
 use super::log_tx::SqliteTx;
 use super::worker::poll_once;
+use crate::ledger::Redelivery;
 use crate::operate::{
     AuditEntry, AuditQuery, AuditRecord, ParkedAction, ParkedChange, ParkedChanged, ParkedFilter, ParkedItem,
     ParkedQuery,
@@ -27,7 +28,8 @@ macro_rules! matches_filter {
          AND (:events IS NULL OR CAST(p.position AS TEXT) IN (SELECT value FROM json_each(:events))
               OR lower(p.event_id) IN (SELECT value FROM json_each(:events)))
          AND (:type IS NULL
-              OR (SELECT e.type FROM postrider_events AS e WHERE e.position = p.position) = :type)"
+              OR (SELECT e.type FROM postrider_events AS e WHERE e.position = p.position) = :type)
+         AND (:redelivery IS NULL OR p.redelivery = :redelivery)"
     };
 }
 
@@ -61,7 +63,7 @@ fn ask<T>(
     query: &ParkedQuery,
     read: impl FnMut(&rusqlite::Row<'_>) -> Result<T>,
 ) -> Attempt<Vec<T>> {
-    let ParkedFilter { states, events, key, event_type, error, since, until } = &query.filter;
+    let ParkedFilter { states, events, key, event_type, error, since, until, redelivery } = &query.filter;
     let after: i64 = query.after.as_deref().and_then(|row| row.parse().ok()).unwrap_or(i64::MIN);
     let mut statement = tx.prepare_cached(statement)?;
     let mut rows = statement.query(named_params! {
@@ -74,6 +76,7 @@ fn ask<T>(
         ":until": until.map(Timestamp::as_micros),
         ":events": list_of(events.iter().map(|event| event.to_lowercase()).collect()),
         ":type": event_type,
+        ":redelivery": redelivery.map(Redelivery::as_str),
         ":limit": row_limit(query.rows_max),
     })?;
     let (mut found, mut read) = (Vec::new(), read);

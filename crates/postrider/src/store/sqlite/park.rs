@@ -8,9 +8,11 @@ use crate::store::row_limit;
 use crate::store::subscription::parked_state;
 use crate::{Position, Timestamp};
 
-/// Index: the primary key (subscription, position), all rows of the subscription.
+/// Index: the primary key (subscription, position), from its beginning.
 pub(super) const STATES: &str =
-    "SELECT state, COUNT(*), MIN(position) FROM postrider_parked WHERE subscription = ?1 GROUP BY state";
+    "SELECT state, COUNT(*), MIN(position)
+     FROM (SELECT state, position FROM postrider_parked WHERE subscription = ?1 ORDER BY position LIMIT ?2) AS p
+     GROUP BY state";
 
 /// Index: the primary key (subscription, position), backwards.
 pub(super) const ERRORS: &str =
@@ -18,14 +20,15 @@ pub(super) const ERRORS: &str =
                       ORDER BY position DESC LIMIT ?2";
 
 /// The position of the last dead or unrouted row of the key, doubled, and one more if that is dead. Index: the primary key
-/// (subscription, position), all rows of the subscription; they are sorted by key.
+/// (subscription, position), from its beginning; the rows are sorted by key.
 pub(super) const BEHIND: &str =
     "SELECT COUNT(CASE WHEN blocked % 2 = 1 THEN 1 END), COUNT(CASE WHEN blocked % 2 = 0 THEN 1 END)
      FROM (SELECT state,
                   MAX(CASE state WHEN 'dead' THEN position * 2 + 1 WHEN 'unrouted' THEN position * 2 END)
                       OVER (PARTITION BY key ORDER BY position) AS blocked
-           FROM postrider_parked
-           WHERE subscription = ?1 AND key IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
+           FROM (SELECT state, position, key FROM postrider_parked
+                 WHERE subscription = ?1 ORDER BY position LIMIT ?2) AS p
+           WHERE key IS NOT NULL AND state IN ('dead', 'unrouted', 'behind')) AS known
      WHERE state = 'behind' AND blocked IS NOT NULL";
 
 /// The [seal](crate::ledger::seal) of a row.

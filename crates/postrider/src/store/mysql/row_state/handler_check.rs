@@ -11,7 +11,8 @@ use crate::store::{HandlerCheck, OpenNotifications};
 const OPEN: &str = "
     SELECT t.handler_name, COUNT(*),
            EXISTS (SELECT 1 FROM {schema}.handler_types AS h WHERE h.handler = t.handler_name),
-           (SELECT a.handler FROM {schema}.handler_aliases AS a WHERE a.alias = t.handler_name)
+           (SELECT a.handler FROM {schema}.handler_aliases AS a WHERE a.alias = t.handler_name),
+           EXISTS (SELECT 1 FROM {schema}.leases AS l WHERE l.name = t.handler_name AND l.expires_at > UTC_TIMESTAMP(6))
     FROM {notifications} AS t
     WHERE t.state IN ('PENDING', 'FAILED')
     GROUP BY t.handler_name
@@ -30,6 +31,7 @@ pub(super) async fn check(session: &mut Session, table: &RowTable) -> Result<Han
                 handler: get(&row, 0)?,
                 notifications: get(&row, 1)?,
                 is_registered: get_opt::<i64>(&row, 2)? == Some(1),
+                is_served: get_opt::<i64>(&row, 4)? == Some(1),
                 alias_of: get_opt(&row, 3)?,
             });
         }

@@ -10,7 +10,7 @@ use super::sql::{Sql, of_handler, of_subscription};
 use super::{logged_event, matching, notifications, retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::layout::{Ability, RowLayout, RowTable};
-use crate::operate::explain::OpenTransaction;
+use crate::operate::explain::OpenWriter;
 use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
 use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::lease_tx::LeaseTx;
@@ -246,7 +246,7 @@ impl RowTx for MySqlRowTx<'_> {
         self.tx.query_opt(sql, params![id]).await?.map(|row| get(&row, 0)).transpose()
     }
 
-    async fn open_writers(&mut self) -> Result<Vec<OpenTransaction>> {
+    async fn open_writers(&mut self) -> Result<Vec<OpenWriter>> {
         event_facts::open_writers(&mut self.tx, self.table.schema.as_str(), self.table.name.as_str()).await
     }
 

@@ -14,7 +14,7 @@ use super::sql::Sql;
 use super::tx::PostgresRowTx;
 use super::{read, retention, settle};
 use crate::layout::{Ability, RowTable};
-use crate::operate::{InboxItem, InboxRead, InboxTable};
+use crate::operate::{InboxItem, InboxKind, InboxRead};
 use crate::store::row_limit;
 use crate::store::row_state::connections::{RowConnections, RowGuard};
 use crate::store::row_state::dialect::{
@@ -235,7 +235,7 @@ impl RowConnection for PostgresRowConnection<'_> {
 
     async fn read_inbox(&mut self, read: InboxRead) -> Result<Vec<InboxItem>> {
         let tx = self.conn.begin_read().await?;
-        if read.table == InboxTable::ProcessedEvents
+        if read.table == InboxKind::ProcessedEvents
             && !(self.rows.table.layout.has(Ability::Inbox)
                 && retention::has_processed(&tx, &self.rows.table).await?)
         {

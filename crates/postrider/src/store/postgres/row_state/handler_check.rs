@@ -17,7 +17,8 @@ const TABLES: &str = "SELECT to_regclass($1) IS NOT NULL,
 const OPEN: &str = "
     SELECT t.handler_name::text, count(*),
            EXISTS (SELECT FROM {schema}.handler_types AS h WHERE h.handler = t.handler_name),
-           (SELECT a.handler FROM {schema}.handler_aliases AS a WHERE a.alias = t.handler_name)
+           (SELECT a.handler FROM {schema}.handler_aliases AS a WHERE a.alias = t.handler_name),
+           EXISTS (SELECT FROM {schema}.leases AS l WHERE l.name = t.handler_name AND l.expires_at > clock_timestamp())
     FROM {notifications} AS t
     WHERE t.state IN ('PENDING', 'FAILED')
     GROUP BY t.handler_name
@@ -36,6 +37,7 @@ pub(super) async fn check(client: &Client, schema: &Ident, table: &RowTable) -> 
                 handler: get(&row, 0)?,
                 notifications: get::<i64>(&row, 1)?.unsigned_abs(),
                 is_registered: get(&row, 2)?,
+                is_served: get(&row, 4)?,
                 alias_of: get(&row, 3)?,
             });
         }

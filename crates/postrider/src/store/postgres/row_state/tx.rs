@@ -11,7 +11,7 @@ use super::connection::PostgresRows;
 use super::{logged_event, notifications, read, retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::layout::{Ability, RowLayout};
-use crate::operate::explain::OpenTransaction;
+use crate::operate::explain::OpenWriter;
 use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
 use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::lease_tx::LeaseTx;
@@ -227,7 +227,7 @@ impl RowTx for PostgresRowTx<'_> {
         self.tx.query_opt(sql, &[&id]).await?.map(|row| get(&row, 0)).transpose()
     }
 
-    async fn open_writers(&mut self) -> Result<Vec<OpenTransaction>> {
+    async fn open_writers(&mut self) -> Result<Vec<OpenWriter>> {
         event_facts::open_writers(&self.tx, &self.rows.table.put_into("{table}")).await
     }
 

@@ -1,0 +1,100 @@
+//! A recorder of metrics that can be switched off, so that one process measures with it and without it.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, Unit};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use postrider::telemetry::METRICS;
+use tokio::task::JoinHandle;
+
+use crate::Error;
+
+/// How often the metrics are read: more often than Prometheus does by default.
+const SCRAPE_INTERVAL: Duration = Duration::from_secs(1);
+
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
+/// As long as it exists, metrics are recorded, and read once per second.
+pub(crate) struct Recording(JoinHandle<()>);
+
+impl Recording {
+    /// Needs a runtime.
+    pub(crate) fn start() -> Result<Self, Error> {
+        static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
+        let handle = match INSTALLED.get() {
+            Some(handle) => handle.clone(),
+            None => {
+                let recorder = recorder()?;
+                let handle = recorder.handle();
+                metrics::set_global_recorder(Switched(recorder))?;
+                INSTALLED.get_or_init(|| handle).clone()
+            }
+        };
+        IS_ON.store(true, Ordering::Relaxed);
+        Ok(Self(tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(SCRAPE_INTERVAL);
+            loop {
+                ticks.tick().await;
+                std::hint::black_box(handle.render());
+            }
+        })))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        IS_ON.store(false, Ordering::Relaxed);
+        self.0.abort();
+    }
+}
+
+/// The same as that of the command.
+fn recorder() -> Result<PrometheusRecorder, Error> {
+    let mut builder = PrometheusBuilder::new();
+    for metric in METRICS {
+        if let Some(buckets) = metric.buckets() {
+            builder = builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)?;
+        }
+    }
+    Ok(builder.build_recorder())
+}
+
+/// Does nothing while it is off, as without a recorder.
+struct Switched(PrometheusRecorder);
+
+impl metrics::Recorder for Switched {
+    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.0.describe_counter(key, unit, text);
+    }
+
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.0.describe_gauge(key, unit, text);
+    }
+
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.0.describe_histogram(key, unit, text);
+    }
+
+    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
+        match IS_ON.load(Ordering::Relaxed) {
+            true => self.0.register_counter(key, metadata),
+            false => Counter::noop(),
+        }
+    }
+
+    fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
+        match IS_ON.load(Ordering::Relaxed) {
+            true => self.0.register_gauge(key, metadata),
+            false => Gauge::noop(),
+        }
+    }
+
+    fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
+        match IS_ON.load(Ordering::Relaxed) {
+            true => self.0.register_histogram(key, metadata),
+            false => Histogram::noop(),
+        }
+    }
+}

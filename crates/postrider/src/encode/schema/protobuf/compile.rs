@@ -1,0 +1,164 @@
+//! Descriptors as messages for writing.
+
+use std::collections::HashMap;
+
+use prost_reflect::{Cardinality, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
+
+use super::compiled::{EnumType, Field, Form, Message, MessageId, Type, WellKnown};
+use super::write::put_varint;
+
+/// A schema with more messages would be a mistake.
+const MESSAGES_MAX: usize = 10_000;
+
+/// The messages that a message needs, and its own index.
+pub(super) fn compile(descriptor: &MessageDescriptor) -> Result<(Vec<Message>, MessageId), String> {
+    let mut compiler = Compiler { messages: Vec::new(), named: HashMap::new(), waiting: Vec::new() };
+    let root = compiler.add(descriptor)?;
+    // A list instead of recursion: files may contain long chains of messages.
+    while let Some((id, descriptor)) = compiler.waiting.pop() {
+        compiler.fill(id, &descriptor)?;
+    }
+    Ok((compiler.messages, root))
+}
+
+struct Compiler {
+    messages: Vec<Message>,
+    named: HashMap<String, MessageId>,
+    waiting: Vec<(MessageId, MessageDescriptor)>,
+}
+
+impl Compiler {
+    fn add(&mut self, descriptor: &MessageDescriptor) -> Result<MessageId, String> {
+        let name = descriptor.full_name();
+        if let Some(id) = self.named.get(name) {
+            return Ok(*id);
+        }
+        if self.messages.len() == MESSAGES_MAX {
+            return Err(format!("the schema has more than {MESSAGES_MAX} messages"));
+        }
+        let well_known = well_known(name)?;
+        let id = self.messages.len();
+        self.messages.push(Message {
+            name: name.to_owned(),
+            fields: Vec::new(),
+            by_name: HashMap::new(),
+            well_known,
+        });
+        self.named.insert(name.to_owned(), id);
+        self.waiting.push((id, descriptor.clone()));
+        Ok(id)
+    }
+
+    fn fill(&mut self, id: MessageId, descriptor: &MessageDescriptor) -> Result<(), String> {
+        let oneofs: Vec<String> = descriptor
+            .oneofs()
+            .filter(|oneof| !oneof.is_synthetic())
+            .map(|oneof| oneof.full_name().to_owned())
+            .collect();
+        let mut fields: Vec<FieldDescriptor> = descriptor.fields().collect();
+        fields.sort_by_key(FieldDescriptor::number);
+        let mut compiled = Vec::with_capacity(fields.len());
+        for field in fields {
+            compiled.push(self.field(&field, &oneofs)?);
+        }
+        let Some(message) = self.messages.get_mut(id) else { return Ok(()) };
+        for (number, field) in compiled.iter().enumerate() {
+            message.by_name.insert(field.name.clone(), number);
+        }
+        // The name in JSON has precedence if it is the name of another field in the file.
+        for (number, field) in compiled.iter().enumerate() {
+            message.by_name.insert(field.json_name.clone(), number);
+        }
+        message.fields = compiled;
+        Ok(())
+    }
+
+    fn field(&mut self, field: &FieldDescriptor, oneofs: &[String]) -> Result<Field, String> {
+        if field.is_group() {
+            return Err(format!("the field {} is a group, which is not supported", field.full_name()));
+        }
+        let entry = field.kind().as_message().filter(|_| field.is_map()).cloned();
+        let (of, form) = match entry {
+            Some(entry) => {
+                let key = self.of(&entry.map_entry_key_field().kind())?;
+                (self.of(&entry.map_entry_value_field().kind())?, Form::Map { key })
+            }
+            None if field.is_list() => {
+                let form = if field.is_packed() { Form::Packed } else { Form::Repeated };
+                (self.of(&field.kind())?, form)
+            }
+            None => {
+                let form = match field.cardinality() {
+                    Cardinality::Required => Form::Required,
+                    _ if field.supports_presence() => Form::Explicit,
+                    _ => Form::Implicit,
+                };
+                (self.of(&field.kind())?, form)
+            }
+        };
+        let wire_type = match form {
+            Form::Packed | Form::Map { .. } => 2,
+            _ => of.wire_type(),
+        };
+        let mut tag = Vec::new();
+        put_varint(u64::from(field.number()) << 3 | u64::from(wire_type), &mut tag);
+        let oneof = field
+            .containing_oneof()
+            .and_then(|oneof| oneofs.iter().position(|name| name == oneof.full_name()));
+        Ok(Field {
+            name: field.name().to_owned(),
+            json_name: field.json_name().to_owned(),
+            of,
+            form,
+            oneof,
+            tag,
+        })
+    }
+
+    fn of(&mut self, kind: &Kind) -> Result<Type, String> {
+        Ok(match kind {
+            Kind::Double => Type::Double,
+            Kind::Float => Type::Float,
+            Kind::Int32 => Type::Int32,
+            Kind::Int64 => Type::Int64,
+            Kind::Uint32 => Type::Uint32,
+            Kind::Uint64 => Type::Uint64,
+            Kind::Sint32 => Type::Sint32,
+            Kind::Sint64 => Type::Sint64,
+            Kind::Fixed32 => Type::Fixed32,
+            Kind::Fixed64 => Type::Fixed64,
+            Kind::Sfixed32 => Type::Sfixed32,
+            Kind::Sfixed64 => Type::Sfixed64,
+            Kind::Bool => Type::Bool,
+            Kind::String => Type::Text,
+            Kind::Bytes => Type::Bytes,
+            Kind::Enum(of) => Type::Enum(enum_type(of)),
+            Kind::Message(of) => Type::Message(self.add(of)?),
+        })
+    }
+}
+
+fn enum_type(descriptor: &EnumDescriptor) -> EnumType {
+    let name = descriptor.full_name();
+    EnumType {
+        name: name.to_owned(),
+        values: descriptor.values().map(|value| (value.name().to_owned(), value.number())).collect(),
+        is_null: name == "google.protobuf.NullValue",
+    }
+}
+
+fn well_known(name: &str) -> Result<Option<WellKnown>, String> {
+    let Some(short) = name.strip_prefix("google.protobuf.") else { return Ok(None) };
+    Ok(Some(match short {
+        "Timestamp" => WellKnown::Timestamp,
+        "Duration" => WellKnown::Duration,
+        "FieldMask" => WellKnown::FieldMask,
+        "Struct" => WellKnown::Struct,
+        "Value" => WellKnown::Value,
+        "ListValue" => WellKnown::ListValue,
+        "DoubleValue" | "FloatValue" | "Int64Value" | "UInt64Value" | "Int32Value" | "UInt32Value"
+        | "BoolValue" | "StringValue" | "BytesValue" => WellKnown::Wrapper,
+        "Any" => return Err("google.protobuf.Any is not supported: its content has no schema".into()),
+        _ => return Ok(None),
+    }))
+}
