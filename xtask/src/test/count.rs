@@ -20,6 +20,8 @@ pub(super) struct Count {
     said_skipped: usize,
     skips: Vec<Skip>,
     failures: Vec<String>,
+    /// Tests that failed, and passed in their second run.
+    unstable: Vec<String>,
     program: Program,
     /// Prefix of the names of tests that run again elsewhere.
     place: String,
@@ -100,6 +102,15 @@ impl Count {
         self.failures.push(self.here(what));
     }
 
+    /// A test that failed has passed in its second run.
+    pub(super) fn passed_alone(&mut self, name: &str) {
+        if let Some(at) = self.failures.iter().position(|failure| failure == name) {
+            self.unstable.push(self.failures.remove(at));
+            self.failed -= 1;
+            self.passed += 1;
+        }
+    }
+
     /// Something that could not be run at all.
     pub(super) fn skip(&mut self, name: &str, reason: &str) {
         self.ignored += 1;
@@ -157,6 +168,11 @@ impl Count {
         &self.skips
     }
 
+    /// Names of the tests that failed, and passed in their second run.
+    pub(super) fn unstable(&self) -> &[String] {
+        &self.unstable
+    }
+
     /// Names of the tests that failed.
     pub(super) fn failures(&self) -> &[String] {
         &self.failures
@@ -205,6 +221,17 @@ fn running(line: &str) -> bool {
 /// `test name ... outcome`. The name of a doc test contains spaces.
 fn test_line(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("test ")?.rsplit_once(" ... ")
+}
+
+/// The names of the tests that failed in the output of a program.
+pub(super) fn failed_tests(output: &str) -> Vec<String> {
+    let failed =
+        |line| test_line(line).filter(|(_, outcome)| *outcome == "FAILED").map(|(name, _)| name.to_owned());
+    output
+        .lines()
+        .take_while(|line| *line != "successes:" && *line != "failures:")
+        .filter_map(failed)
+        .collect()
 }
 
 /// `---- name stdout ----`

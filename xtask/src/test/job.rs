@@ -24,6 +24,8 @@ pub(super) struct Job {
     /// Prefix of the names of its tests: the other server that they run on.
     pub(super) place: Option<String>,
     command: Command,
+    /// Whether single tests of it can be selected: it is not a command that runs several programs.
+    is_program: bool,
 }
 
 /// The result and output of a program.
@@ -32,6 +34,8 @@ pub(super) struct Ended {
     pub(super) name: String,
     pub(super) place: Option<String>,
     pub(super) status: Result<ExitStatus, String>,
+    /// Its program, to run single tests again.
+    pub(super) again: Option<Box<Job>>,
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) took: Duration,
@@ -47,7 +51,23 @@ impl Job {
             command.env("RUST_TEST_THREADS", threads.to_string());
         }
         command.env("CARGO_MANIFEST_DIR", &program.folder).env("CARGO_PKG_NAME", &program.package);
-        Self { name: program.name.clone(), place: None, command }
+        Self { name: program.name.clone(), place: None, command, is_program: true }
+    }
+
+    /// The same program and environment, with these tests only.
+    pub(super) fn only(&self, tests: &[String]) -> Self {
+        let mut command = Command::new(self.command.get_program());
+        if let Some(folder) = self.command.get_current_dir() {
+            command.current_dir(folder);
+        }
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.args(["--show-output", "--exact"]).args(tests);
+        Self { name: self.name.clone(), place: self.place.clone(), command, is_program: self.is_program }
     }
 
     /// The tests of these modules of a program again, on another version of PostgreSQL.
@@ -61,7 +81,7 @@ impl Job {
 
     /// A command that is not a test program.
     pub(super) fn command(name: &str, command: Command) -> Self {
-        Self { name: name.to_owned(), place: None, command }
+        Self { name: name.to_owned(), place: None, command, is_program: false }
     }
 
     /// Runs it to its end or to the time limit. The folder is for its temporary files and its output.
@@ -72,7 +92,9 @@ impl Job {
         // Output that is not UTF-8 must not end the run.
         let text = |stream: &str| String::from_utf8_lossy(&said(stream)).into_owned();
         let (stdout, stderr) = (text("stdout"), text("stderr"));
-        Ended { name: self.name, place: self.place, status, stdout, stderr, took: began.elapsed() }
+        let (name, place) = (self.name.clone(), self.place.clone());
+        let again = self.is_program.then(|| Box::new(self));
+        Ended { name, place, status, again, stdout, stderr, took: began.elapsed() }
     }
 
     /// Its output goes to files, because a server that it leaves behind could keep a pipe open.

@@ -4,12 +4,14 @@
 //! 2. [`schedule`]: each starts when it is built and there is a place for it
 //! 3. [`job`]: it runs, and its output is stored
 //! 4. [`count`]: its tests are counted
+//! 5. [`second_run`]: a few failed tests run once more, alone
 
 mod build;
 mod count;
 mod job;
 mod schedule;
 mod scratch;
+mod second_run;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 use crate::drivers;
 use crate::servers::{self, Missing};
 use build::{Choice, Program, SIMULATOR, STORES};
-use count::Count;
+use count::{Count, failed_tests};
 use job::{Ended, Job};
 use schedule::{DOC_TESTS, Needs, Schedule};
 use scratch::Scratch;
@@ -46,6 +48,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     }
     run.build();
     run.finish()?;
+    run.repeat_failed()?;
     println!(
         "\n{} s, of which {} s until all was built; the longest programs:",
         run.seconds(),
@@ -78,6 +81,8 @@ struct Run {
     built_after: u64,
     /// How long each program took.
     times: Vec<(String, Duration)>,
+    /// The failed tests of programs, with what runs them again.
+    failed: Vec<(Job, Vec<String>)>,
 }
 
 impl Run {
@@ -95,6 +100,7 @@ impl Run {
             began: Instant::now(),
             built_after: 0,
             times: Vec::new(),
+            failed: Vec::new(),
         })
     }
 
@@ -196,6 +202,33 @@ impl Run {
         let succeeded = ended.status.is_ok_and(|status| status.success());
         self.count.leave(&ended.name, succeeded);
         self.times.push((ended.name, ended.took));
+        if let Some(job) = ended.again
+            && !succeeded
+        {
+            self.failed.push((*job, failed_tests(&ended.stdout)));
+        }
+    }
+
+    /// Runs failed tests once more, one after the other with nothing else on the machine, if that is allowed.
+    fn repeat_failed(&mut self) -> Result<(), String> {
+        let failed = std::mem::take(&mut self.failed);
+        let named: usize = failed.iter().map(|(_, tests)| tests.len()).sum();
+        if named != self.count.failed() || !second_run::is_allowed(&failed) {
+            return Ok(());
+        }
+        for (job, tests) in failed {
+            for test in tests {
+                let name =
+                    job.place.as_ref().map_or_else(|| test.clone(), |place| format!("{place}: {test}"));
+                println!("\n{name} failed; second run, alone");
+                let ended = job.only(&[test]).run(&self.scratch.folder()?);
+                print!("{}{}", ended.stdout, ended.stderr);
+                if second_run::has_passed(&ended) {
+                    self.count.passed_alone(&name);
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -204,6 +237,14 @@ fn list(count: &Count) {
         println!("\nskipped:");
         for skip in count.skips() {
             println!("  {}: {}", skip.name, skip.reason);
+        }
+    }
+    if !count.unstable().is_empty() {
+        println!(
+            "\nunstable, failed next to others and passed alone; each one is to be explained and fixed:"
+        );
+        for name in count.unstable() {
+            println!("  {name}");
         }
     }
     if !count.failures().is_empty() {
