@@ -40,6 +40,7 @@ mod parked;
 mod postgres;
 mod program;
 mod replay;
+mod restarted;
 mod runbooks;
 mod schema;
 #[cfg(feature = "schemas")]

@@ -97,3 +97,10 @@ fn either_of_two_relays_may_be_killed_and_nothing_is_lost_invented_or_reordered(
         assert!(verdict.duplicates <= ROUNDS * WINDOW, "{verdict}");
     }
 }
+
+#[test]
+fn a_killed_relay_is_replaced_at_once() {
+    for shop in Shop::all() {
+        crate::restarted::a_killed_relay_is_replaced_at_once(&shop.config(&shop.url));
+    }
+}

@@ -74,6 +74,9 @@ impl Simulation {
         }
         self.note(|sim| format!("{} crashes", sim.relays[relay].name));
         self.tally.count("crash");
+        if self.rng.coin() {
+            self.end_leases_of(relay);
+        }
         self.go_down(relay);
         let lost: Vec<OperationId> =
             self.operations.iter().filter(|(_, o)| o.owner.relay() == relay).map(|(id, _)| *id).collect();
@@ -81,6 +84,21 @@ impl Simulation {
             if self.rng.coin() {
                 let acknowledged = self.operations.remove(&id).is_some_and(|o| o.reply.is_some());
                 self.tally_if(acknowledged, "answer lost");
+            }
+        }
+    }
+
+    /// The database sees that the session of the relay is gone, and its leases are free. If the session of a relay that
+    /// still runs is cut, the effect is that of [`Fault::LoseLease`].
+    fn end_leases_of(&mut self, relay: usize) {
+        let holder = self.relays[relay].name.clone();
+        for plan in &self.scenario.subscriptions {
+            if let Ok(rows) = self.database.subscription_mut(&plan.name)
+                && let Some(lease) = &mut rows.lease
+                && lease.holder == holder
+            {
+                lease.until = Duration::ZERO;
+                self.tally.count("lease ended with its session");
             }
         }
     }

@@ -66,3 +66,11 @@ fn a_waiting_relay_can_be_stopped() {
     relay.signal("TERM");
     assert_eq!(relay.end().0, Some(0), "{line}");
 }
+
+#[test]
+fn a_killed_relay_is_replaced_at_once() {
+    let Some(shop) = Shop::new() else { return };
+    crate::restarted::a_killed_relay_is_replaced_at_once(
+        &crate::shop::GOOD.replace("sqlite:shop.db", &shop.url),
+    );
+}

@@ -26,6 +26,7 @@ macro_rules! store_conformance {
                 releasing_a_lost_lease_frees_nothing
                 only_a_clean_release_counts_as_clean
                 leases_of_different_subscriptions_are_independent
+                a_lease_is_free_when_the_session_that_took_it_is_gone_and_not_before
             }
             settle {
                 progress_is_loaded_as_it_was_settled

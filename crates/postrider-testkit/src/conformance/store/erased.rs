@@ -71,6 +71,9 @@ pub trait Database: Send + Sync {
 
     /// See [`StoreUnderTest::SHOWS_WRITERS`].
     fn shows_writers(&self) -> bool;
+
+    /// See [`StoreUnderTest::ENDS_LEASES_WITH_SESSIONS`].
+    fn ends_leases_with_sessions(&self) -> bool;
 }
 
 impl<T: StoreUnderTest> Database for T
@@ -132,6 +135,10 @@ where
 
     fn shows_writers(&self) -> bool {
         T::SHOWS_WRITERS
+    }
+
+    fn ends_leases_with_sessions(&self) -> bool {
+        T::ENDS_LEASES_WITH_SESSIONS
     }
 
     fn expire_lease<'a>(&'a self, subscription: &'a str) -> BoxFuture<'a, Result<()>> {

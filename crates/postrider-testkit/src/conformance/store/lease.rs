@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::Databases;
 use super::stage::{NAME, failed, granted, held, lease, set_of, settlement, subscribed};
+use crate::eventually;
 
 /// The waiting relay receives the holder and the remaining time.
 pub async fn a_free_lease_is_granted_and_a_held_one_is_not(databases: &Databases) -> Result<()> {
@@ -110,6 +111,38 @@ pub async fn leases_of_different_subscriptions_are_independent(databases: &Datab
     let other = LeaseRequest { subscription: "search".to_owned(), ..lease("b") };
     assert!(matches!(store.acquire(other).await?, Acquired::Granted(_)));
     assert!(is_held(&store, "b").await?, "a still has its own");
+    Ok(())
+}
+
+/// A relay that was killed has no session any more. Where that cannot be seen, its lease stays until it expires.
+pub async fn a_lease_is_free_when_the_session_that_took_it_is_gone_and_not_before(
+    databases: &Databases,
+) -> Result<()> {
+    let (under_test, first) = subscribed(databases).await?;
+    first.subscribe("search", Start::Beginning).await?;
+    let second = under_test.open().await?;
+    let owner = granted(&first, "a").await?;
+    let search = |holder| LeaseRequest { subscription: "search".to_owned(), ..lease(holder) };
+    assert!(matches!(first.acquire(search("a")).await?, Acquired::Granted(_)));
+    assert!(is_held(&second, "b").await?);
+    assert_eq!(first.renew(lease("a"), owner.epoch).await?, held(None), "asking changed nothing");
+    first.close().await;
+    if !under_test.ends_leases_with_sessions() {
+        assert!(is_held(&second, "b").await?);
+        return Ok(());
+    }
+    // The server needs a moment to notice.
+    let next = eventually("the lease is free", async || match second.acquire(lease("b")).await {
+        Ok(Acquired::Granted(loaded)) => Some(loaded),
+        _ => None,
+    })
+    .await;
+    assert!(next.epoch > owner.epoch && !next.clean, "{next:?}");
+    assert_eq!(next.previous.map(|lease| lease.holder), Some("a".to_owned()));
+    assert!(matches!(second.acquire(search("b")).await?, Acquired::Granted(_)), "and its other leases");
+    let third = under_test.open().await?;
+    assert_eq!(third.settle(settlement(owner.epoch, set_of(&[]))).await.ok(), None, "it took no lease");
+    assert!(is_held(&third, "c").await?, "the new owner has a session");
     Ok(())
 }
 

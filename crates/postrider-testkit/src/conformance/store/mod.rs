@@ -41,6 +41,9 @@ pub trait StoreUnderTest: Sized + Send + Sync {
     /// Whether the database shows which transactions are open.
     const SHOWS_WRITERS: bool = true;
 
+    /// Whether other processes see that the connection of a lease is closed, and take the lease over at once.
+    const ENDS_LEASES_WITH_SESSIONS: bool = false;
+
     /// Whether this machine has what the suite needs; if not, every case passes without running.
     fn is_available() -> bool {
         true

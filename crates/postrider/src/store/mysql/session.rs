@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, Error as SqlError, Params as SqlParams, Row, Value};
+use uuid::Uuid;
 
 use super::failure::{commit_failed, failed};
 use super::row_state::Names;
@@ -41,6 +42,8 @@ pub(in crate::store) struct Session {
     /// The table with a state per row, if that is the outbox.
     rows: Option<Names>,
     pub(super) server: Server,
+    /// The name of the lock that shows others that this session exists.
+    session_lock: String,
     answer_within: Duration,
     /// A statement was sent and its answer is not fully read, or a transaction is open.
     is_busy: bool,
@@ -65,7 +68,17 @@ pub(super) enum Prepared {
 
 impl Session {
     pub(super) fn new(conn: Conn, server: Server, schema: Ident, answer_within: Duration) -> Self {
-        Self { conn, schema, rows: None, server, answer_within, is_busy: false, is_broken: false }
+        let session_lock = format!("postrider {}", Uuid::now_v7());
+        Self {
+            conn,
+            schema,
+            rows: None,
+            server,
+            session_lock,
+            answer_within,
+            is_busy: false,
+            is_broken: false,
+        }
     }
 
     /// Sets the table that statements use from now on.
@@ -281,6 +294,11 @@ impl Tx<'_> {
 
     pub(super) fn schema(&self) -> &Ident {
         &self.session.schema
+    }
+
+    /// The name of the lock with which the session shows that it exists.
+    pub(super) fn session_lock(&self) -> &str {
+        &self.session.session_lock
     }
 
     /// Commits if the result is a success, else rolls back.

@@ -20,11 +20,18 @@ impl LeaseTx for Tx<'_> {
 
     async fn refusal(&mut self, lease: &LeaseRequest) -> Result<Option<Acquired>> {
         // Index: the primary key (name), of both tables.
+        // Every role sees every lock in `pg_locks`, which shows a key of 64 bits as two halves.
         let sql = "SELECT s.halted, l.holder,
                           (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint
                    FROM {schema}.subscriptions AS s
                    LEFT JOIN {schema}.leases AS l
                      ON l.name = s.name AND l.holder <> $2 AND l.expires_at > clock_timestamp()
+                    AND (l.session_lock IS NULL OR EXISTS (
+                            SELECT FROM pg_locks AS k
+                            WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 1
+                              AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                              AND k.classid::bigint = (l.session_lock >> 32) & 4294967295
+                              AND k.objid::bigint = l.session_lock & 4294967295))
                    WHERE s.name = $1";
         let row = self.query_opt(sql, &[&lease.subscription, &lease.holder]).await?;
         let row = row.ok_or_else(|| unknown(&lease.subscription))?;
@@ -36,19 +43,23 @@ impl LeaseTx for Tx<'_> {
     }
 
     /// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
-    /// cleanly, the subscription counts as one whose owner died: the next owner starts carefully.
+    /// cleanly, the subscription counts as one whose owner died: the next owner starts carefully. The session locks its
+    /// key, and keeps it locked until it ends.
     async fn take(&mut self, lease: &LeaseRequest, epoch: Epoch) -> Result<()> {
         // Index: the primary key (name), of both tables.
         let raise = "UPDATE {schema}.subscriptions
                      SET epoch = $2, clean = false, updated_at = clock_timestamp()
                      WHERE name = $1";
         self.execute(raise, &[&lease.subscription, &epoch.0]).await?;
-        let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at)
-                    VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + $4::bigint * interval '1 microsecond')
+        let take = "INSERT INTO {schema}.leases (name, holder, epoch, acquired_at, expires_at, session_lock)
+                    VALUES ($1, $2, $3, clock_timestamp(), clock_timestamp() + $4::bigint * interval '1 microsecond',
+                            CASE WHEN pg_try_advisory_lock($5::bigint) THEN $5::bigint END)
                     ON CONFLICT (name) DO UPDATE
-                    SET holder = excluded.holder, epoch = excluded.epoch,
+                    SET holder = excluded.holder, epoch = excluded.epoch, session_lock = excluded.session_lock,
                         acquired_at = excluded.acquired_at, expires_at = excluded.expires_at";
-        self.execute(take, &[&lease.subscription, &lease.holder, &epoch.0, &micros(lease.duration)]).await?;
+        let LeaseRequest { subscription, holder, duration } = lease;
+        let session_lock = self.session_lock();
+        self.execute(take, &[subscription, holder, &epoch.0, &micros(*duration), &session_lock]).await?;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error as SqlError, IsolationLevel, Row, Transaction};
+use uuid::Uuid;
 
 use super::begin::Begins;
 use super::failure::{commit_failed, failed};
@@ -38,6 +39,9 @@ pub(in crate::store) struct Session {
     pub(super) statements: Statements,
     pub(super) incarnation: Incarnation,
     pub(super) sharing: Sharing,
+    /// The key of the advisory lock that shows others that this session exists. A pooled connection has none: the lock
+    /// would stay with a server process that other clients use.
+    session_lock: Option<i64>,
     begins: Begins,
     trust: Trust,
 }
@@ -74,7 +78,8 @@ impl Session {
         let received = RowsReceived::default();
         let statements = Statements::new(schema, rows, sharing == Sharing::Own, received.clone());
         let trust = Trust { is_lost: AtomicBool::new(false), answer_within, received };
-        Ok(Self { client, statements, incarnation, sharing, begins, trust })
+        let session_lock = (sharing == Sharing::Own).then(|| Uuid::now_v7().as_u64_pair().1.cast_signed());
+        Ok(Self { client, statements, incarnation, sharing, session_lock, begins, trust })
     }
 
     /// Whether the connection can still be used.
@@ -138,7 +143,7 @@ impl Session {
         statement: &'static str,
         params: Params<'_>,
     ) -> Result<Vec<Row>> {
-        let Self { client, statements, incarnation, sharing, begins, trust } = self;
+        let Self { client, statements, incarnation, sharing, begins, trust, .. } = self;
         let unanswered = if access == Access::Writes { commit_failed } else { failed };
         let ready = statements.get(client, statement, params).await?;
         if *sharing == Sharing::Own {
@@ -190,7 +195,7 @@ impl Session {
     /// Begins a transaction of several statements. It is rolled back if it is dropped without a commit. One that reads
     /// sees one snapshot of the events.
     pub(super) async fn begin(&mut self, access: Access) -> Result<Tx<'_>> {
-        let Self { client, statements, incarnation, sharing, begins, trust } = self;
+        let Self { client, statements, incarnation, sharing, session_lock, begins, trust } = self;
         let writes = access == Access::Writes;
         let isolation = if writes { IsolationLevel::ReadCommitted } else { IsolationLevel::RepeatableRead };
         let beginning = client.build_transaction().isolation_level(isolation).read_only(!writes);
@@ -208,7 +213,7 @@ impl Session {
             let set = async { client.batch_execute(first).await.map_err(failed) };
             trust.in_time(1, Access::Reads, set).await?;
         }
-        Ok(Tx { transaction, statements, trust, server: incarnation })
+        Ok(Tx { transaction, statements, trust, server: incarnation, session_lock: *session_lock })
     }
 }
 
@@ -229,12 +234,18 @@ pub(super) struct Tx<'a> {
     statements: &'a Statements,
     trust: &'a Trust,
     server: &'a Incarnation,
+    session_lock: Option<i64>,
 }
 
 impl Tx<'_> {
     /// Which server it runs on.
     pub(super) fn server(&self) -> &Incarnation {
         self.server
+    }
+
+    /// The key of the advisory lock with which the session shows that it exists; `None` on a pooled connection.
+    pub(super) fn session_lock(&self) -> Option<i64> {
+        self.session_lock
     }
 
     pub(super) async fn query(&self, statement: &'static str, params: Params<'_>) -> Result<Vec<Row>> {

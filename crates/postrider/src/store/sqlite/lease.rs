@@ -12,7 +12,7 @@ use super::failure::Attempt;
 use super::ledger::Ledger;
 use super::log_tx::SqliteTx;
 use super::worker::poll_once;
-use super::{park, progress};
+use super::{park, progress, session_lock};
 use crate::ledger::KnownRows;
 use crate::store::lease_tx::{LeaseTx, Locked, lock_if_free};
 use crate::store::subscription::SubscriptionRow;
@@ -77,7 +77,7 @@ pub(super) fn load(snapshot: &Connection, ledger: Ledger, name: &str) -> Attempt
     Ok(lease.optional()?)
 }
 
-/// Another relay that holds the lease now, and until when.
+/// Another relay that holds the lease now, and until when. A relay that is gone holds nothing.
 pub(super) fn other_holder(
     tx: &Connection,
     ledger: Ledger,
@@ -86,12 +86,16 @@ pub(super) fn other_holder(
 ) -> Attempt<Option<(String, i64)>> {
     // Index: the primary key (name).
     let mut statement = tx.prepare_cached(&ledger.put_into(
-        "SELECT holder, expires_at
+        "SELECT holder, expires_at, session_lock
          FROM {leases}
          WHERE name = ?1 AND holder <> ?2 AND expires_at > ?3",
     ))?;
-    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    Ok(statement.query_row(params![lease.subscription, lease.holder, now], row).optional()?)
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let other: Option<(String, i64, Option<String>)> =
+        statement.query_row(params![lease.subscription, lease.holder, now], row).optional()?;
+    let other =
+        other.filter(|(_, _, lock)| !lock.as_ref().is_some_and(|lock| session_lock::is_gone(tx, lock)));
+    Ok(other.map(|(holder, expires_at, _)| (holder, expires_at)))
 }
 
 /// Records the lease and raises the epoch of the progress row, which fences the previous owner. Until it is released
@@ -103,21 +107,46 @@ pub(super) fn take(
     epoch: Epoch,
     now: i64,
 ) -> Attempt<()> {
+    let previous = tx
+        .prepare_cached(&ledger.put_into("SELECT session_lock FROM {leases} WHERE name = ?1"))?
+        .query_row([&lease.subscription], |row| row.get::<_, Option<String>>(0))
+        .optional()?;
+    let LeaseRequest { subscription, holder, duration } = lease;
     // Index: the primary key (name), of both tables.
     tx.prepare_cached(&ledger.put_into(
-        "INSERT INTO {leases} (name, holder, epoch, acquired_at, expires_at)
-         VALUES (?1, ?2, ?3, ?4, ?5)
+        "INSERT INTO {leases} (name, holder, epoch, acquired_at, expires_at, session_lock)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (name) DO UPDATE
-         SET holder = excluded.holder, epoch = excluded.epoch,
+         SET holder = excluded.holder, epoch = excluded.epoch, session_lock = excluded.session_lock,
              acquired_at = excluded.acquired_at, expires_at = excluded.expires_at",
     ))?
-    .execute(params![lease.subscription, lease.holder, epoch.0, now, end(lease.duration, now)])?;
+    .execute(params![
+        subscription,
+        holder,
+        epoch.0,
+        now,
+        end(*duration, now),
+        session_lock::token(tx)
+    ])?;
+    remove_unused_lock(tx, ledger, previous.flatten())?;
     tx.prepare_cached(&ledger.put_into(
         "UPDATE {subscriptions}
          SET epoch = ?2, clean = 0, updated_at = ?3
          WHERE name = ?1",
     ))?
     .execute(params![lease.subscription, epoch.0, now])?;
+    Ok(())
+}
+
+/// Removes the lock of an owner that is gone, after the last of its leases was taken over.
+fn remove_unused_lock(tx: &Connection, ledger: Ledger, lock: Option<String>) -> Attempt<()> {
+    let Some(lock) = lock else { return Ok(()) };
+    // A table of a few rows.
+    let sql = ledger.put_into("SELECT count(*) FROM {leases} WHERE session_lock = ?1");
+    let leases: i64 = tx.prepare_cached(&sql)?.query_row([&lock], |row| row.get(0))?;
+    if leases == 0 {
+        session_lock::remove(tx, &lock);
+    }
     Ok(())
 }
 

@@ -31,6 +31,7 @@ mod relays;
 mod replay;
 mod row;
 mod row_state;
+mod session_lock;
 mod settle;
 mod views;
 mod worker;

@@ -77,11 +77,12 @@ CREATE TABLE postrider_parked (
 
 -- The relay that owns each subscription, and until when, by the clock of this machine.
 CREATE TABLE postrider_leases (
-    name        TEXT NOT NULL PRIMARY KEY,
-    holder      TEXT NOT NULL,
-    epoch       INTEGER NOT NULL,
-    acquired_at INTEGER NOT NULL,
-    expires_at  INTEGER NOT NULL
+    name         TEXT NOT NULL PRIMARY KEY,
+    holder       TEXT NOT NULL,
+    epoch        INTEGER NOT NULL,
+    acquired_at  INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    session_lock TEXT                   -- the end of the name of the file that the owner has locked
 ) STRICT, WITHOUT ROWID;
 
 -- Reports of relays about themselves, for `postrider status`. No decision depends on them.

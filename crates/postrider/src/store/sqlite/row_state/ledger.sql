@@ -29,11 +29,12 @@ CREATE TABLE postrider_row_subscriptions (
 
 -- The relay that owns the subscription, and until when, by the clock of this machine.
 CREATE TABLE postrider_row_leases (
-    name        TEXT NOT NULL PRIMARY KEY,
-    holder      TEXT NOT NULL,
-    epoch       INTEGER NOT NULL,
-    acquired_at INTEGER NOT NULL,
-    expires_at  INTEGER NOT NULL
+    name         TEXT NOT NULL PRIMARY KEY,
+    holder       TEXT NOT NULL,
+    epoch        INTEGER NOT NULL,
+    acquired_at  INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL,
+    session_lock TEXT                   -- the end of the name of the file that the owner has locked
 ) STRICT, WITHOUT ROWID;
 
 -- Reports of relays about themselves, for `postrider status`. No decision depends on them.

@@ -28,6 +28,8 @@ impl<W: ServerKind> StoreUnderTest for Case<W> {
 
     const DATABASE: Option<&'static str> = Some(W::NAME);
 
+    const ENDS_LEASES_WITH_SESSIONS: bool = true;
+
     fn is_available() -> bool {
         Case::<W>::is_available()
     }

@@ -18,6 +18,8 @@ impl StoreUnderTest for Case {
 
     const DATABASE: Option<&'static str> = Some("PostgreSQL");
 
+    const ENDS_LEASES_WITH_SESSIONS: bool = true;
+
     fn is_available() -> bool {
         Case::is_available()
     }
