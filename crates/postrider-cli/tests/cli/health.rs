@@ -34,7 +34,9 @@ fn the_doctor_finds_each_problem() {
     let parked = "INSERT INTO postrider_parked (subscription, position, state, attempts, last_error, parked_at, updated_at)
                   VALUES ('orders', 1, 'dead', 3, 'too large', 0, 0)";
     let lease = |holder: &str, expires: &str| {
-        format!("INSERT INTO postrider_leases VALUES ('orders', '{holder}', 9, 0, {expires})")
+        format!(
+            "INSERT INTO postrider_leases (name, holder, epoch, acquired_at, expires_at) VALUES ('orders', '{holder}', 9, 0, {expires})"
+        )
     };
     let future = "unixepoch() * 1000000 + 86400000000";
     for (sql, code, outcome, exit) in [
