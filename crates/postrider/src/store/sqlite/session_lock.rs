@@ -74,7 +74,7 @@ pub(super) fn remove(connection: &Connection, token: &str) {
     if is_gone(connection, token)
         && let Some(path) = path(connection, token)
     {
-        // If it stays, it is only a file that nobody needs.
+        // If it stays, it is only a file that no relay needs.
         let _ = std::fs::remove_file(path);
     }
 }

@@ -1,7 +1,7 @@
 -- The tables of leases and relays: the same for the default layout and for tables with a state per row.
 
 -- The relay that owns each subscription, and until when, by the clock of the database. `session_lock` is the name of a
--- lock (GET_LOCK) that the owner's session holds: once nobody holds it, the session is gone, and the lease with it.
+-- lock (GET_LOCK) that the owner's session holds: once no session holds it, the session is gone, and the lease with it.
 CREATE TABLE IF NOT EXISTS {schema}.leases (
     name         VARCHAR(255) NOT NULL PRIMARY KEY,
     holder       VARCHAR(255) NOT NULL,

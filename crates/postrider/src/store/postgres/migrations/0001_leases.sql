@@ -1,7 +1,7 @@
 -- The tables of leases and relays: the same for the default layout and for tables with a state per row.
 
 -- The relay that owns each subscription, and until when, by the clock of the database. `session_lock` is the key of an
--- advisory lock that the owner's session holds: once nobody holds it, the session is gone, and the lease with it.
+-- advisory lock that the owner's session holds: once no session holds it, the session is gone, and the lease with it.
 CREATE TABLE {schema}.leases (
     name         text PRIMARY KEY,
     holder       text NOT NULL,
