@@ -173,7 +173,10 @@ impl Reports {
 fn takeover_reason(previous: Option<&LeaseOverview>, clean: bool, own: &str) -> String {
     match previous {
         Some(lease) if lease.holder == own => "it continues its own lease".to_owned(),
-        Some(lease) => format!("the lease of {} expired at {}", lease.holder, lease.expires_at),
+        Some(lease) => format!(
+            "{} did not release its lease, which was valid until {}: its session ended, or the lease expired",
+            lease.holder, lease.expires_at
+        ),
         None if clean => "no relay held the lease, and the last one released it cleanly".to_owned(),
         None => "no relay held the lease; the last one did not settle everything, or an operator removed it"
             .to_owned(),
