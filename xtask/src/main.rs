@@ -13,6 +13,8 @@
     reason = "a command line program speaks to its terminal"
 )]
 
+#[cfg(test)]
+mod ci_run;
 mod drivers;
 mod machine;
 mod process;

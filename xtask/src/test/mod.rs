@@ -28,6 +28,9 @@ use scratch::Scratch;
 const ON_EVERY_POSTGRES: [&str; 3] =
     ["postgres::log::conformance::", "postgres::log::schema::", "postgres::log::write::"];
 
+/// Printed when the run does not use cargo's build folder any more, except that of the simulator: `.ci/run` waits for it.
+pub(crate) const NO_FURTHER_BUILDS: &str = "no further builds";
+
 /// An event during a run.
 enum Event {
     Built(Program),
@@ -145,11 +148,14 @@ impl Run {
             println!("{}", result.err().unwrap_or_else(|| "not everything could be built".to_owned()));
             self.count.enter(None);
             self.count.fail("the build");
+            self.no_further_builds();
             return;
         }
         let mut jobs = Vec::new();
         if self.choice.has_doc_tests() {
             jobs.push(Job::command(DOC_TESTS, self.choice.doc_tests()));
+        } else {
+            self.no_further_builds();
         }
         if self.choice.has_simulator() {
             jobs.push(Job::command(SIMULATOR, Choice::simulator()));
@@ -157,6 +163,10 @@ impl Run {
         for job in jobs {
             self.schedule.add(schedule::needs(&job.name), job);
         }
+    }
+
+    fn no_further_builds(&self) {
+        println!("   {:>4} s  {NO_FURTHER_BUILDS}", self.seconds());
     }
 
     /// Adds a program that was built, and the same on other servers.
@@ -186,6 +196,9 @@ impl Run {
 
     /// Shows the output of a program, and counts its tests.
     fn read(&mut self, ended: Ended) {
+        if ended.name == DOC_TESTS {
+            self.no_further_builds();
+        }
         println!("\n== {} ({} s)", ended.name, ended.took.as_secs());
         self.count.enter(ended.place.as_deref());
         for line in ended.stdout.lines() {
