@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use postrider::store::admin::{Admin, MySqlAdmin};
+use postrider::store::admin::MySqlAdmin;
 use postrider::store::mysql::MySqlConfig;
-use postrider::{BoxFuture, Ident};
+use postrider::Ident;
 
-use super::server::with_credentials;
-use super::{Address, Backend, Database, PoolerChoice, Refused};
+use super::server::{ServerBackend, ServerConfig, with_credentials};
+use super::{Address, Database, PoolerChoice, Refused};
 use crate::config::url;
-use crate::doctor::{self, InboxHealth, Subject};
+use crate::doctor::{self, InboxHealth, Server, Subject};
 
 /// `mysql://user@host:3306/database` or `mariadb://`, with the driver's parameters and MySQL's own for TLS.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
@@ -28,44 +28,25 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     let shown = url::masked(url);
     let admin = MySqlAdmin::new(config.clone(), address.rows.clone(), &shown);
     let admin = admin.map_err(|error| Refused::table(&error))?;
-    Ok(Database { backend: Box::new(MySql { admin, config, schema }), shown })
+    Ok(Database { backend: Box::new(ServerBackend { admin, config, schema }), shown })
 }
 
-#[derive(Debug)]
-struct MySql {
-    admin: MySqlAdmin,
-    config: MySqlConfig,
-    schema: Ident,
-}
+impl ServerConfig for MySqlConfig {
+    const UNENCRYPTED: &'static str = "ssl-mode=disabled";
 
-impl Backend for MySql {
-    fn admin(&self) -> &dyn Admin {
-        &self.admin
+    fn is_unencrypted(&self) -> bool {
+        self.is_exposed()
     }
 
-    fn is_server(&self) -> bool {
-        true
+    fn location(shown: &str) -> &str {
+        url::server(shown)
     }
 
-    fn exposed_by(&self) -> Option<&'static str> {
-        self.config.is_exposed().then_some("ssl-mode=disabled")
+    async fn inbox_health(&self, schema: &Ident, kept: Duration) -> Result<InboxHealth, String> {
+        doctor::mysql::inbox_health(self, schema, kept).await
     }
 
-    fn location(&self, shown: &str) -> String {
-        url::server(shown).to_owned()
-    }
-
-    fn inbox_health(&self, kept: Duration) -> BoxFuture<'_, Result<InboxHealth, String>> {
-        Box::pin(doctor::mysql::inbox_health(&self.config, &self.schema, kept))
-    }
-
-    fn check<'a>(
-        &'a self,
-        shown: &'a str,
-        options: &'a doctor::Options,
-        subject: &'a mut Subject<'_>,
-    ) -> BoxFuture<'a, bool> {
-        let Self { admin, config, schema } = self;
-        Box::pin(doctor::mysql::check(doctor::Server { config, schema, admin, shown }, options, subject))
+    async fn check(server: Server<'_, Self>, options: &doctor::Options, subject: &mut Subject<'_>) -> bool {
+        doctor::mysql::check(server, options, subject).await
     }
 }

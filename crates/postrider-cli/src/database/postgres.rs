@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use postrider::store::admin::{Admin, PostgresAdmin};
+use postrider::store::admin::PostgresAdmin;
 use postrider::store::postgres::{Pooler, PostgresConfig};
-use postrider::{BoxFuture, Ident};
+use postrider::Ident;
 
-use super::server::with_credentials;
-use super::{Address, Backend, Database, PoolerChoice, Refused};
+use super::server::{ServerBackend, ServerConfig, with_credentials};
+use super::{Address, Database, PoolerChoice, Refused};
 use crate::config::url;
-use crate::doctor::{self, InboxHealth, Subject};
+use crate::doctor::{self, InboxHealth, Server, Subject};
 
 /// `postgres://user@host:5432/database`, with libpq's parameters as far as the driver knows them.
 pub(super) fn read(address: &Address) -> Result<Database, Refused> {
@@ -27,44 +27,25 @@ pub(super) fn read(address: &Address) -> Result<Database, Refused> {
     let config = with_credentials!(config, address);
     let shown = url::masked(url);
     let admin = PostgresAdmin::new(config.clone(), address.rows.clone(), &shown);
-    Ok(Database { backend: Box::new(Postgres { admin, config, schema }), shown })
+    Ok(Database { backend: Box::new(ServerBackend { admin, config, schema }), shown })
 }
 
-#[derive(Debug)]
-struct Postgres {
-    admin: PostgresAdmin,
-    config: PostgresConfig,
-    schema: Ident,
-}
+impl ServerConfig for PostgresConfig {
+    const UNENCRYPTED: &'static str = "sslmode=disable";
 
-impl Backend for Postgres {
-    fn admin(&self) -> &dyn Admin {
-        &self.admin
+    fn is_unencrypted(&self) -> bool {
+        self.is_exposed()
     }
 
-    fn is_server(&self) -> bool {
-        true
+    fn location(shown: &str) -> &str {
+        url::without_scheme_and_user(shown)
     }
 
-    fn exposed_by(&self) -> Option<&'static str> {
-        self.config.is_exposed().then_some("sslmode=disable")
+    async fn inbox_health(&self, schema: &Ident, kept: Duration) -> Result<InboxHealth, String> {
+        doctor::postgres::inbox_health(self, schema, kept).await
     }
 
-    fn location(&self, shown: &str) -> String {
-        url::without_scheme_and_user(shown).to_owned()
-    }
-
-    fn inbox_health(&self, kept: Duration) -> BoxFuture<'_, Result<InboxHealth, String>> {
-        Box::pin(doctor::postgres::inbox_health(&self.config, &self.schema, kept))
-    }
-
-    fn check<'a>(
-        &'a self,
-        shown: &'a str,
-        options: &'a doctor::Options,
-        subject: &'a mut Subject<'_>,
-    ) -> BoxFuture<'a, bool> {
-        let Self { admin, config, schema } = self;
-        Box::pin(doctor::postgres::check(doctor::Server { config, schema, admin, shown }, options, subject))
+    async fn check(server: Server<'_, Self>, options: &doctor::Options, subject: &mut Subject<'_>) -> bool {
+        doctor::postgres::check(server, options, subject).await
     }
 }

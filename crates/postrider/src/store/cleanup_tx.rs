@@ -1,6 +1,7 @@
 //! Deleting events by hand, for the default layout: the part that is the same on every database.
 
 use super::Purged;
+use super::audit_tx::NewAudit;
 use super::log_tx::{LogTx, plan_purge};
 use super::parked_tx::ParkedTx;
 use crate::Result;
@@ -15,7 +16,9 @@ pub(super) async fn clean_up<T: LogTx + ParkedTx>(tx: &mut T, batch: &CleanupBat
     if !expired.is_empty() {
         tx.delete(&expired).await?;
         let deleted = expired.iter().map(|position| position.get()).collect();
-        tx.insert_audit(None, audit, purged.deleted, &targets(deleted)).await?;
+        let targets = targets(deleted);
+        let new = NewAudit { subscription: None, record: audit, events: purged.deleted, targets: &targets };
+        tx.insert_audit(new).await?;
     }
     Ok(purged)
 }

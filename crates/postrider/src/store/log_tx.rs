@@ -93,6 +93,9 @@ pub(super) trait LogTx: Send {
         std::future::ready(Ok(None))
     }
 
+    /// Keeps events from being deleted until the transaction ends. Waits for a transaction that deletes.
+    fn keep_events(&mut self) -> impl Future<Output = Result<()>> + Send;
+
     /// Prevents other processes from deleting events and from creating or moving subscriptions until the transaction
     /// ends. Fails instead of waiting: one relay that deletes is enough, and subscriptions have priority.
     fn lock_retention(&mut self) -> impl Future<Output = Result<()>> + Send;

@@ -3,8 +3,9 @@
 //! The transaction first locks the row of the subscription, as a settle and a takeover do. So it never waits for a lock
 //! that a settle holds while the settle waits for it, and what it reads stays true until it commits.
 
+use super::audit_tx::{AuditTx, NewAudit};
 use super::subscription::unknown;
-use crate::operate::{AuditRecord, ParkedAction, ParkedChange, ParkedChanged, targets};
+use crate::operate::{ParkedAction, ParkedChange, ParkedChanged, targets};
 use crate::store::ParkedState;
 use crate::{Position, Result};
 
@@ -21,7 +22,7 @@ pub(super) struct LockedRow {
 }
 
 /// The statements of a transaction that changes parked rows.
-pub(super) trait ParkedTx: Send {
+pub(super) trait ParkedTx: AuditTx {
     /// Locks the row of a subscription. Returns whether it exists.
     fn lock_subscription(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
@@ -46,15 +47,6 @@ pub(super) trait ParkedTx: Send {
         name: &str,
         action: ParkedAction,
         positions: &[Position],
-    ) -> impl Future<Output = Result<()>> + Send;
-
-    /// Inserts a row into the audit trail.
-    fn insert_audit(
-        &mut self,
-        name: Option<&str>,
-        audit: &AuditRecord,
-        events: u64,
-        targets: &str,
     ) -> impl Future<Output = Result<()>> + Send;
 }
 
@@ -82,7 +74,9 @@ pub(super) async fn change(tx: &mut impl ParkedTx, change: &ParkedChange) -> Res
     if !wanted.is_empty() {
         tx.apply(subscription, *action, &wanted).await?;
         let numbers = wanted.iter().map(|position| position.get()).collect();
-        tx.insert_audit(Some(subscription), audit, wanted.len() as u64, &targets(numbers)).await?;
+        let (events, targets) = (wanted.len() as u64, targets(numbers));
+        let new = NewAudit { events, ..NewAudit::of(subscription, audit).targets(&targets) };
+        tx.insert_audit(new).await?;
     }
     Ok(ParkedChanged::new(wanted.len() as u64, moved_on.len() as u64, not_applicable))
 }

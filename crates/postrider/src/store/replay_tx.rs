@@ -4,6 +4,7 @@
 //! done and parked stays true until it commits. It reads a limited number of events, so a settle never waits long. The keys
 //! of parked rows are only for people and for the order in this batch: a relay that loads them sets the keys of its rules.
 
+use super::audit_tx::NewAudit;
 use super::log_tx::LogTx;
 use super::parked_tx::ParkedTx;
 use super::search::time_window;
@@ -17,9 +18,6 @@ const READ_EVENTS_MAX: usize = 2_000;
 
 /// The statements of a transaction that replays events.
 pub(super) trait ReplayTx: LogTx + ParkedTx {
-    /// Keeps events from being deleted until the transaction ends. Waits for a transaction that deletes.
-    fn keep_events(&mut self) -> impl Future<Output = Result<()>> + Send;
-
     /// The first events above a position and up to another.
     fn replay_candidates(
         &mut self,
@@ -71,7 +69,9 @@ pub(super) async fn replay<T: ReplayTx>(tx: &mut T, batch: &ReplayBatch) -> Resu
             }
         }
         let numbers = first_of_key.iter().chain(&behind).map(|event| event.position.get()).collect();
-        tx.insert_audit(Some(name), audit, result.counts.replayed, &targets(numbers)).await?;
+        let targets = targets(numbers);
+        let new = NewAudit { events: result.counts.replayed, ..NewAudit::of(name, audit).targets(&targets) };
+        tx.insert_audit(new).await?;
     }
     Ok(result)
 }

@@ -1,11 +1,12 @@
 //! Creating, moving and removing subscriptions of the default layout: the part that is the same on every database.
 
-use super::Start;
-use super::log_tx::{LogTx, ranges_text, start_progress};
+use super::audit_tx::NewAudit;
+use super::log_tx::{LogTx, ranges_text, start_audit, start_progress};
 use super::parked_tx::ParkedTx;
 use super::subscription::{SubscriptionRow, unknown};
-use crate::ledger::Intervals;
-use crate::operate::{ParkedCount, SubscriptionAction, SubscriptionChange, SubscriptionPlan};
+use super::{Epoch, Start};
+use crate::ledger::{Intervals, Progress};
+use crate::operate::{ParkedAction, ParkedCount, SubscriptionAction, SubscriptionChange, SubscriptionPlan};
 use crate::{Code, Error, Position, Result};
 
 /// Events are counted up to this number.
@@ -13,14 +14,66 @@ const COUNT_MAX: u64 = 100_000;
 
 /// The statements of a transaction that changes subscriptions.
 pub(super) trait SubscriptionTx: LogTx + ParkedTx {
-    /// Creates a subscription without an audit row. Returns whether it did not exist.
-    fn create(&mut self, name: &str, start: Start) -> impl Future<Output = Result<bool>> + Send;
+    /// Inserts the row of a subscription in the present history. Returns whether there was none.
+    fn insert_subscription(&mut self, name: &str) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Continues it from another start, in a new epoch and without a lease.
-    fn restart(&mut self, name: &str, start: Start) -> impl Future<Output = Result<()>> + Send;
+    /// Records progress in the row of a subscription, if it has this epoch.
+    fn put_progress(
+        &mut self,
+        name: &str,
+        epoch: Epoch,
+        progress: &Progress,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Begins a new epoch in the present history, without a halt and without a lease: an owner that still uses the old
+    /// history cannot overwrite the new progress. `None` if there is no such subscription.
+    fn begin_epoch(&mut self, name: &str) -> impl Future<Output = Result<Option<Epoch>>> + Send;
+
+    /// The positions of the parked rows above one.
+    fn parked_above(
+        &mut self,
+        name: &str,
+        floor: Position,
+    ) -> impl Future<Output = Result<Vec<Position>>> + Send;
+
+    /// Deletes the parked rows whose position now holds another event.
+    fn forget_replaced(&mut self, name: &str) -> impl Future<Output = Result<()>> + Send;
 
     /// Deletes every row about it, except in the audit trail.
     fn delete_subscription(&mut self, name: &str) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// See [`Store::subscribe`](super::Store::subscribe).
+pub(super) async fn subscribe<T: SubscriptionTx>(tx: &mut T, name: &str, start: Start) -> Result<bool> {
+    let Some(done) = create(tx, name, start).await? else { return Ok(false) };
+    if let Some((record, targets)) = start_audit(start, &done) {
+        tx.insert_audit(NewAudit::of(name, &record).targets(&targets)).await?;
+    }
+    Ok(true)
+}
+
+/// Creates a subscription without an audit row. Returns the positions that it skips; `None` if it exists.
+async fn create<T: SubscriptionTx>(tx: &mut T, name: &str, start: Start) -> Result<Option<Intervals>> {
+    tx.keep_events().await?;
+    if !tx.insert_subscription(name).await? {
+        return Ok(None);
+    }
+    let progress = start_progress(tx, start).await?;
+    tx.put_progress(name, Epoch::default(), &progress).await?;
+    Ok(Some(progress.done))
+}
+
+/// See [`Store::accept_history`](super::Store::accept_history).
+pub(super) async fn accept_history<T: SubscriptionTx>(tx: &mut T, name: &str, start: Start) -> Result<()> {
+    tx.keep_events().await?;
+    let epoch = tx.begin_epoch(name).await?.ok_or_else(|| unknown(name))?;
+    let progress = start_progress(tx, start).await?;
+    tx.forget_replaced(name).await?;
+    // Rows of positions that are done above the floor stay: their events are not read again.
+    let mut again = tx.parked_above(name, progress.done.floor()).await?;
+    again.retain(|position| !progress.done.contains(*position));
+    tx.apply(name, ParkedAction::Discard, &again).await?;
+    tx.put_progress(name, epoch, &progress).await
 }
 
 /// See [`Store::plan_subscription`](super::Store::plan_subscription).
@@ -36,10 +89,8 @@ pub(super) async fn change<T: SubscriptionTx>(tx: &mut T, change: &SubscriptionC
     let SubscriptionChange { subscription: name, action, audit, .. } = change;
     let targets = match *action {
         SubscriptionAction::Add(start) => {
-            if !tx.create(name, start).await? {
-                return Ok(false);
-            }
-            ranges_text(&loaded(tx, name).await?.progress.done)
+            let Some(done) = create(tx, name, start).await? else { return Ok(false) };
+            ranges_text(&done)
         }
         SubscriptionAction::Move(start) | SubscriptionAction::AcceptHistory(start) => {
             let old = loaded(tx, name).await?;
@@ -47,7 +98,7 @@ pub(super) async fn change<T: SubscriptionTx>(tx: &mut T, change: &SubscriptionC
                 let what = format!("subscription {name:?} is halted: {reason}");
                 return Err(Error::new(Code::HistoryChanged, what).with_effect("nothing was changed"));
             }
-            tx.restart(name, start).await?;
+            accept_history(tx, name, start).await?;
             let (new, last) = (loaded(tx, name).await?.progress.done, tx.last_position().await?);
             // In another history, its old progress is about other events.
             let old = if old.halted.is_some() { Intervals::default() } else { old.progress.done };
@@ -69,7 +120,7 @@ pub(super) async fn change<T: SubscriptionTx>(tx: &mut T, change: &SubscriptionC
             String::new()
         }
     };
-    tx.insert_audit(Some(name), audit, 0, &targets).await?;
+    tx.insert_audit(NewAudit::of(name, audit).targets(&targets)).await?;
     Ok(true)
 }
 

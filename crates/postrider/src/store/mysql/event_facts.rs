@@ -6,12 +6,10 @@ use uuid::Uuid;
 use super::locks::Locks;
 use super::operate::uuid_text;
 use super::row::{self, get, get_opt, micros};
-use super::session::{NamedParams, Params, Tx, named, params};
+use super::session::{Params, Tx, params};
+use crate::operate::ParkedItem;
 use crate::operate::explain::OpenWriter;
-use crate::operate::{AuditEntry, ParkedItem};
-use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::event_facts::FactsTx;
-use crate::store::row_limit;
 use crate::{Position, Result, Timestamp};
 
 /// The columns of [`ParkedItem::read`].
@@ -152,45 +150,5 @@ impl FactsTx for Tx<'_> {
     async fn open_writers(&mut self) -> Result<Vec<OpenWriter>> {
         let schema = self.schema().as_str().to_owned();
         open_writers(self, &schema, "events").await
-    }
-}
-
-/// Rows of the audit trail, newest first. Index: the primary key (command, part), backwards.
-pub(super) async fn audit_parts(
-    tx: &mut Tx<'_>,
-    subscription: Option<&str>,
-    before: Option<AuditBefore>,
-    rows_max: usize,
-) -> Result<Vec<AuditPart>> {
-    let sql = concat!(
-        "SELECT ",
-        uuid_text!("command"),
-        "     , ",
-        micros!("made_at"),
-        "     , made_by, db_user, action, subscription, selection, events, targets, reason, part
-         FROM {schema}.audit
-         WHERE (:name IS NULL OR subscription = :name)
-           AND (:command IS NULL OR command < :command OR command = :command AND part < :part)
-         ORDER BY command DESC, part DESC
-         LIMIT :limit"
-    );
-    let values: NamedParams = named! {
-        "name" => subscription,
-        "command" => before.map(|before| before.command.as_bytes().to_vec()),
-        "part" => before.map_or(0, |before| before.part),
-        "limit" => row_limit(rows_max),
-    };
-    let rows = tx.query(sql, values).await?;
-    rows.iter().map(|row| Ok((AuditEntry::read(row)?, get(row, 10)?))).collect()
-}
-
-impl AuditTx for Tx<'_> {
-    async fn audit_parts(
-        &mut self,
-        subscription: Option<&str>,
-        before: Option<AuditBefore>,
-        rows_max: usize,
-    ) -> Result<Vec<AuditPart>> {
-        audit_parts(self, subscription, before, rows_max).await
     }
 }

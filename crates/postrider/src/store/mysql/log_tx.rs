@@ -21,11 +21,6 @@ macro_rules! retention_lock {
     };
 }
 
-/// Keeps events from being deleted, and subscriptions from being created or moved, until the transaction ends.
-pub(super) async fn keep_events(tx: &mut Tx<'_>) -> Result<()> {
-    tx.query(retention_lock!("FOR UPDATE"), Params::new()).await.map(|_| ())
-}
-
 /// The database's clock.
 pub(super) async fn clock(tx: &mut Tx<'_>) -> Result<Timestamp> {
     let row = tx.query_opt(concat!("SELECT ", micros!("UTC_TIMESTAMP(6)")), Params::new()).await?;
@@ -34,6 +29,11 @@ pub(super) async fn clock(tx: &mut Tx<'_>) -> Result<Timestamp> {
 }
 
 impl LogTx for Tx<'_> {
+    /// Also keeps subscriptions from being created or moved.
+    async fn keep_events(&mut self) -> Result<()> {
+        self.query(retention_lock!("FOR UPDATE"), Params::new()).await.map(drop)
+    }
+
     async fn clock(&mut self) -> Result<Timestamp> {
         clock(self).await
     }

@@ -11,6 +11,7 @@
 
 mod address;
 mod admin;
+mod audit;
 mod adopt;
 mod claim;
 mod connect;
@@ -57,8 +58,10 @@ pub use failure::{commit_failed, failed as statement_failed};
 pub use row_state::MySqlRowStore;
 pub use server::Product;
 
+use super::audit_tx::NewAudit;
 use super::connection::{StoreConnections, again_if_cut};
 use super::log_tx::LogTx as _;
+use super::subscription_tx;
 use super::takeover::acquire;
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
@@ -279,7 +282,7 @@ impl AsyncStore for MySqlStore {
         }
         let mut session = self.0.dedicated().await?;
         let mut tx = session.begin().await?;
-        let created = admin::subscribe(&mut tx, &name, start).await;
+        let created = subscription_tx::subscribe(&mut tx, &name, start).await;
         tx.finish(created).await
     }
 
@@ -353,7 +356,7 @@ impl AsyncStore for MySqlStore {
     async fn accept_history(&self, name: String, start: Start) -> Result<()> {
         let mut session = self.0.dedicated().await?;
         let mut tx = session.begin().await?;
-        let accepted = admin::accept_history(&mut tx, &name, start).await;
+        let accepted = subscription_tx::accept_history(&mut tx, &name, start).await;
         tx.finish(accepted).await
     }
 
@@ -430,7 +433,7 @@ impl AsyncStore for MySqlStore {
         let mut conn = self.0.settler.lock().await?;
         let mut tx = conn.begin().await?;
         let paused = match admin::pause(&mut tx, &name, reason.as_deref()).await {
-            Ok(()) => operate::insert_audit(&mut tx, Some(&name), &audit, 0, "").await,
+            Ok(()) => audit::insert(&mut tx, NewAudit::of(&name, &audit)).await,
             failed => failed,
         };
         tx.finish(paused).await
@@ -439,7 +442,7 @@ impl AsyncStore for MySqlStore {
     async fn note_audit(&self, name: String, audit: AuditRecord) -> Result<()> {
         let mut conn = self.0.settler.lock().await?;
         let mut tx = conn.begin().await?;
-        let noted = operate::insert_audit(&mut tx, Some(&name), &audit, 0, "").await;
+        let noted = audit::insert(&mut tx, NewAudit::of(&name, &audit)).await;
         tx.finish(noted).await
     }
 
@@ -447,7 +450,7 @@ impl AsyncStore for MySqlStore {
         // A relay asks at its start, when it has only this connection.
         let mut conn = self.0.settler.lock().await?;
         let mut tx = conn.begin_read().await?;
-        let found = operate::list_audit(&mut tx, &query).await;
+        let found = audit::list(&mut tx, &query).await;
         tx.finish(found).await
     }
 

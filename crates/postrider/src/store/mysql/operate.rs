@@ -1,4 +1,4 @@
-//! Parked rows and the audit trail, as operators see and change them.
+//! Parked rows, as operators see and change them.
 
 use mysql_async::Row;
 
@@ -7,9 +7,7 @@ use super::ranges::listed;
 use super::row::{self, get, micros};
 use super::session::{NamedParams, Tx, named, params};
 use crate::ledger::Redelivery;
-use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, ParkedAction, ParkedFilter, ParkedItem, ParkedQuery,
-};
+use crate::operate::{ParkedAction, ParkedFilter, ParkedItem, ParkedQuery};
 use crate::store::parked_tx::{LOOK_AHEAD_POSITIONS, LockedRow, ParkedTx};
 use crate::store::row_limit;
 use crate::store::subscription::parked_state;
@@ -196,64 +194,4 @@ impl ParkedTx for Tx<'_> {
         };
         self.execute(&with_positions(sql, positions), params![name]).await.map(drop)
     }
-
-    async fn insert_audit(
-        &mut self,
-        name: Option<&str>,
-        audit: &AuditRecord,
-        events: u64,
-        targets: &str,
-    ) -> Result<()> {
-        insert_audit(self, name, audit, events, targets).await
-    }
-}
-
-/// Inserts a row into the audit trail.
-pub(super) async fn insert_audit(
-    tx: &mut Tx<'_>,
-    name: Option<&str>,
-    audit: &AuditRecord,
-    events: u64,
-    targets: &str,
-) -> Result<()> {
-    let sql = "INSERT INTO {schema}.audit (command, part, made_by, db_user, action, subscription, selection, events,
-                                           targets, reason)
-               VALUES (?, ?, ?, SESSION_USER(), ?, ?, ?, ?, ?, ?)";
-    let AuditRecord { command, part, made_by, action, selection, reason } = audit;
-    let values = params![
-        command.as_bytes().to_vec(),
-        *part,
-        made_by.as_str(),
-        action.as_str(),
-        name,
-        selection.as_str(),
-        events,
-        targets,
-        reason.as_deref(),
-    ];
-    tx.execute(sql, values).await.map(drop)
-}
-
-/// Commands of operators, newest first. Index: the primary key (command, part), backwards.
-pub(super) async fn list_audit(tx: &mut Tx<'_>, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
-    let sql = concat!(
-        "SELECT ",
-        uuid_text!("c.command"),
-        "     , ",
-        micros!("c.made_at"),
-        "     , c.made_by, c.db_user, c.action, c.subscription, c.selection,
-                (SELECT CAST(SUM(a.events) AS SIGNED) FROM {schema}.audit AS a WHERE a.command = c.command),
-                c.targets, c.reason
-         FROM {schema}.audit AS c
-         WHERE c.part = 0 AND (:name IS NULL OR c.subscription = :name)
-           AND (:before IS NULL OR c.command < :before)
-         ORDER BY c.command DESC
-         LIMIT :limit"
-    );
-    let values: NamedParams = named! {
-        "name" => query.subscription.as_deref(),
-        "before" => query.before.map(|before| before.as_bytes().to_vec()),
-        "limit" => row_limit(query.commands_max),
-    };
-    tx.query(sql, values).await?.iter().map(AuditEntry::read).collect()
 }

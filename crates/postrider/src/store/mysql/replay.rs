@@ -36,10 +36,6 @@ const PARK: &str = "
     WHERE position IN ({positions})";
 
 impl ReplayTx for Tx<'_> {
-    async fn keep_events(&mut self) -> Result<()> {
-        log_tx::keep_events(self).await
-    }
-
     async fn replay_candidates(
         &mut self,
         name: &str,

@@ -4,14 +4,13 @@ use tokio_postgres::Row;
 
 use super::connection::Guard;
 use super::lease::unknown;
+use super::row;
 use super::session::Tx;
 use super::settle::put_progress;
-use super::{log_tx, operate, row};
-use crate::ledger::Intervals;
-use crate::store::log_tx::{start_audit, start_progress};
+use crate::ledger::Progress;
 use crate::store::subscription::require_found;
 use crate::store::subscription_tx::SubscriptionTx;
-use crate::store::{Epoch, Settled, Start};
+use crate::store::{Epoch, Settled};
 use crate::{Position, Result};
 
 /// Whether the subscription exists.
@@ -21,38 +20,43 @@ pub(super) async fn is_known(conn: &mut Guard<'_>, subscription: &str) -> Result
     Ok(!conn.read(sql, &[&subscription]).await?.is_empty())
 }
 
-/// See [`Store::subscribe`](crate::store::Store::subscribe).
-pub(super) async fn subscribe(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<bool> {
-    let Some(done) = create(tx, subscription, start).await? else { return Ok(false) };
-    if let Some((record, targets)) = start_audit(start, &done) {
-        operate::insert_audit(tx, Some(subscription), &record, 0, &targets).await?;
-    }
-    Ok(true)
-}
-
-/// Creates a subscription without an audit row. Returns the positions that it skips; `None` if it exists.
-async fn create(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<Option<Intervals>> {
-    log_tx::keep_events(tx).await?;
-    // Index: the primary key (name).
-    let sql = "INSERT INTO {schema}.subscriptions (name, history)
-               VALUES ($1, $2)
-               ON CONFLICT (name) DO NOTHING";
-    let created = tx.execute(sql, &[&subscription, &tx.server().history]).await?;
-    if created == 0 {
-        return Ok(None);
-    }
-    let progress = start_progress(tx, start).await?;
-    put_progress(tx, subscription, Epoch::default(), &progress).await?;
-    Ok(Some(progress.done))
-}
-
 impl SubscriptionTx for Tx<'_> {
-    async fn create(&mut self, name: &str, start: Start) -> Result<bool> {
-        Ok(create(self, name, start).await?.is_some())
+    async fn insert_subscription(&mut self, name: &str) -> Result<bool> {
+        // Index: the primary key (name).
+        let sql = "INSERT INTO {schema}.subscriptions (name, history)
+                   VALUES ($1, $2)
+                   ON CONFLICT (name) DO NOTHING";
+        Ok(self.execute(sql, &[&name, &self.server().history]).await? > 0)
     }
 
-    async fn restart(&mut self, name: &str, start: Start) -> Result<()> {
-        accept_history(self, name, start).await
+    async fn put_progress(&mut self, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
+        put_progress(self, name, epoch, progress).await
+    }
+
+    async fn begin_epoch(&mut self, name: &str) -> Result<Option<Epoch>> {
+        // Index: the primary key (name), of both tables.
+        let sql = "UPDATE {schema}.subscriptions
+                   SET epoch = epoch + 1, halted = NULL, history = $2
+                   WHERE name = $1
+                   RETURNING epoch";
+        let raised = self.query_opt(sql, &[&name, &self.server().history]).await?;
+        self.execute("DELETE FROM {schema}.leases WHERE name = $1", &[&name]).await?;
+        raised.map(|row| row::get(&row, 0).map(Epoch)).transpose()
+    }
+
+    async fn parked_above(&mut self, name: &str, floor: Position) -> Result<Vec<Position>> {
+        // Index: the primary key (subscription, position).
+        let sql = "SELECT position FROM {schema}.parked WHERE subscription = $1 AND position > $2";
+        let rows = self.query(sql, &[&name, &floor.get()]).await?;
+        rows.iter().map(|row| row::position(row, 0)).collect()
+    }
+
+    async fn forget_replaced(&mut self, name: &str) -> Result<()> {
+        // Indexes: the primary keys (subscription, position) and (position).
+        let sql = "DELETE FROM {schema}.parked AS p
+                   USING ONLY {schema}.events AS e
+                   WHERE p.subscription = $1 AND e.position = p.position AND e.id <> p.event_id";
+        self.execute(sql, &[&name]).await.map(drop)
     }
 
     async fn delete_subscription(&mut self, name: &str) -> Result<()> {
@@ -145,40 +149,4 @@ pub(super) async fn set_halted(tx: &Tx<'_>, subscription: &str, reason: &str) ->
 fn settled(subscription: &str, rows: &[Row]) -> Result<Settled> {
     let row = rows.first().ok_or_else(|| unknown(subscription))?;
     Ok(if row::get(row, 0)? { Settled::Done } else { Settled::Fenced })
-}
-
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that
-/// an owner that still uses the old history cannot overwrite the new progress.
-pub(super) async fn accept_history(tx: &mut Tx<'_>, subscription: &str, start: Start) -> Result<()> {
-    log_tx::keep_events(tx).await?;
-    // Index: the primary key (name), of both tables.
-    let sql = "UPDATE {schema}.subscriptions
-               SET epoch = epoch + 1, halted = NULL, history = $2
-               WHERE name = $1
-               RETURNING epoch";
-    let raised = tx.query_opt(sql, &[&subscription, &tx.server().history]).await?;
-    let epoch = Epoch(row::get(&raised.ok_or_else(|| unknown(subscription))?, 0)?);
-    tx.execute("DELETE FROM {schema}.leases WHERE name = $1", &[&subscription]).await?;
-    let progress = start_progress(tx, start).await?;
-    forget_parked(tx, subscription, &progress.done).await?;
-    put_progress(tx, subscription, epoch, &progress).await
-}
-
-/// Removes the parked rows whose events are read again, and those whose position now holds another event. Rows of
-/// positions that are done above the floor stay: their events are not read again.
-async fn forget_parked(tx: &Tx<'_>, subscription: &str, done: &Intervals) -> Result<()> {
-    // Index: the primary key (subscription, position).
-    let above = "SELECT position FROM {schema}.parked WHERE subscription = $1 AND position > $2";
-    let rows = tx.query(above, &[&subscription, &done.floor().get()]).await?;
-    let parked = rows.iter().map(|row| row::position(row, 0)).collect::<Result<Vec<_>>>()?;
-    let again: Vec<i64> =
-        parked.into_iter().filter(|position| !done.contains(*position)).map(Position::get).collect();
-    let forget = "DELETE FROM {schema}.parked WHERE subscription = $1 AND position = ANY ($2::bigint[])";
-    tx.execute(forget, &[&subscription, &again]).await?;
-    // Indexes: the primary keys (subscription, position) and (position).
-    let others = "DELETE FROM {schema}.parked AS p
-                  USING ONLY {schema}.events AS e
-                  WHERE p.subscription = $1 AND e.position = p.position AND e.id <> p.event_id";
-    tx.execute(others, &[&subscription]).await?;
-    Ok(())
 }

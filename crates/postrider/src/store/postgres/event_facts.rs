@@ -6,11 +6,9 @@ use uuid::Uuid;
 use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;
+use crate::operate::ParkedItem;
 use crate::operate::explain::OpenWriter;
-use crate::operate::{AuditEntry, ParkedItem};
-use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::event_facts::FactsTx;
-use crate::store::row_limit;
 use crate::{Position, Result, Timestamp};
 
 /// The columns of [`ParkedItem::read`].
@@ -109,35 +107,5 @@ impl FactsTx for Tx<'_> {
         let row = self.query_opt("SELECT '{schema}.events'", &[]).await?;
         let table: String = row.map_or(Ok(String::new()), |row| get(&row, 0))?;
         open_writers(self, &table).await
-    }
-}
-
-/// Rows of the audit trail, newest first. Index: the primary key (command, part), backwards.
-pub(super) async fn audit_parts(
-    tx: &Tx<'_>,
-    subscription: Option<&str>,
-    before: Option<AuditBefore>,
-    rows_max: usize,
-) -> Result<Vec<AuditPart>> {
-    let sql = "SELECT command::text, made_at, made_by, db_user, action, subscription, selection, events, targets, reason,
-                      part
-               FROM {schema}.audit
-               WHERE ($1::text IS NULL OR subscription = $1)
-                 AND ($2::uuid IS NULL OR (command, part) < ($2, $3::bigint))
-               ORDER BY command DESC, part DESC
-               LIMIT $4";
-    let (command, part) = before.map(|before| (before.command, before.part)).unzip();
-    let rows = tx.query(sql, &[&subscription, &command, &part, &row_limit(rows_max)]).await?;
-    rows.iter().map(|row| Ok((AuditEntry::read(row)?, get(row, 10)?))).collect()
-}
-
-impl AuditTx for Tx<'_> {
-    async fn audit_parts(
-        &mut self,
-        subscription: Option<&str>,
-        before: Option<AuditBefore>,
-        rows_max: usize,
-    ) -> Result<Vec<AuditPart>> {
-        audit_parts(self, subscription, before, rows_max).await
     }
 }

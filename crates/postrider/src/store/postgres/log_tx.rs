@@ -22,14 +22,13 @@ macro_rules! retention_lock {
     };
 }
 
-/// Keeps events from being deleted, and their table from being rewritten, until the transaction ends. Several
-/// transactions may do so at once.
-pub(super) async fn keep_events(tx: &Tx<'_>) -> Result<()> {
-    tx.query(retention_lock!("pg_advisory_xact_lock_shared"), &[]).await?;
-    tx.execute(LOCK, &[]).await.map(|_| ())
-}
-
 impl LogTx for Tx<'_> {
+    /// Also keeps their table from being rewritten. Several transactions may do so at once.
+    async fn keep_events(&mut self) -> Result<()> {
+        self.query(retention_lock!("pg_advisory_xact_lock_shared"), &[]).await?;
+        self.execute(LOCK, &[]).await.map(drop)
+    }
+
     async fn clock(&mut self) -> Result<Timestamp> {
         let row = self.query_opt("SELECT clock_timestamp()", &[]).await?;
         // Without an answer, the earliest time makes no event old enough to delete.

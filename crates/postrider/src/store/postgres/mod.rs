@@ -11,6 +11,7 @@
 
 mod address;
 mod admin;
+mod audit;
 mod adopt;
 mod begin;
 mod claim;
@@ -65,9 +66,11 @@ pub use row_state::PostgresRowStore;
 use self::history::Incarnation;
 use self::session::{Access, Sharing, read_transaction};
 use self::shape::SHAPE;
+use super::audit_tx::NewAudit;
 use super::connection::{StoreConnections, again_if_cut};
 use super::event_facts::{EVENT_BYTES_MAX, ReadEvent};
 use super::log_tx::LogTx as _;
+use super::subscription_tx;
 use super::takeover::acquire;
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
@@ -230,7 +233,7 @@ impl AsyncStore for PostgresStore {
         }
         let mut session = self.0.dedicated().await?;
         let mut tx = session.begin(Access::Writes).await?;
-        let created = admin::subscribe(&mut tx, &name, start).await?;
+        let created = subscription_tx::subscribe(&mut tx, &name, start).await?;
         tx.commit().await.map(|()| created)
     }
 
@@ -297,7 +300,7 @@ impl AsyncStore for PostgresStore {
     async fn accept_history(&self, name: String, start: Start) -> Result<()> {
         let mut session = self.0.dedicated().await?;
         let mut tx = session.begin(Access::Writes).await?;
-        admin::accept_history(&mut tx, &name, start).await?;
+        subscription_tx::accept_history(&mut tx, &name, start).await?;
         tx.commit().await
     }
 
@@ -366,20 +369,20 @@ impl AsyncStore for PostgresStore {
         let mut conn = self.0.settler.lock().await?;
         let tx = conn.begin().await?;
         admin::pause_in(&tx, &name, reason.as_deref()).await?;
-        operate::insert_audit(&tx, Some(&name), &audit, 0, "").await?;
+        audit::insert(&tx, NewAudit::of(&name, &audit)).await?;
         tx.commit().await
     }
 
     async fn note_audit(&self, name: String, audit: AuditRecord) -> Result<()> {
         let mut conn = self.0.settler.lock().await?;
         let tx = conn.begin().await?;
-        operate::insert_audit(&tx, Some(&name), &audit, 0, "").await?;
+        audit::insert(&tx, NewAudit::of(&name, &audit)).await?;
         tx.commit().await
     }
 
     async fn list_audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>> {
         // A relay asks at its start, when it has only this connection.
-        operate::list_audit(&self.0.settler.lock().await?.begin_read().await?, &query).await
+        audit::list(&self.0.settler.lock().await?.begin_read().await?, &query).await
     }
 
     async fn find_audit(&self, search: AuditSearch) -> Result<Vec<AuditEntry>> {

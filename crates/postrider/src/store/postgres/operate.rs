@@ -1,4 +1,4 @@
-//! Parked rows and the audit trail, as operators see and change them.
+//! Parked rows, as operators see and change them.
 
 use tokio_postgres::Row;
 
@@ -7,9 +7,7 @@ use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;
 use crate::ledger::Redelivery;
-use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, ParkedAction, ParkedFilter, ParkedItem, ParkedQuery,
-};
+use crate::operate::{ParkedAction, ParkedFilter, ParkedItem, ParkedQuery};
 use crate::store::parked_tx::{LOOK_AHEAD_POSITIONS, LockedRow, ParkedTx};
 use crate::store::row_limit;
 use crate::store::subscription::parked_state;
@@ -187,50 +185,4 @@ impl ParkedTx for Tx<'_> {
         };
         self.execute(sql, &[&name, &numbers(positions)]).await.map(drop)
     }
-
-    async fn insert_audit(
-        &mut self,
-        name: Option<&str>,
-        audit: &AuditRecord,
-        events: u64,
-        targets: &str,
-    ) -> Result<()> {
-        insert_audit(self, name, audit, events, targets).await
-    }
-}
-
-/// Inserts a row into the audit trail.
-pub(super) async fn insert_audit(
-    tx: &Tx<'_>,
-    name: Option<&str>,
-    audit: &AuditRecord,
-    events: u64,
-    targets: &str,
-) -> Result<()> {
-    let sql = "INSERT INTO {schema}.audit (command, part, made_by, action, subscription, selection, events, targets,
-                                           reason)
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let AuditRecord { command, part, made_by, action, selection, reason } = audit;
-    let events = row_limit(events);
-    tx.execute(sql, &[command, part, made_by, action, &name, selection, &events, &targets, reason])
-        .await
-        .map(drop)
-}
-
-/// Commands of operators, newest first. Index: the primary key (command, part), backwards.
-pub(super) async fn list_audit(tx: &Tx<'_>, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
-    let sql =
-        "SELECT c.command::text, c.made_at, c.made_by, c.db_user, c.action, c.subscription, c.selection,
-                      (SELECT sum(a.events) FROM {schema}.audit AS a WHERE a.command = c.command)::bigint,
-                      (SELECT string_agg(a.targets, ' ' ORDER BY a.part) FROM {schema}.audit AS a
-                       WHERE a.command = c.command AND a.part < c.part + 10000),
-                      c.reason
-               FROM {schema}.audit AS c
-               WHERE c.part = 0 AND ($1::text IS NULL OR c.subscription = $1)
-                 AND ($2::uuid IS NULL OR c.command < $2)
-               ORDER BY c.command DESC
-               LIMIT $3";
-    let limit = row_limit(query.commands_max);
-    let rows = tx.query(sql, &[&query.subscription, &query.before, &limit]).await?;
-    rows.iter().map(AuditEntry::read).collect()
 }

@@ -30,10 +30,6 @@ const PARK: &str = "
     WHERE position = ANY ($3::bigint[])";
 
 impl ReplayTx for Tx<'_> {
-    async fn keep_events(&mut self) -> Result<()> {
-        log_tx::keep_events(self).await
-    }
-
     async fn replay_candidates(
         &mut self,
         name: &str,

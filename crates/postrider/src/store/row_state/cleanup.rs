@@ -8,6 +8,7 @@ use super::store::Shared;
 use crate::layout::RowTable;
 use crate::operate::CleanupBatch;
 use crate::store::Purged;
+use crate::store::audit_tx::NewAudit;
 use crate::{Code, Error, Result};
 
 /// What a batch would delete, if it was rolled back.
@@ -27,7 +28,8 @@ impl TxVerb for CleanUp {
         let purged = DeleteDelivered { purge: batch.purge, table }.run(tx).await?;
         match &batch.audit {
             Some(audit) if purged.deleted > 0 => {
-                tx.insert_audit(None, audit, purged.deleted, "").await?;
+                let events = purged.deleted;
+                tx.insert_audit(NewAudit { subscription: None, record: audit, events, targets: "" }).await?;
                 Ok(purged)
             }
             Some(_) => Ok(purged),

@@ -401,18 +401,6 @@ pub(crate) trait RowTx: LeaseTx<Row = LockedSubscription> + NotificationTx + Aud
     /// Sets the operator's pause, or removes it. Returns whether there is such a subscription.
     fn set_paused(&mut self, name: &str, reason: Option<&str>) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Inserts a row into the audit trail.
-    fn insert_audit(
-        &mut self,
-        name: Option<&str>,
-        audit: &AuditRecord,
-        events: u64,
-        targets: &str,
-    ) -> impl Future<Output = Result<()>> + Send;
-
-    /// Commands of operators, newest first.
-    fn list_audit(&mut self, query: &AuditQuery) -> impl Future<Output = Result<Vec<AuditEntry>>> + Send;
-
     /// The row with this event id, if the table has a column for it that is not its key, and an index.
     fn find_by_event_id(&mut self, _id: &str) -> impl Future<Output = Result<Option<String>>> + Send {
         std::future::ready(Ok(None))

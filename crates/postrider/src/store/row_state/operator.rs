@@ -6,6 +6,7 @@ use super::dialect::{RowTx, TxVerb};
 use crate::layout::{Ability, RowTable};
 use crate::operate::{HandlerEntry, SubscriptionAction, SubscriptionChange};
 use crate::store::Start;
+use crate::store::audit_tx::NewAudit;
 use crate::store::subscription::unknown;
 use crate::{Code, Error, Result};
 
@@ -83,7 +84,7 @@ impl TxVerb for ChangeSubscription {
             }
         };
         if changed {
-            tx.insert_audit(Some(&name), &audit, 0, "").await?;
+            tx.insert_audit(NewAudit::of(&name, &audit)).await?;
         }
         Ok(changed)
     }

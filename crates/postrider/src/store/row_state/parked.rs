@@ -18,7 +18,7 @@ use crate::ledger::Intervals;
 use crate::operate::{
     AuditEntry, AuditQuery, AuditRecord, AuditSearch, ParkedAction, ParkedChange, ParkedChanged, ParkedItem,
 };
-use crate::store::audit_tx;
+use crate::store::audit_tx::{self, NewAudit};
 use crate::store::subscription::{require_found, unknown};
 use crate::store::{Epoch, ParkedState, Settlement};
 use crate::{Code, Error, Position, Result, Timestamp};
@@ -140,7 +140,9 @@ impl TxVerb for ChangeParked {
                 return Err(not_all_changed(&subscription));
             }
             tx.raise_changes(&subscription).await?;
-            tx.insert_audit(Some(&subscription), &audit, changed, &targets(&plan)).await?;
+            let targets = targets(&plan);
+            let new = NewAudit { events: changed, ..NewAudit::of(&subscription, &audit).targets(&targets) };
+            tx.insert_audit(new).await?;
         }
         let not_applicable = (rows.len() as u64).saturating_sub(changed + moved_on);
         Ok(ParkedChanged::new(changed, moved_on, not_applicable))
@@ -284,7 +286,7 @@ impl TxVerb for PauseAudited {
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<()> {
         let found = tx.set_paused(&self.subscription, self.reason.as_deref()).await?;
         require_found(&self.subscription, found)?;
-        tx.insert_audit(Some(&self.subscription), &self.audit, 0, "").await
+        tx.insert_audit(NewAudit::of(&self.subscription, &self.audit)).await
     }
 }
 
@@ -298,7 +300,7 @@ impl TxVerb for NoteAudit {
     type Output = ();
 
     async fn run<T: RowTx>(self, tx: &mut T) -> Result<()> {
-        tx.insert_audit(Some(&self.name), &self.audit, 0, "").await
+        tx.insert_audit(NewAudit::of(&self.name, &self.audit)).await
     }
 }
 

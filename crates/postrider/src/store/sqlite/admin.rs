@@ -5,43 +5,24 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::failure::Attempt;
 use super::lease::{now, unknown};
 use super::ledger::Ledger;
-use super::log_tx::{SqliteTx, start_progress};
-use super::operate;
+use super::log_tx::SqliteTx;
 use super::settle::record;
 use super::worker::poll_once;
-use crate::Result;
-use crate::ledger::Intervals;
+use crate::ledger::Progress;
 use crate::operate::{SubscriptionChange, SubscriptionPlan};
-use crate::store::log_tx::start_audit;
 use crate::store::subscription::require_found;
 use crate::store::subscription_tx::{self, SubscriptionTx};
 use crate::store::{Epoch, Settled, Start};
+use crate::{Position, Result};
 
 /// See [`Store::subscribe`](crate::store::Store::subscribe).
 pub(super) fn subscribe(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<bool> {
-    let Some(done) = create(tx, subscription, start)? else { return Ok(false) };
-    if let Some((record, targets)) = start_audit(start, &done) {
-        operate::insert_audit(tx, Some(subscription), &record, 0, &targets)?;
-    }
-    Ok(true)
+    poll_once(subscription_tx::subscribe(&mut SqliteTx(tx), subscription, start))
 }
 
-/// Creates a subscription without an audit row. Returns the positions that it skips; `None` if it exists.
-pub(super) fn create(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<Option<Intervals>> {
-    // Index: the primary key (name).
-    let created = tx
-        .prepare_cached(
-            "INSERT INTO postrider_subscriptions (name, floor, done, created_at, updated_at)
-             VALUES (?1, 0, '0', ?2, ?2)
-             ON CONFLICT (name) DO NOTHING",
-        )?
-        .execute(params![subscription, now(tx)?])?;
-    if created == 0 {
-        return Ok(None);
-    }
-    let progress = start_progress(tx, start)?;
-    record(tx, subscription, Epoch::default(), &progress)?;
-    Ok(Some(progress.done))
+/// See [`Store::accept_history`](crate::store::Store::accept_history).
+pub(super) fn accept_history(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<()> {
+    poll_once(subscription_tx::accept_history(&mut SqliteTx(tx), subscription, start))
 }
 
 /// See [`Store::change_subscription`](crate::store::Store::change_subscription).
@@ -55,12 +36,47 @@ pub(super) fn plan(snapshot: &mut Connection, name: &str, start: Start) -> Attem
 }
 
 impl SubscriptionTx for SqliteTx<'_> {
-    async fn create(&mut self, name: &str, start: Start) -> Result<bool> {
-        Ok(create(self.0, name, start)?.is_some())
+    async fn insert_subscription(&mut self, name: &str) -> Result<bool> {
+        // Index: the primary key (name).
+        let sql = "INSERT INTO postrider_subscriptions (name, floor, done, created_at, updated_at)
+                   VALUES (?1, 0, '0', ?2, ?2)
+                   ON CONFLICT (name) DO NOTHING";
+        let insert =
+            || -> Attempt<usize> { Ok(self.0.prepare_cached(sql)?.execute(params![name, now(self.0)?])?) };
+        Ok(insert()? > 0)
     }
 
-    async fn restart(&mut self, name: &str, start: Start) -> Result<()> {
-        Ok(accept_history(self.0, name, start)?)
+    async fn put_progress(&mut self, name: &str, epoch: Epoch, progress: &Progress) -> Result<()> {
+        Ok(record(self.0, name, epoch, progress).map(drop)?)
+    }
+
+    async fn begin_epoch(&mut self, name: &str) -> Result<Option<Epoch>> {
+        // Index: the primary key (name), of both tables.
+        let sql = "UPDATE postrider_subscriptions
+                   SET epoch = epoch + 1, halted = NULL
+                   WHERE name = ?1
+                   RETURNING epoch";
+        let raise = || -> Attempt<Option<i64>> {
+            self.0.prepare_cached("DELETE FROM postrider_leases WHERE name = ?1")?.execute([name])?;
+            Ok(self.0.prepare_cached(sql)?.query_row([name], |row| row.get(0)).optional()?)
+        };
+        Ok(raise()?.map(Epoch))
+    }
+
+    async fn parked_above(&mut self, name: &str, floor: Position) -> Result<Vec<Position>> {
+        // Index: the primary key (subscription, position).
+        let sql = "SELECT position FROM postrider_parked WHERE subscription = ?1 AND position > ?2";
+        Ok(self.all(sql, params![name, floor.get()], |row| row.get(0).map(Position::new))?)
+    }
+
+    async fn forget_replaced(&mut self, name: &str) -> Result<()> {
+        // Indexes: the primary keys.
+        let sql = "DELETE FROM postrider_parked
+                   WHERE subscription = ?1
+                     AND event_id <> (SELECT id FROM postrider_events AS e
+                                      WHERE e.position = postrider_parked.position)";
+        let forget = || -> Attempt<usize> { Ok(self.0.prepare_cached(sql)?.execute([name])?) };
+        Ok(forget().map(drop)?)
     }
 
     async fn delete_subscription(&mut self, name: &str) -> Result<()> {
@@ -134,33 +150,4 @@ fn current_epoch(tx: &Connection, ledger: Ledger, subscription: &str) -> Attempt
         .optional()?
         .ok_or_else(|| unknown(subscription))?;
     Ok(Epoch(epoch))
-}
-
-/// See [`Store::accept_history`](crate::store::Store::accept_history). Raises the epoch and removes the lease, so that
-/// an owner that still uses the old history cannot overwrite the new progress.
-pub(super) fn accept_history(tx: &mut Connection, subscription: &str, start: Start) -> Attempt<()> {
-    // Index: the primary key (name), of both tables.
-    let epoch = tx
-        .prepare_cached(
-            "UPDATE postrider_subscriptions
-             SET epoch = epoch + 1, halted = NULL
-             WHERE name = ?1
-             RETURNING epoch",
-        )?
-        .query_row([subscription], |row| row.get(0))
-        .optional()?
-        .ok_or_else(|| unknown(subscription))?;
-    tx.prepare_cached("DELETE FROM postrider_leases WHERE name = ?1")?.execute([subscription])?;
-    let progress = start_progress(tx, start)?;
-    tx.prepare_cached("DELETE FROM postrider_parked WHERE subscription = ?1 AND position > ?2")?
-        .execute(params![subscription, progress.done.floor().get()])?;
-    // Rows whose position now holds another event. Indexes: the primary keys.
-    tx.prepare_cached(
-        "DELETE FROM postrider_parked
-         WHERE subscription = ?1
-           AND event_id <> (SELECT id FROM postrider_events AS e WHERE e.position = postrider_parked.position)",
-    )?
-    .execute([subscription])?;
-    record(tx, subscription, Epoch(epoch), &progress)?;
-    Ok(())
 }

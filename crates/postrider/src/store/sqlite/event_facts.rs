@@ -9,9 +9,8 @@ use super::log_tx::SqliteTx;
 use super::worker::poll_once;
 use crate::operate::explain::{EventFacts, OpenWriter};
 use crate::operate::{AuditEntry, AuditSearch, EventSelector, ParkedItem};
-use crate::store::audit_tx::{self, AuditBefore, AuditPart, AuditTx};
+use crate::store::audit_tx;
 use crate::store::event_facts::{self, EVENT_BYTES_MAX, FactsTx, ReadEvent};
-use crate::store::row_limit;
 use crate::{Position, Result, Timestamp};
 
 /// See [`Store::event_facts`](crate::store::Store::event_facts).
@@ -113,40 +112,5 @@ impl FactsTx for SqliteTx<'_> {
     /// A file does not show which process writes to it.
     async fn open_writers(&mut self) -> Result<Vec<OpenWriter>> {
         Ok(Vec::new())
-    }
-}
-
-/// Rows of the audit trail, newest first. Index: the primary key (command, part), backwards.
-pub(super) fn audit_parts(
-    snapshot: &Connection,
-    subscription: Option<&str>,
-    before: Option<AuditBefore>,
-    rows_max: usize,
-) -> Attempt<Vec<AuditPart>> {
-    let sql = "SELECT command, made_at, made_by, db_user, action, subscription, selection, events, targets, reason, part
-               FROM postrider_audit
-               WHERE (?1 IS NULL OR subscription = ?1)
-                 AND (?2 IS NULL OR command < ?2 OR command = ?2 AND part < ?3)
-               ORDER BY command DESC, part DESC
-               LIMIT ?4";
-    let command = before.map(|before| before.command.to_string());
-    let part = before.map(|before| before.part);
-    let mut statement = snapshot.prepare_cached(sql)?;
-    let mut rows = statement.query(params![subscription, command, part, row_limit(rows_max)])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push((AuditEntry::read(row)?, row.get(10)?));
-    }
-    Ok(found)
-}
-
-impl AuditTx for SqliteTx<'_> {
-    async fn audit_parts(
-        &mut self,
-        subscription: Option<&str>,
-        before: Option<AuditBefore>,
-        rows_max: usize,
-    ) -> Result<Vec<AuditPart>> {
-        Ok(audit_parts(self.0, subscription, before, rows_max)?)
     }
 }

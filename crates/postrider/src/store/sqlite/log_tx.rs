@@ -29,11 +29,6 @@ pub(super) fn purge(tx: &mut Connection, purge: &Purge) -> Attempt<Purged> {
     poll_once(log_tx::purge(&mut SqliteTx(tx), purge))
 }
 
-/// See [`log_tx::start_progress`].
-pub(super) fn start_progress(tx: &mut Connection, start: Start) -> Attempt<Progress> {
-    poll_once(log_tx::start_progress(&mut SqliteTx(tx), start))
-}
-
 /// An open transaction. Borrows the connection mutably: then the transaction is `Send`, as its futures must be.
 pub(super) struct SqliteTx<'a>(pub(super) &'a mut Connection);
 
@@ -68,6 +63,11 @@ fn time(row: &Row<'_>) -> rusqlite::Result<Timestamp> {
 }
 
 impl LogTx for SqliteTx<'_> {
+    async fn keep_events(&mut self) -> Result<()> {
+        // A transaction that writes is the only one.
+        Ok(())
+    }
+
     async fn clock(&mut self) -> Result<Timestamp> {
         Ok(Timestamp::from_micros(lease::now(self.0)?))
     }

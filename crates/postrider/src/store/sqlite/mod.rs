@@ -10,6 +10,7 @@
 //! The file must be on a local disk. Its clock is this machine's, with a resolution of milliseconds.
 
 mod admin;
+mod audit;
 mod adopt;
 mod claim;
 mod cleanup;
@@ -49,6 +50,7 @@ use self::failure::Attempt;
 use self::ledger::Ledger;
 use self::lock::wait_for_lock;
 use self::worker::{Worker, in_transaction};
+use super::audit_tx::NewAudit;
 use super::{
     Acquired, AsyncStore, Claimer, CountBy, Epoch, EventCounts, EventFilter, Fetched, InboxPurge,
     InboxPurged, LeaseRequest, ListedEvent, Migrated, Migration, Overview, Purge, Purged, RelayReport,
@@ -458,17 +460,17 @@ impl AsyncStore for SqliteStore {
     async fn pause_audited(&self, name: String, reason: Option<String>, audit: AuditRecord) -> Result<()> {
         let operation = move |tx: &mut Connection| {
             admin::pause(tx, Ledger::Log, &name, reason.as_deref())?;
-            operate::insert_audit(tx, Some(&name), &audit, 0, "")
+            audit::insert(tx, NewAudit::of(&name, &audit))
         };
         self.writer.write(operation).await
     }
 
     async fn note_audit(&self, name: String, audit: AuditRecord) -> Result<()> {
-        self.writer.write(move |tx| operate::insert_audit(tx, Some(&name), &audit, 0, "")).await
+        self.writer.write(move |tx| audit::insert(tx, NewAudit::of(&name, &audit))).await
     }
 
     async fn list_audit(&self, query: AuditQuery) -> Result<Vec<AuditEntry>> {
-        self.reader.read(move |snapshot| operate::list_audit(snapshot, &query)).await
+        self.reader.read(move |snapshot| audit::list(snapshot, &query)).await
     }
 
     async fn find_audit(&self, search: AuditSearch) -> Result<Vec<AuditEntry>> {

@@ -1,6 +1,5 @@
-//! Parked rows and the audit trail, as operators see and change them.
+//! Parked rows, as operators see and change them.
 
-use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 
 use super::failure::Attempt;
@@ -8,10 +7,7 @@ use super::lease::now;
 use super::log_tx::SqliteTx;
 use super::worker::poll_once;
 use crate::ledger::Redelivery;
-use crate::operate::{
-    AuditEntry, AuditQuery, AuditRecord, ParkedAction, ParkedChange, ParkedChanged, ParkedFilter, ParkedItem,
-    ParkedQuery,
-};
+use crate::operate::{ParkedAction, ParkedChange, ParkedChanged, ParkedFilter, ParkedItem, ParkedQuery};
 use crate::store::parked_tx::{LOOK_AHEAD_POSITIONS, LockedRow, ParkedTx, change};
 use crate::store::row_limit;
 use crate::store::subscription::parked_state;
@@ -202,61 +198,4 @@ impl ParkedTx for SqliteTx<'_> {
         }
         Ok(())
     }
-
-    async fn insert_audit(
-        &mut self,
-        name: Option<&str>,
-        audit: &AuditRecord,
-        events: u64,
-        targets: &str,
-    ) -> Result<()> {
-        Ok(insert_audit(self.0, name, audit, events, targets)?)
-    }
-}
-
-/// Inserts a row into the audit trail.
-pub(super) fn insert_audit(
-    tx: &Connection,
-    name: Option<&str>,
-    audit: &AuditRecord,
-    events: u64,
-    targets: &str,
-) -> Attempt<()> {
-    let sql = "INSERT INTO postrider_audit (command, part, made_at, made_by, db_user, action, subscription, selection,
-                                            events, targets, reason)
-               VALUES (?1, ?2, ?3, ?4, '', ?5, ?6, ?7, ?8, ?9, ?10)";
-    let AuditRecord { command, part, made_by, action, selection, reason } = audit;
-    let command = command.to_string();
-    tx.prepare_cached(sql)?.execute(params![
-        command,
-        part,
-        now(tx)?,
-        made_by,
-        action,
-        name,
-        selection,
-        row_limit(events),
-        targets,
-        reason
-    ])?;
-    Ok(())
-}
-
-/// Commands of operators, newest first. Index: the primary key (command, part), backwards.
-pub(super) fn list_audit(tx: &Connection, query: &AuditQuery) -> Attempt<Vec<AuditEntry>> {
-    let sql = "SELECT c.command, c.made_at, c.made_by, c.db_user, c.action, c.subscription, c.selection,
-                      (SELECT sum(a.events) FROM postrider_audit AS a WHERE a.command = c.command),
-                      c.targets, c.reason
-               FROM postrider_audit AS c
-               WHERE c.part = 0 AND (?1 IS NULL OR c.subscription = ?1) AND (?2 IS NULL OR c.command < ?2)
-               ORDER BY c.command DESC
-               LIMIT ?3";
-    let before = query.before.map_or(Value::Null, |before| Value::Text(before.to_string()));
-    let mut statement = tx.prepare_cached(sql)?;
-    let mut rows = statement.query(params![query.subscription, before, row_limit(query.commands_max)])?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        found.push(AuditEntry::read(row)?);
-    }
-    Ok(found)
 }

@@ -65,11 +65,6 @@ impl SqliteTx<'_> {
 }
 
 impl ReplayTx for SqliteTx<'_> {
-    async fn keep_events(&mut self) -> Result<()> {
-        // A transaction that writes is the only one.
-        Ok(())
-    }
-
     async fn replay_candidates(
         &mut self,
         name: &str,

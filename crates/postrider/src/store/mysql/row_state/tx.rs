@@ -5,14 +5,14 @@ use mysql_async::Row;
 use super::super::log_tx::clock;
 use super::super::row::{self, get, micros};
 use super::super::session::{Params, Tx, params};
-use super::super::{adopt, event_facts, lease, open_transactions, operate, relays};
+use super::super::{adopt, audit, event_facts, lease, open_transactions, relays};
 use super::sql::{Sql, of_handler, of_subscription};
 use super::{logged_event, matching, notifications, retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::layout::{Ability, RowLayout, RowTable};
 use crate::operate::explain::OpenWriter;
-use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
-use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
+use crate::operate::{AuditEntry, AuditQuery};
+use crate::store::audit_tx::{AuditPage, AuditPart, AuditTx, NewAudit};
 use crate::store::lease_tx::LeaseTx;
 use crate::store::result_row::ResultRow;
 use crate::store::row_state::columns::foreign_claims;
@@ -223,20 +223,6 @@ impl RowTx for MySqlRowTx<'_> {
         Ok(self.tx.execute(sql, params![reason, name]).await? > 0)
     }
 
-    async fn insert_audit(
-        &mut self,
-        name: Option<&str>,
-        audit: &AuditRecord,
-        events: u64,
-        targets: &str,
-    ) -> Result<()> {
-        operate::insert_audit(&mut self.tx, name, audit, events, targets).await
-    }
-
-    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
-        operate::list_audit(&mut self.tx, query).await
-    }
-
     async fn find_by_event_id(&mut self, id: &str) -> Result<Option<String>> {
         if self.table.layout() != RowLayout::EventOutbox {
             return Ok(None);
@@ -260,13 +246,16 @@ impl RowTx for MySqlRowTx<'_> {
 }
 
 impl AuditTx for MySqlRowTx<'_> {
-    async fn audit_parts(
-        &mut self,
-        subscription: Option<&str>,
-        before: Option<AuditBefore>,
-        rows_max: usize,
-    ) -> Result<Vec<AuditPart>> {
-        event_facts::audit_parts(&mut self.tx, subscription, before, rows_max).await
+    async fn insert_audit(&mut self, new: NewAudit<'_>) -> Result<()> {
+        audit::insert(&mut self.tx, new).await
+    }
+
+    async fn audit_parts(&mut self, page: AuditPage<'_>) -> Result<Vec<AuditPart>> {
+        audit::parts(&mut self.tx, page).await
+    }
+
+    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
+        audit::list(&mut self.tx, query).await
     }
 }
 

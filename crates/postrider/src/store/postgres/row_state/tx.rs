@@ -6,14 +6,14 @@ use super::super::history::Incarnation;
 use super::super::row::get;
 use super::super::session::Tx;
 use super::super::time::Time;
-use super::super::{adopt, event_facts, lease, open_transactions, operate, relays};
+use super::super::{adopt, audit, event_facts, lease, open_transactions, relays};
 use super::connection::PostgresRows;
 use super::{logged_event, notifications, read, retention, settle};
 use crate::adopt::AdoptionBatch;
 use crate::layout::{Ability, RowLayout};
 use crate::operate::explain::OpenWriter;
-use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
-use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
+use crate::operate::{AuditEntry, AuditQuery};
+use crate::store::audit_tx::{AuditPage, AuditPart, AuditTx, NewAudit};
 use crate::store::lease_tx::LeaseTx;
 use crate::store::result_row::ResultRow;
 use crate::store::row_limit;
@@ -204,20 +204,6 @@ impl RowTx for PostgresRowTx<'_> {
         Ok(self.tx.execute(sql, &[&name, &reason]).await? > 0)
     }
 
-    async fn insert_audit(
-        &mut self,
-        name: Option<&str>,
-        audit: &AuditRecord,
-        events: u64,
-        targets: &str,
-    ) -> Result<()> {
-        operate::insert_audit(&self.tx, name, audit, events, targets).await
-    }
-
-    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
-        operate::list_audit(&self.tx, query).await
-    }
-
     async fn find_by_event_id(&mut self, id: &str) -> Result<Option<String>> {
         if self.rows.table.layout != RowLayout::EventOutbox {
             return Ok(None);
@@ -241,13 +227,16 @@ impl RowTx for PostgresRowTx<'_> {
 }
 
 impl AuditTx for PostgresRowTx<'_> {
-    async fn audit_parts(
-        &mut self,
-        subscription: Option<&str>,
-        before: Option<AuditBefore>,
-        rows_max: usize,
-    ) -> Result<Vec<AuditPart>> {
-        event_facts::audit_parts(&self.tx, subscription, before, rows_max).await
+    async fn insert_audit(&mut self, new: NewAudit<'_>) -> Result<()> {
+        audit::insert(&self.tx, new).await
+    }
+
+    async fn audit_parts(&mut self, page: AuditPage<'_>) -> Result<Vec<AuditPart>> {
+        audit::parts(&self.tx, page).await
+    }
+
+    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
+        audit::list(&self.tx, query).await
     }
 }
 

@@ -5,12 +5,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::super::failure::Attempt;
 use super::super::lease::{now, other_holder, take, unknown};
 use super::super::ledger::Ledger;
-use super::super::{adopt, event_facts, lease, operate, relays};
+use super::super::{adopt, audit, lease, relays};
 use super::sql::Names;
 use super::{retention, settle};
 use crate::adopt::AdoptionBatch;
-use crate::operate::{AuditEntry, AuditQuery, AuditRecord};
-use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
+use crate::operate::{AuditEntry, AuditQuery};
+use crate::store::audit_tx::{AuditPage, AuditPart, AuditTx, NewAudit};
 use crate::store::lease_tx::LeaseTx;
 use crate::store::result_row::{ResultRow, required};
 use crate::store::row_limit;
@@ -257,20 +257,6 @@ impl RowTx for SqliteRowTx<'_> {
         self.step(|tx, _| Ok(tx.execute(sql, params![name, reason, now(tx)?])? > 0))
     }
 
-    async fn insert_audit(
-        &mut self,
-        name: Option<&str>,
-        audit: &AuditRecord,
-        events: u64,
-        targets: &str,
-    ) -> Result<()> {
-        self.step(|tx, _| operate::insert_audit(tx, name, audit, events, targets))
-    }
-
-    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
-        self.step(|tx, _| operate::list_audit(tx, query))
-    }
-
     async fn exclude_from_retention(&mut self, ids: &[String]) -> Result<()> {
         self.step(|tx, _| retention::exclude(tx, ids))
     }
@@ -281,13 +267,16 @@ impl RowTx for SqliteRowTx<'_> {
 }
 
 impl AuditTx for SqliteRowTx<'_> {
-    async fn audit_parts(
-        &mut self,
-        subscription: Option<&str>,
-        before: Option<AuditBefore>,
-        rows_max: usize,
-    ) -> Result<Vec<AuditPart>> {
-        self.step(|tx, _| event_facts::audit_parts(tx, subscription, before, rows_max))
+    async fn insert_audit(&mut self, new: NewAudit<'_>) -> Result<()> {
+        self.step(|tx, _| audit::insert(tx, new))
+    }
+
+    async fn audit_parts(&mut self, page: AuditPage<'_>) -> Result<Vec<AuditPart>> {
+        self.step(|tx, _| audit::parts(tx, page))
+    }
+
+    async fn list_audit(&mut self, query: &AuditQuery) -> Result<Vec<AuditEntry>> {
+        self.step(|tx, _| audit::list(tx, query))
     }
 }
 
