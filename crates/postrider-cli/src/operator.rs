@@ -2,9 +2,43 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use postrider::operate::Operator;
 use postrider::{Code, Error};
 
+use crate::config::settings::OutboxSettings;
 use crate::failure::Failure;
+use crate::interrupt::{Threads, block_on};
+
+/// Opens an outbox for an operation, and closes it afterwards.
+///
+/// # Errors
+/// That of the operation, or that the database cannot be opened.
+pub(crate) fn run<T, E>(
+    outbox: &OutboxSettings,
+    operation: impl AsyncFnOnce(&Operator) -> Result<T, E>,
+) -> Result<T, Failure>
+where
+    Failure: From<E>,
+{
+    block_on(Threads::One, run_async(outbox, operation))
+}
+
+/// The same within a runtime.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) async fn run_async<T, E>(
+    outbox: &OutboxSettings,
+    operation: impl AsyncFnOnce(&Operator) -> Result<T, E>,
+) -> Result<T, Failure>
+where
+    Failure: From<E>,
+{
+    let store = outbox.database.open().await?;
+    let done = operation(&Operator::new(store.clone(), name())).await;
+    store.close().await;
+    Ok(done?)
+}
 
 /// User and host, for the audit trail. Environment variables are only what the user claims to be; the database adds the
 /// user that it has authenticated.

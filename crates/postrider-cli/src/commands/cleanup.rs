@@ -11,7 +11,6 @@ use super::outbox_arg::OutboxArg;
 use crate::config::settings::OutboxSettings;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Threads, block_on};
 use crate::operator;
 use crate::output::{Align, Progress, Table, View};
 
@@ -48,13 +47,8 @@ impl Cleanup {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (name, outbox) = self.outbox.one(&settings)?;
-        let cleaned = block_on(Threads::One, async {
-            let store = outbox.database.open().await?;
-            let operator = Operator::new(store.clone(), operator::name());
-            let cleaned = self.clean(context, &operator, name, outbox).await;
-            store.close().await;
-            cleaned
-        })?;
+        let cleaned =
+            operator::run(outbox, async |operator| self.clean(context, operator, name, outbox).await)?;
         context.output.data(&cleaned)
     }
 

@@ -1,14 +1,13 @@
 //! `postrider explain`
 
 use clap::Args;
-use postrider::operate::{EventSelector, Explained, Operator};
+use postrider::operate::{EventSelector, Explained};
 use serde_json::Value;
 
 use super::outbox_arg::OutboxArg;
 use crate::config::settings::OutboxSettings;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Threads, block_on};
 use crate::operator;
 
 const EXAMPLES: &str = "Examples:
@@ -40,7 +39,7 @@ impl Explain {
         let outboxes = self.outbox.one_with_shards(&settings)?;
         let mut all = Vec::new();
         for (name, outbox) in &outboxes {
-            all.push((*name, block_on(Threads::One, self.explain(outbox))?));
+            all.push((*name, self.explain(outbox)?));
         }
         // An event is in one shard; the others have nothing to say about it.
         let is_found =
@@ -62,15 +61,12 @@ impl Explain {
         context.output.text(texts.collect::<String>())
     }
 
-    async fn explain(&self, outbox: &OutboxSettings) -> Result<Explained, Failure> {
+    fn explain(&self, outbox: &OutboxSettings) -> Result<Explained, Failure> {
         let sought = match (&self.event, &self.key) {
             (_, Some(key)) => EventSelector::Key(key.clone()),
             (event, None) => EventSelector::Event(event.clone().unwrap_or_default()),
         };
-        let store = outbox.database.open().await?;
-        let explained = Operator::new(store.clone(), operator::name()).explain(sought).await;
-        store.close().await;
-        Ok(explained?)
+        operator::run(outbox, async |operator| operator.explain(sought).await)
     }
 }
 

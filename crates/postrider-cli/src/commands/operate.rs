@@ -54,11 +54,7 @@ impl Target {
         outbox: &OutboxSettings,
         decision: impl for<'a> Fn(&'a Operator, &'a str) -> BoxFuture<'a, Result<()>>,
     ) -> Result<(), Failure> {
-        let store = outbox.database.open().await?;
-        let operator = Operator::new(store.clone(), operator::name());
-        let decided = decision(&operator, &self.subscription).await;
-        store.close().await;
-        Ok(decided?)
+        operator::run_async(outbox, async |operator| decision(operator, &self.subscription).await).await
     }
 
     /// Runs an operation on the subscription in its outbox, or in one shard of it.

@@ -11,7 +11,7 @@ use super::events::list::time;
 use super::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Interrupts, Threads, block_on};
+use crate::interrupt::Interrupts;
 use crate::operator;
 use crate::output::{Align, Progress, Table, View};
 
@@ -82,13 +82,7 @@ impl Replay {
         let filter = self.filter()?;
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
-        let result = block_on(Threads::One, async {
-            let store = outbox.database.open().await?;
-            let operator = Operator::new(store.clone(), operator::name());
-            let replayed = self.replay(context, &operator, &filter).await;
-            store.close().await;
-            replayed
-        })?;
+        let result = operator::run(outbox, async |operator| self.replay(context, operator, &filter).await)?;
         context.output.data(&result)
     }
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Threads, block_on};
 use crate::operator;
 use crate::output::{Align, Table, View};
 
@@ -32,13 +31,7 @@ impl Show {
     pub(super) fn run(&self, context: &Context, states: &[ParkedState]) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
-        let shown = block_on(Threads::One, async {
-            let store = outbox.database.open().await?;
-            let operator = Operator::new(store.clone(), operator::name());
-            let found = self.find(&operator, states).await;
-            store.close().await;
-            found
-        })?;
+        let shown = operator::run(outbox, async |operator| self.find(operator, states).await)?;
         context.output.data(&shown)
     }
 

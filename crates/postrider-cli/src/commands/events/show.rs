@@ -1,14 +1,13 @@
 //! `postrider events show`
 
 use clap::Args;
-use postrider::operate::{EventSelector, Explained, Operator};
+use postrider::operate::{EventSelector, Explained};
 use postrider::{Code, Error, Event};
 use serde_json::{Value, json};
 
 use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Threads, block_on};
 use crate::operator;
 
 /// Show one event: its fields, and where it is in each subscription
@@ -32,12 +31,8 @@ impl Show {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.outbox.one(&settings)?;
-        let (explained, event) = block_on(Threads::One, async {
-            let store = outbox.database.open().await?;
-            let operator = Operator::new(store.clone(), operator::name());
-            let found = operator.show(EventSelector::Event(self.event.clone())).await;
-            store.close().await;
-            Ok(found?)
+        let (explained, event) = operator::run(outbox, async |operator| {
+            operator.show(EventSelector::Event(self.event.clone())).await
         })?;
         if let Some(absent) = &explained.absent {
             return Err(Error::new(Code::EventUnknown, absent.to_string())

@@ -10,7 +10,6 @@ use crate::commands::events::list::time;
 use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Threads, block_on};
 use crate::operator;
 use crate::output::{Align, Table, View};
 
@@ -95,13 +94,7 @@ fn with_operator<T>(
 ) -> Result<T, Failure> {
     let settings = context.settings()?;
     let (_, outbox) = outbox.one(&settings)?;
-    block_on(Threads::One, async {
-        let store = outbox.database.open().await?;
-        let operator = Operator::new(store.clone(), operator::name());
-        let done = work(&operator).await;
-        store.close().await;
-        Ok(done?)
-    })
+    operator::run(outbox, work)
 }
 
 #[derive(Serialize)]

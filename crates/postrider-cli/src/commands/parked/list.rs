@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::selection::Selection;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Threads, block_on};
 use crate::operator;
 use crate::output::{Align, Table, View};
 
@@ -35,13 +34,7 @@ impl ListArgs {
     ) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.selection.outbox.one(&settings)?;
-        let events = block_on(Threads::One, async {
-            let store = outbox.database.open().await?;
-            let operator = Operator::new(store.clone(), operator::name());
-            let found = self.find(&operator, states).await;
-            store.close().await;
-            found
-        })?;
+        let events = operator::run(outbox, async |operator| self.find(operator, states).await)?;
         if events.len() >= self.limit as usize {
             context.output.say(format!("shown are the first {}; see --limit and the filters", self.limit));
         }

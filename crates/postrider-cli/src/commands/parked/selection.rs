@@ -11,7 +11,6 @@ use crate::commands::events::list::time;
 use crate::commands::outbox_arg::OutboxArg;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Threads, block_on};
 use crate::operator;
 use crate::output::{Align, Progress, Table, View};
 
@@ -146,13 +145,8 @@ impl ChangeArgs {
         }
         let settings = context.settings()?;
         let (_, outbox) = self.selection.outbox.one(&settings)?;
-        block_on(Threads::One, async {
-            let store = outbox.database.open().await?;
-            let operator = Operator::new(store.clone(), operator::name());
-            let changed = self.change(context, &operator, words, out_of_order).await;
-            store.close().await;
-            context.output.data(&changed?)
-        })
+        let change = async |operator: &Operator| self.change(context, operator, words, out_of_order).await;
+        context.output.data(&operator::run(outbox, change)?)
     }
 
     async fn change(

@@ -10,7 +10,6 @@ use super::outbox_arg::OutboxArg;
 use crate::config::kind::start;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interrupt::{Threads, block_on};
 use crate::operator;
 
 const EXAMPLES: &str = "Examples:
@@ -108,21 +107,13 @@ impl Subscriptions {
         };
         let settings = context.settings()?;
         let (_, outbox) = target.outbox.one(&settings)?;
-        block_on(Threads::One, async {
-            let store = outbox.database.open().await?;
-            let operator = Operator::new(store.clone(), operator::name());
-            let changed = match &self.command {
-                SubscriptionsCommand::List(_) => Ok(()),
-                SubscriptionsCommand::Add(Add { start, .. }) => target.add(context, &operator, *start).await,
-                SubscriptionsCommand::Move(Move { to, yes, .. }) => {
-                    target.move_to(context, &operator, *to, *yes).await
-                }
-                SubscriptionsCommand::Remove(Remove { yes, .. }) => {
-                    target.remove(context, &operator, *yes).await
-                }
-            };
-            store.close().await;
-            changed
+        operator::run(outbox, async |operator| match &self.command {
+            SubscriptionsCommand::List(_) => Ok(()),
+            SubscriptionsCommand::Add(Add { start, .. }) => target.add(context, operator, *start).await,
+            SubscriptionsCommand::Move(Move { to, yes, .. }) => {
+                target.move_to(context, operator, *to, *yes).await
+            }
+            SubscriptionsCommand::Remove(Remove { yes, .. }) => target.remove(context, operator, *yes).await,
         })
     }
 }

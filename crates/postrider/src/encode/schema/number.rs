@@ -3,10 +3,19 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::json::{Kind, Value};
+use super::json::{Document, Kind, Value};
 use super::misfit::Misfit;
 
 pub(super) type Fit<T> = Result<T, Box<Misfit>>;
+
+/// The whole value, which must be an object.
+pub(super) fn object<'a>(document: &'a Document<'_>) -> Fit<Value<'a>> {
+    let root = document.root();
+    match root.kind() {
+        Kind::Object => Ok(root),
+        kind => Err(Misfit::new("a JSON object", kind.words())),
+    }
+}
 
 /// A decimal number as written: digits without leading zeros, and the power of ten of the last one.
 struct Decimal<'a> {

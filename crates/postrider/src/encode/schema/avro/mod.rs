@@ -15,9 +15,8 @@ use self::compiled::{Type, TypeId};
 pub(super) use self::write::{put_long, put_text};
 use super::Rules;
 use super::dropped::DroppedFields;
-use super::json::{Document, Kind};
-use super::misfit::Misfit;
-use super::number::Fit;
+use super::json::Document;
+use super::number::{Fit, object};
 
 /// A compiled schema of a record.
 #[derive(Debug)]
@@ -62,10 +61,7 @@ impl AvroWriter {
         dropped: &DroppedFields,
         out: &mut Vec<u8>,
     ) -> Fit<()> {
-        let root = document.root();
-        if root.kind() != Kind::Object {
-            return Err(Misfit::new("a JSON object", root.kind().words()));
-        }
+        let root = object(document)?;
         let mut writer = write::Writer::new(&self.types, rules, out);
         writer.value(self.root, root)?;
         writer.report(document, dropped);

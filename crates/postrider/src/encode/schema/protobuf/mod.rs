@@ -18,9 +18,8 @@ pub(super) use self::well_known::put_time;
 pub(super) use self::write::put_varint;
 use super::Rules;
 use super::dropped::DroppedFields;
-use super::json::{Document, Kind};
-use super::misfit::Misfit;
-use super::number::Fit;
+use super::json::Document;
+use super::number::{Fit, object};
 
 /// A compiled message type.
 #[derive(Debug)]
@@ -60,10 +59,7 @@ impl ProtobufWriter {
         dropped: &DroppedFields,
         out: &mut Vec<u8>,
     ) -> Fit<()> {
-        let root = document.root();
-        if root.kind() != Kind::Object {
-            return Err(Misfit::new("a JSON object", root.kind().words()));
-        }
+        let root = object(document)?;
         let mut writer = write::Writer::new(&self.messages, rules, out);
         writer.message(self.root, root)?;
         writer.report(document, dropped);
