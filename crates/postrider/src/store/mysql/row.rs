@@ -165,6 +165,14 @@ fn date(row: &Row, column: usize) -> Result<Option<Timestamp>> {
     }
 }
 
+/// A time that was selected as [`micros!`], or as a `DATETIME` of a prepared statement. `None` also for dates with a zero.
+pub(super) fn moment(row: &Row, column: usize) -> Result<Option<Timestamp>> {
+    match row.as_ref(column) {
+        Some(Value::Date(..)) => Ok(date(row, column).unwrap_or_default()),
+        _ => Ok(get_opt::<i64>(row, column)?.map(Timestamp::from_micros)),
+    }
+}
+
 /// Days in the proleptic Gregorian calendar. `None` for dates with a zero, which a server may be configured to accept.
 fn days_since_1970(year: u16, month: u8, day: u8) -> Option<i64> {
     if !(1..=12).contains(&month) || day == 0 {

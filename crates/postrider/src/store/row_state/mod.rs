@@ -11,7 +11,7 @@ pub(crate) mod columns;
 pub(super) mod connections;
 pub(crate) mod custom_sql;
 pub(crate) mod dialect;
-mod due_list;
+pub(crate) mod due_list;
 pub(crate) mod event_facts;
 mod fan_out_batch;
 pub(crate) mod handler_types;

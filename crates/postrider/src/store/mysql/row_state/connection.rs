@@ -4,10 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::super::connect::MySqlConfig;
-use super::super::session::{Access, Params};
 use super::super::{admin as operator, inbox, lease, relays};
 use super::row_locks::RowLocks;
-use super::sql::{Marks, Sql, of_handler};
+use super::sql::{Marks, Sql};
 use super::tx::MySqlRowTx;
 use super::{migrate, read, retention, settle};
 use crate::layout::RowTable;
@@ -166,10 +165,7 @@ impl RowConnection for MySqlRowConnection<'_> {
     }
 
     async fn list(&mut self, rows_max: usize) -> Result<Vec<RowId>> {
-        let list = of_handler(self.rows.sql.list, &self.rows.table);
-        let list = list.replace("{rows_max}", &rows_max.to_string());
-        let found = self.conn.session()?.autocommit(Access::Reads, &list, Params::new()).await?;
-        found.iter().map(read::id).collect()
+        read::list(self.conn.session()?, &self.rows.sql, &self.rows.table, rows_max).await
     }
 
     async fn read(&mut self, ids: &[RowId], budget: Budget, which: ReadScope) -> Result<Read> {

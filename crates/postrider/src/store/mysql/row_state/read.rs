@@ -6,12 +6,13 @@ use bytes::Bytes;
 use mysql_async::{Row, Value};
 
 use super::super::page::payload_limit;
-use super::super::row::{get, get_opt, text_id};
-use super::super::session::{Access, Params, Session, params};
-use super::sql::{Ids, Marks, Sql, of_handler};
+use super::super::row::{get, get_opt, moment, text_id};
+use super::super::session::{Access, Params, Prepared, Session, params};
+use super::sql::{Ids, List, Marks, Sql, of_handler};
 use crate::layout::RowTable;
 use crate::store::Budget;
 use crate::store::row_state::dialect::{Owner, SeenRow};
+use crate::store::row_state::due_list::{DueRow, in_order};
 use crate::store::row_state::lease_lost;
 use crate::store::row_state::read::{EventColumns, EventContext, Read, ReadScope, RowState, aggregate, uuid};
 use crate::store::row_state::refused::attempts_after_mark;
@@ -21,6 +22,36 @@ use crate::{ActionContext, Code, Error, Result, Timestamp};
 /// The id in the first column.
 pub(super) fn id(row: &Row) -> Result<RowId> {
     text_id(row, 0).map(RowId::from)
+}
+
+/// The ids of due rows in their order.
+pub(super) async fn list(
+    session: &mut Session,
+    sql: &Sql,
+    table: &RowTable,
+    rows_max: usize,
+) -> Result<Vec<RowId>> {
+    let statement = of_handler(sql.list.statement(), table).replace("{rows_max}", &rows_max.to_string());
+    match sql.list {
+        List::InOrder(_) => {
+            let found = session.autocommit(Access::Reads, &statement, Params::new()).await?;
+            found.iter().map(id).collect()
+        }
+        List::ByEvent(_) => {
+            let mut due = Vec::new();
+            let mut take = |row: Row| {
+                due.push(DueRow {
+                    due_at: moment(&row, 1)?,
+                    time: moment(&row, 2)?,
+                    event: text_id(&row, 3)?,
+                    id: id(&row)?,
+                });
+                Ok(())
+            };
+            session.each(Prepared::Once, &statement, Params::new(), &mut take).await?;
+            Ok(in_order(due, rows_max))
+        }
+    }
 }
 
 /// Reads rows until the budget is used up; at least one.
@@ -36,9 +67,15 @@ pub(super) async fn read(
     let payload_max = payload_limit(budget).to_string();
     let statement =
         of_handler(sql.read, table).replace("{payload_max}", &payload_max).replace("{ids}", &listed);
-    let mut found: HashMap<RowId, Row> = HashMap::new();
-    for row in session.autocommit(Access::Reads, &statement, Params::new()).await? {
+    let mut found: HashMap<RowId, Row> = HashMap::with_capacity(ids.len());
+    let mut take = |row: Row| {
         found.insert(id(&row)?, row);
+        Ok(())
+    };
+    if sql.reads_binary {
+        session.each(Prepared::Once, &statement, Params::new(), &mut take).await?;
+    } else {
+        session.autocommit(Access::Reads, &statement, Params::new()).await?.into_iter().try_for_each(take)?;
     }
     let in_order = ids.iter().filter_map(|id| found.remove(id));
     let mut read = Read::of(in_order, budget, which, state, |row| columns(row, table))?;
@@ -75,6 +112,9 @@ fn number(row: &Row, column: usize) -> Result<i64> {
     }
 }
 
+/// The time of the event.
+const CREATED: usize = 9;
+
 /// The first column that only a layout with actions has.
 const ACTION: usize = 17;
 
@@ -83,7 +123,7 @@ fn context(row: &Row, table: &RowTable) -> Result<EventContext> {
     if row.len() <= ACTION {
         return Ok(EventContext::default());
     }
-    let time = |column| get::<i64>(row, column).map(Timestamp::from_micros);
+    let time = |column| moment(row, column)?.ok_or_else(no_time);
     let action = match get_opt::<String>(row, ACTION + 3)? {
         Some(params) => Some(ActionContext {
             id: uuid(&get::<String>(row, ACTION + 1)?)?,
@@ -98,8 +138,13 @@ fn context(row: &Row, table: &RowTable) -> Result<EventContext> {
         namespace: get(row, ACTION)?,
         action,
         action_bytes: usize::try_from(get::<i64>(row, ACTION + 7)?).unwrap_or(usize::MAX),
-        expires_at: Some(time(ACTION + 6)?.after(table.fan_out.handle_within)),
+        // The time of a notification that was inserted late counts from then.
+        expires_at: Some(time(ACTION + 6)?.max(time(CREATED)?).after(table.fan_out.handle_within)),
     })
+}
+
+fn no_time() -> Error {
+    Error::new(Code::RowDamaged, "it has no time")
 }
 
 fn columns(mut row: Row, table: &RowTable) -> Result<EventColumns> {
@@ -114,9 +159,9 @@ fn columns(mut row: Row, table: &RowTable) -> Result<EventColumns> {
         key: get(&row, 5)?,
         payload: payload.map(Bytes::from).unwrap_or_default(),
         headers: get(&row, 8)?,
-        created: get_opt::<i64>(&row, 9)?.map(Timestamp::from_micros),
+        created: moment(&row, CREATED)?,
         // Only the statement for mapped tables has this column.
-        read_at: if row.len() > 16 { get_opt::<i64>(&row, 16)?.map(Timestamp::from_micros) } else { None },
+        read_at: if row.len() > 16 { moment(&row, 16)? } else { None },
         topic: get(&row, 10)?,
         producer: get(&row, 12)?,
         context: context(&row, table)?,

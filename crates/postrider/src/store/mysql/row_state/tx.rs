@@ -78,11 +78,8 @@ impl RowTx for MySqlRowTx<'_> {
     }
 
     async fn has_due_row(&mut self) -> Result<bool> {
-        let due = self
-            .tx
-            .query_opt(&of_handler(self.sql.list, self.table).replace("{rows_max}", "1"), Params::new())
-            .await?;
-        Ok(due.is_some())
+        let list = of_handler(self.sql.list.statement(), self.table).replace("{rows_max}", "1");
+        Ok(self.tx.query_opt(&list, Params::new()).await?.is_some())
     }
 
     async fn remove_marks(&mut self, name: &str, epoch: Epoch) -> Result<u64> {

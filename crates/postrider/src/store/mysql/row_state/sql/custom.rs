@@ -2,7 +2,7 @@
 //!
 //! Which indexes are used depends on the table; docs/src/layouts.md lists the useful ones.
 
-use super::{AdoptSql, Ids, NOTHING_UNMARKED, Sql, backoff_is_over, delete_own, subscription};
+use super::{AdoptSql, Ids, List, NOTHING_UNMARKED, Sql, backoff_is_over, delete_own, subscription};
 use crate::store::row_state::custom_sql;
 
 /// Rows that are neither done nor noted.
@@ -16,7 +16,8 @@ macro_rules! open_rows {
 
 pub(super) const SQL: Sql = Sql {
     ids: Ids::Texts,
-    list: custom_sql::list!("{rows_max}"),
+    list: List::InOrder(custom_sql::list!("{rows_max}")),
+    reads_binary: false,
     // Index: the one over the id. A missing payload is read as an empty one.
     read: "
         SELECT {c.id_text}, {c.event_id}, {c.type}, {c.aggregate_type}, {c.aggregate_id}, {c.key},

@@ -1,7 +1,8 @@
 //! Layout `event_outbox`: pending, sent, failed.
 
 use super::{
-    AdoptSql, Ids, NOTHING_UNMARKED, Search, Sql, backlog, delete_own, micros, open, rows_of, subscription,
+    AdoptSql, Ids, List, NOTHING_UNMARKED, Search, Sql, backlog, delete_own, micros, open, rows_of,
+    subscription,
 };
 
 /// A row that a claim may hand out.
@@ -56,7 +57,7 @@ pub(super) const SQL: Sql = Sql {
     ids: Ids::Numbers,
     // Index: idx_event_outbox_status_sched (status, next_attempt_at), all due rows; no index of the layout also has
     // their order.
-    list: concat!(
+    list: List::InOrder(concat!(
         "SELECT page.id
          FROM (SELECT t.id
                FROM {table} AS t
@@ -65,7 +66,8 @@ pub(super) const SQL: Sql = Sql {
         "      ORDER BY t.created_at, t.id
                LIMIT {rows_max}) AS page
          ORDER BY page.id"
-    ),
+    )),
+    reads_binary: false,
     // Index: the primary key (id).
     read: concat!(
         "SELECT t.id, t.event_key, t.event_type, t.entity_table, t.entity_pk, NULL,

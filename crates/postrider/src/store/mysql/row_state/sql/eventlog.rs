@@ -7,7 +7,7 @@
 //! Ids are `CHAR(36)` in ASCII on MySQL and `UUID` on MariaDB. MySQL reads the comments with a number, MariaDB those with
 //! an M.
 
-use super::{AdoptSql, Ids, NOTHING_UNMARKED, Search, Sql, micros};
+use super::{AdoptSql, Ids, List, NOTHING_UNMARKED, Search, Sql, micros};
 
 /// A text, compared byte by byte whatever the collation of its column.
 macro_rules! exact {
@@ -36,14 +36,12 @@ macro_rules! is_of_subscription {
     };
 }
 
-/// Notifications of the handler in one state that are due, the oldest first. Without the hint MySQL may read the whole table
-/// and sort it; it ignores the name of an index that does not exist. MariaDB reads it as a comment.
+/// Notifications of the handler in one state that are due, those that are due first. Without the hint MySQL may read the whole
+/// table and sort it; it ignores the name of an index that does not exist. MariaDB reads it as a comment.
 macro_rules! due_in_state {
     ($state:literal) => {
         concat!(
-            "(SELECT /*+ INDEX(t event_notifications_due) */ t.id, t.event_date, ",
-            id_text!("t.event_id"),
-            " AS event_id, t.next_retry_at
+            "(SELECT /*+ INDEX(t event_notifications_due) */ t.id, t.next_retry_at, t.event_date, t.event_id
               FROM {notifications} AS t
               WHERE t.state = ",
             $state,
@@ -156,36 +154,19 @@ pub(super) const SQL: Sql = Sql {
     ids: Ids::Texts,
     // Index: event_notifications_due (state, next_retry_at), one range per state, from its beginning. A fan-out sets
     // next_retry_at to the date of the event, so the first entries are the oldest events.
-    list: concat!(
-        "SELECT page.id
-         FROM (",
-        due_in_state!("'PENDING'"),
-        " UNION ALL ",
-        due_in_state!("'FAILED'"),
-        " ORDER BY next_retry_at, event_date, event_id LIMIT {rows_max}) AS page
-         ORDER BY page.event_date, page.event_id"
-    ),
+    list: List::ByEvent(concat!(due_in_state!("'PENDING'"), " UNION ALL ", due_in_state!("'FAILED'"))),
+    reads_binary: true,
     // Index: the primary key (id).
-    read: concat!(
-        "SELECT t.id, t.event_id, t.event_type, t.model_type, t.model_id, NULL,
-                CASE WHEN t.payload IS NULL THEN 'null' WHEN LENGTH(t.payload) <= {payload_max} THEN t.payload END,
-                COALESCE(LENGTH(t.payload), 4) + LENGTH(t.action_params), NULL, ",
-        micros!("t.event_date"),
-        "     , NULL, {limit}, NULL, t.attempts,
-                {types} AND t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= UTC_TIMESTAMP(6),
-                t.state <> 'SUCCEEDED', ",
-        micros!("UTC_TIMESTAMP(6)"),
-        "     , t.namespace, t.action_id, t.action_name,
-                CASE WHEN LENGTH(t.action_params) <= 4194304 THEN t.action_params END, ",
-        micros!("t.started_date"),
-        ", ",
-        micros!("t.completion_date"),
-        ", ",
-        micros!("GREATEST(t.event_date, t.created_date)"),
-        ", LENGTH(t.action_params)
-         FROM {notifications} AS t
-         WHERE t.id IN ({ids})"
-    ),
+    read: "
+        SELECT t.id, t.event_id, t.event_type, t.model_type, t.model_id, NULL,
+               CASE WHEN t.payload IS NULL THEN 'null' WHEN LENGTH(t.payload) <= {payload_max} THEN t.payload END,
+               COALESCE(LENGTH(t.payload), 4) + LENGTH(t.action_params), NULL, t.event_date, NULL, {limit}, NULL,
+               t.attempts, {types} AND t.state IN ('PENDING', 'FAILED') AND t.next_retry_at <= UTC_TIMESTAMP(6),
+               t.state <> 'SUCCEEDED', UTC_TIMESTAMP(6), t.namespace, t.action_id, t.action_name,
+               CASE WHEN LENGTH(t.action_params) <= 4194304 THEN t.action_params END, t.started_date,
+               t.completion_date, t.created_date, LENGTH(t.action_params)
+        FROM {notifications} AS t
+        WHERE t.id IN ({ids})",
     // Index: the primary key (id).
     payloads: "SELECT id, COALESCE(payload, 'null') FROM {notifications} WHERE id IN ({ids})",
     lock: None,

@@ -82,10 +82,14 @@ pub(super) fn literal(text: &str) -> String {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sql {
     pub(super) ids: Ids,
-    /// Ids of due rows in their order, at most `{rows_max}`.
-    pub(super) list: &'static str,
+    /// Due rows, at most `{rows_max}`; see [`List`].
+    pub(super) list: List,
     /// Rows by `{ids}`, due or not, in any order. The columns are those that [`read`](super::read) reads.
     pub(super) read: &'static str,
+    /// `read` returns its columns in binary form, and times as `DATETIME`. Numbers, texts and times that the server
+    /// converts to text or to microseconds cost it more than the row itself; but a mapped column may have any type, and only
+    /// text is read from all of them.
+    pub(super) reads_binary: bool,
     /// Payloads by `{ids}`: id, payload.
     pub(super) payloads: &'static str,
     /// Reads rows by `{ids}` that are not delivered: id, attempts, the server's time. With a lock, it reserves them while they
@@ -121,6 +125,25 @@ pub(super) struct Sql {
     pub(super) event_states: &'static str,
     /// How events of another outbox are written to the table. Mapped tables are never written to.
     pub(super) adopt: AdoptSql,
+}
+
+/// How due rows are listed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum List {
+    /// Their ids, in their order.
+    InOrder(&'static str),
+    /// In any order, those of several states one after the other: id, time of the next attempt, time and id of the event. The
+    /// relay takes the rows that are due first, and orders them by their events: the server would write them all into two
+    /// temporary tables for that.
+    ByEvent(&'static str),
+}
+
+impl List {
+    pub(super) const fn statement(self) -> &'static str {
+        match self {
+            Self::InOrder(statement) | Self::ByEvent(statement) => statement,
+        }
+    }
 }
 
 /// The statements that moving events into the table needs, in addition to the writer's INSERT.

@@ -4,8 +4,8 @@
 //! adr/0028-claims-in-whole-seconds.md.
 
 use super::{
-    AdoptSql, ByState, Ids, Marks, Search, Sql, backlog, backoff_is_over, delete_own, micros, open, rows_of,
-    subscription,
+    AdoptSql, ByState, Ids, List, Marks, Search, Sql, backlog, backoff_is_over, delete_own, micros, open,
+    rows_of, subscription,
 };
 
 /// Index: the primary key (id).
@@ -126,7 +126,8 @@ const SEARCH: &str = concat!(
 pub(super) const SQL: Sql = Sql {
     ids: Ids::Numbers,
     // Index: idx_outbox_events_status_created_at (status, created_at), one range per state, each in its order.
-    list: "
+    list: List::InOrder(
+        "
         SELECT page.id
         FROM (SELECT due.id, due.created_at
               FROM ((SELECT t.id, t.created_at FROM {table} AS t
@@ -143,6 +144,8 @@ pub(super) const SQL: Sql = Sql {
               ORDER BY due.created_at, due.id
               LIMIT {rows_max}) AS page
         ORDER BY page.id",
+    ),
+    reads_binary: false,
     // Index: the primary key (id).
     read: concat!(
         "SELECT t.id, NULL, t.event_type, t.aggregate_type, t.aggregate_id,
