@@ -2,7 +2,6 @@
 
 use mysql_async::Row;
 
-use super::log_tx;
 use super::ranges::listed;
 use super::row::{self, get, get_opt, micros};
 use super::session::{Tx, params};

@@ -1,6 +1,5 @@
 //! Finished events that are delivered again.
 
-use super::log_tx;
 use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;

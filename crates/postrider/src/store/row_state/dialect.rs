@@ -23,7 +23,7 @@ use super::term_rows::{Claims, RowClaim, RowId};
 use crate::adopt::AdoptionBatch;
 use crate::layout::RowTable;
 use crate::operate::explain::OpenWriter;
-use crate::operate::{AuditEntry, AuditQuery, AuditRecord, InboxItem, InboxRead};
+use crate::operate::{InboxItem, InboxRead};
 use crate::store::audit_tx::AuditTx;
 use crate::store::lease_tx::LeaseTx;
 use crate::store::{

@@ -7,11 +7,11 @@ use super::failure::Attempt;
 use super::ledger::Ledger;
 use super::worker::poll_once;
 use super::{history, lease, park, progress, relays};
-use crate::ledger::{Intervals, LastSeen, ParkedRow, Progress};
+use crate::ledger::{Intervals, LastSeen, ParkedRow};
 use crate::store::log_tx::{self, LogTx};
 use crate::store::row_limit;
 use crate::store::subscription::SubscriptionRow;
-use crate::store::{LeaseOverview, Overview, Purge, PurgeBound, Purged, RelayOverview, Start};
+use crate::store::{LeaseOverview, Overview, Purge, PurgeBound, Purged, RelayOverview};
 use crate::{Position, Result, Timestamp};
 
 /// See [`Store::overview`](crate::store::Store::overview).
