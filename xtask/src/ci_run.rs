@@ -79,7 +79,9 @@ fn a_run_in_which_all_stages_succeed_succeeds_and_ends_with_the_count() {
         assert!(text.contains(&format!(" {stage}: ok, ")), "{stage} in {text}");
     }
     let calls = fs::read_to_string(clone.calls()).unwrap();
-    let of = |part: &str| calls.lines().find(|call| call.contains(part)).map(|call| call.split(' ').next().unwrap());
+    let of = |part: &str| {
+        calls.lines().find(|call| call.contains(part)).map(|call| call.split(' ').next().unwrap())
+    };
     assert_eq!(of("clippy -q"), Some("19"), "at the lowest priority: {calls}");
     assert_eq!(of("-- test"), of("fmt --all"), "the tests have the usual one: {calls}");
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use postrider::Ident;
 use postrider::store::admin::MySqlAdmin;
 use postrider::store::mysql::MySqlConfig;
-use postrider::Ident;
 
 use super::server::{ServerBackend, ServerConfig, with_credentials};
 use super::{Address, Database, PoolerChoice, Refused};

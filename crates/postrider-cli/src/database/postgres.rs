@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use postrider::Ident;
 use postrider::store::admin::PostgresAdmin;
 use postrider::store::postgres::{Pooler, PostgresConfig};
-use postrider::Ident;
 
 use super::server::{ServerBackend, ServerConfig, with_credentials};
 use super::{Address, Database, PoolerChoice, Refused};
