@@ -24,7 +24,7 @@ esac
 exit 0
 "#;
 
-/// A repository with nothing but the script.
+/// A repository that contains only the script.
 struct Clone(PathBuf);
 
 impl Clone {
