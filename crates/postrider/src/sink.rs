@@ -160,6 +160,10 @@ pub enum Destinations {
     Names,
     /// The sink sends everything to one destination. A destination from a rule is never used.
     Fixed,
+    /// MQTT topics. Every value of an event becomes one level, or a part of one: `/`, `+`, `#`, `$`, `%` and control
+    /// characters are percent-encoded. A topic that is a single field, and an event's own topic, are not; the sink checks
+    /// them itself.
+    Topics,
     /// URLs. Every value of an event becomes one path segment or one query value.
     Urls {
         /// Whether an event may choose scheme, host and port. The sink checks such a URL itself: it is one whose

@@ -203,8 +203,10 @@ impl Router {
     ///
     /// For [`Destinations::Urls`] every value of an event in a destination is percent-encoded as one path segment or
     /// query value. A template that consists of a single field, and an event's topic, are URLs chosen by the event.
+    /// For [`Destinations::Topics`] every value becomes one level of the topic.
     ///
     /// # Errors
+    /// [`Code::TemplateSyntax`] if the topic of a rule contains a wildcard;
     /// [`Code::DestinationUnused`] if rules name destinations but the sink has a fixed one; [`Code::DestinationUrl`] if
     /// a destination cannot be a URL, [`Code::DestinationHost`] if events could choose the host but must not.
     pub fn for_destinations(mut self, destinations: Destinations) -> Result<Self> {
@@ -224,6 +226,11 @@ impl Router {
                 let read = |(at, rule): (usize, &ParsedRule)| {
                     rule.for_urls(hosts_from_events).map_err(|e| e.within(&within(at)))
                 };
+                self.rules = self.rules.iter().enumerate().map(read).collect::<Result<_>>()?;
+            }
+            Destinations::Topics => {
+                let read =
+                    |(at, rule): (usize, &ParsedRule)| rule.for_topics().map_err(|e| e.within(&within(at)));
                 self.rules = self.rules.iter().enumerate().map(read).collect::<Result<_>>()?;
             }
         }

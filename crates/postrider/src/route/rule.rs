@@ -154,6 +154,22 @@ impl ParsedRule {
         Ok(Self { destination, origin, ..self.clone() })
     }
 
+    /// The same rule for a sink whose destinations are MQTT topics.
+    ///
+    /// # Errors
+    /// [`Code::TemplateSyntax`] if the topic contains a wildcard.
+    pub(super) fn for_topics(&self) -> Result<Self> {
+        let destination = match self.destination.clone() {
+            DestinationSource::Own => DestinationSource::Own,
+            DestinationSource::Fixed(name) => {
+                Template::of_literal(&name).into_topic()?;
+                DestinationSource::Fixed(name)
+            }
+            DestinationSource::Template(template) => DestinationSource::Template(template.into_topic()?),
+        };
+        Ok(Self { destination, ..self.clone() })
+    }
+
     /// The message of an event and the rule's key for it, if the rule has one; `None` if the rule does not match.
     pub(super) fn apply(
         &self,

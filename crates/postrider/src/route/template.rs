@@ -13,8 +13,19 @@ const TEMPLATE_BYTES_MAX: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
     parts: Vec<Part>,
-    /// Percent-encodes values and defaults, because they are parts of a URL.
-    encoded: bool,
+    /// How values and defaults are written.
+    escape: Escape,
+}
+
+/// How values of an event are written into a destination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    /// As they are.
+    Nothing,
+    /// Percent-encoded as a part of a URL.
+    Url,
+    /// Percent-encoded where a character would change the levels of an MQTT topic.
+    Topic,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +53,7 @@ impl Template {
         while parser.at < text.len() {
             parser.part()?;
         }
-        Ok(Self { parts: parser.parts, encoded: false })
+        Ok(Self { parts: parser.parts, escape: Escape::Nothing })
     }
 
     /// As [`Template::parse`], for a text that must not be empty.
@@ -62,7 +73,7 @@ impl Template {
 
     /// A template that renders this text for every event.
     pub(super) fn of_literal(text: &str) -> Self {
-        Self { parts: vec![Part::Literal(text.to_owned())], encoded: false }
+        Self { parts: vec![Part::Literal(text.to_owned())], escape: Escape::Nothing }
     }
 
     /// The text, if no event can change it.
@@ -89,8 +100,10 @@ impl Template {
                         text.push_str(default);
                         true
                     });
-                if self.encoded {
-                    percent_encode(text, before);
+                match self.escape {
+                    Escape::Nothing => {}
+                    Escape::Url => percent_encode(text, before, stays_in_url),
+                    Escape::Topic => percent_encode(text, before, stays_in_topic),
                 }
                 has_value
             }
@@ -128,7 +141,27 @@ impl Template {
             return Err(not_url("it has no host"));
         }
         let origin = is_whole.then(|| Arc::from(&text[..end.unwrap_or(text.len())]));
-        Ok((Self { encoded: true, ..self }, origin))
+        Ok((Self { escape: Escape::Url, ..self }, origin))
+    }
+
+    /// The template of an MQTT topic: every value becomes one level, or a part of one. A template that consists of a single
+    /// field is a topic chosen by the event.
+    ///
+    /// # Errors
+    /// [`Code::TemplateSyntax`] if it contains a wildcard.
+    pub(super) fn into_topic(self) -> Result<Self> {
+        let text = |part: &Part| match part {
+            Part::Literal(text) => Some(text.clone()),
+            Part::TemplateField { default, .. } => default.clone(),
+        };
+        let texts: Vec<String> = self.parts.iter().filter_map(text).collect();
+        if let Some(text) = texts.iter().find(|text| text.contains(['+', '#'])) {
+            let what =
+                format!("the destination has a wildcard (+ or #) in {text:?}, which a topic must not have");
+            return Err(Error::new(Code::TemplateSyntax, what).with_hint("remove it"));
+        }
+        let is_chosen = matches!(&self.parts[..], [Part::TemplateField { .. }]);
+        Ok(Self { escape: if is_chosen { Escape::Nothing } else { Escape::Topic }, ..self })
     }
 }
 
@@ -146,17 +179,27 @@ fn not_url(why: &str) -> Error {
     Error::new(Code::DestinationUrl, format!("the destination is not the URL of an endpoint: {why}"))
 }
 
-/// Percent-encodes a text from a byte on, except letters, digits, `-`, `.`, `_` and `~`.
-fn percent_encode(text: &mut String, from: usize) {
-    let stays = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~');
+/// Letters, digits, `-`, `.`, `_` and `~`.
+fn stays_in_url(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~')
+}
+
+/// Everything except the separator of levels, wildcards, `$` (topics of the broker), control characters, and `%` itself.
+fn stays_in_topic(c: char) -> bool {
+    !c.is_control() && !matches!(c, '/' | '+' | '#' | '$' | '%')
+}
+
+/// Percent-encodes a text from a byte on, except characters that stay.
+fn percent_encode(text: &mut String, from: usize, stays: fn(char) -> bool) {
     if text[from..].chars().all(stays) {
         return;
     }
     let value = text.split_off(from);
-    for byte in value.bytes() {
-        match char::from(byte) {
-            c if stays(c) => text.push(c),
-            _ => text.push_str(&format!("%{byte:02X}")),
+    for c in value.chars() {
+        if stays(c) {
+            text.push(c);
+        } else {
+            c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| text.push_str(&format!("%{byte:02X}")));
         }
     }
 }

@@ -169,6 +169,21 @@ fn values_are_escaped_only_where_the_sink_takes_urls() {
 }
 
 #[test]
+fn a_value_of_an_event_is_one_level_of_a_topic() {
+    let router = |rule: Rule| Router::by_topic().first_match([rule]).unwrap();
+    let event = order().with_header("path", "a/../#+$SYS%\u{7f}ö").with_topic("own/topic");
+    let topics = |rule| router(rule).for_destinations(Destinations::Topics);
+    let routed = destination(topics(Rule::to("shop/{header.path}/x")).unwrap().route(&event));
+    assert_eq!(routed, "shop/a%2F..%2F%23%2B%24SYS%25%7Fö/x");
+    assert_eq!(destination(topics(Rule::to("{topic}")).unwrap().route(&event)), "own/topic");
+    assert_eq!(destination(topics(Rule::new()).unwrap().route(&event)), "own/topic");
+    for wildcard in ["shop/+/x", "shop/#", "shop/{topic|+}/x", "{topic|a/#}"] {
+        let error = topics(Rule::to(wildcard)).unwrap_err();
+        assert!(error.message().starts_with("rule 1: the destination has a wildcard"), "{error}");
+    }
+}
+
+#[test]
 fn an_event_chooses_the_host_only_where_the_sink_allows_it() {
     let urls = |hosts_from_events| Destinations::Urls { hosts_from_events };
     let fit = |rules: Vec<Rule>, destinations| {
