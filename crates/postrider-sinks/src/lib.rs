@@ -6,6 +6,7 @@
 //! | `stdout` | [`Stdout`] | the operating system has the bytes |
 //! | `file` | [`File`](file::File) | the bytes are on disk |
 //! | `kafka` | `kafka::Kafka` | all in-sync replicas have the record |
+//! | `rabbitmq` | `rabbitmq::RabbitMq` | every queue that takes the message has stored it |
 //! | `webhook` | `webhook::Webhook` | the endpoint responded with 2xx |
 //!
 //! The feature `webhook-verify` contains what the receiver of a webhook needs, without an HTTP client.
@@ -18,14 +19,18 @@ mod json_lines;
 pub mod kafka;
 #[cfg(feature = "null")]
 mod null;
+#[cfg(feature = "rabbitmq")]
+pub mod rabbitmq;
 #[cfg(feature = "stdout")]
 mod stdout;
+#[cfg(any(feature = "nats", feature = "rabbitmq"))]
+mod waves;
 #[cfg(feature = "webhook-verify")]
 pub mod webhook;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod worker;
 
-#[cfg(any(feature = "kafka", feature = "webhook"))]
+#[cfg(any(feature = "kafka", feature = "nats", feature = "rabbitmq", feature = "webhook"))]
 use postrider::__setters as setters;
 
 #[cfg(feature = "null")]

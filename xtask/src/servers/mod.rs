@@ -6,6 +6,7 @@
 //! - [`kafka`]: Apache Kafka, and a client in Python
 //! - [`mysql`]: MySQL, in addition to the MariaDB of the packages
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
+//! - [`rabbitmq`]: a client of RabbitMQ in Python
 
 mod apicurio;
 mod debezium;
@@ -13,6 +14,7 @@ mod kafka;
 mod mysql;
 mod packages;
 pub(crate) mod postgres;
+mod rabbitmq;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -34,6 +36,7 @@ pub(crate) fn prepare() -> Vec<Missing> {
         ("debezium", debezium::prepare()),
         ("kafka", kafka::prepare()),
         ("mysql", mysql::prepare()),
+        ("rabbitmq", rabbitmq::prepare()),
     ];
     for (name, prepared) in downloads {
         missing.extend(prepared.err().map(|reason| Missing { name: name.to_owned(), reason }));

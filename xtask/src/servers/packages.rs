@@ -17,6 +17,7 @@ const WANTED: &[Wanted] = &[
     Wanted { program: "initdb", package: "postgresql", folders: &["/usr/lib/postgresql/*/bin"] },
     Wanted { program: "pgbouncer", package: "pgbouncer", folders: &["/usr/sbin"] },
     Wanted { program: "mariadbd", package: "mariadb-server", folders: &["/usr/sbin"] },
+    Wanted { program: "rabbitmq-server", package: "rabbitmq-server", folders: &["/usr/lib/rabbitmq/bin"] },
     // For the download of servers that are not packages.
     Wanted { program: "pip3", package: "python3-pip", folders: &[] },
     Wanted { program: "mvn", package: "maven", folders: &[] },

@@ -241,6 +241,9 @@ fn sentence(name: &str) -> String {
         "mariadb" => "MariaDB".to_owned(),
         "sqlite" => "SQLite".to_owned(),
         "kafka" => "Kafka".to_owned(),
+        "rabbitmq" => "RabbitMQ".to_owned(),
+        "jetstream" => "JetStream".to_owned(),
+        "nats" => "NATS".to_owned(),
         "sql" => "SQL".to_owned(),
         other => other.to_owned(),
     };

@@ -63,7 +63,7 @@ impl Effective {
         for (group, origin) in &effective.groups {
             merge.problems.extend(names::check(group, origin));
             for spec in schema.keys(group.section) {
-                effective.settings.extend(merge.setting(group, origin, spec));
+                effective.settings.extend(merge.setting(schema, group, origin, spec));
             }
         }
         merge.problems.extend(names::resolve(&mut effective.settings, &effective.groups));
@@ -138,15 +138,27 @@ impl Merge {
     }
 
     /// The value of a key of a table, or its default. `None` if the key does not apply there or is missing.
-    fn setting(&mut self, group: &Group, origin: &Origin, spec: &'static KeySpec) -> Option<Setting> {
+    fn setting(
+        &mut self,
+        schema: Schema,
+        group: &Group,
+        origin: &Origin,
+        spec: &'static KeySpec,
+    ) -> Option<Setting> {
         let at = (group.clone(), spec.name);
         let given = self.values.get(&at).cloned();
         if let Some(of_type) = spec.of_type {
             let (of_table, decided) = self.values.get(&(group.clone(), TYPE))?;
             if *of_table != Value::Text(of_type.to_owned()) {
+                // Other types may have a key with this name. It is reported once, and only if none of them is that of
+                // the table.
+                let of_table = of_table.to_string();
+                let types: Vec<&str> = schema.types_of(group.section, spec.name).collect();
+                let is_first = types.first() == Some(&of_type);
+                let given = given.filter(|_| is_first && !types.contains(&&*of_table));
                 // If a higher layer changes the type, keys of the old type are ignored.
                 if let Some((_, origin)) = given.filter(|(_, origin)| !origin.is_below(decided)) {
-                    let problem = key_problems::other_type(group, spec, of_type, &of_table.to_string());
+                    let problem = key_problems::other_type(group, spec, &types, &of_table);
                     self.problems.push(problem.at(&origin));
                 }
                 return None;

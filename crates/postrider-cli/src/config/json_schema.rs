@@ -34,7 +34,10 @@ fn top(schema: Schema, section: Section) -> Value {
 }
 
 fn table(schema: Schema, section: Section) -> Value {
-    let properties: Map<_, _> = schema.keys(section).map(|spec| (spec.name.to_owned(), key(spec))).collect();
+    let mut properties = Map::new();
+    for spec in schema.keys(section) {
+        properties.entry(spec.name).or_insert_with(|| key(spec));
+    }
     let mut table = json!({
         "type": "object",
         "description": section.doc(),
@@ -51,9 +54,18 @@ fn table(schema: Schema, section: Section) -> Value {
     let conditions: Vec<Value> = types(schema, section)
         .into_iter()
         .map(|of_type| {
-            let others =
-                schema.keys(section).filter(|spec| spec.of_type.is_some_and(|other| other != of_type));
-            let refused: Map<_, _> = others.map(|spec| (spec.name.to_owned(), json!(false))).collect();
+            let (own, others): (Vec<_>, Vec<_>) = schema
+                .keys(section)
+                .filter(|spec| spec.of_type.is_some())
+                .partition(|spec| spec.of_type == Some(of_type));
+            let mut refused: Map<_, _> =
+                others.into_iter().map(|spec| (spec.name.to_owned(), json!(false))).collect();
+            // Another type has a key with this name.
+            for spec in own {
+                if let Some(property) = refused.get_mut(spec.name) {
+                    *property = key(spec);
+                }
+            }
             json!({
                 "if": { "properties": { "type": { "const": of_type } }, "required": ["type"] },
                 "then": { "required": required(Some(of_type)), "properties": refused },

@@ -49,9 +49,10 @@ pub(super) fn missing(group: &Group, spec: &KeySpec) -> Problem {
         .with_hint(format!("add for example: {} = {}", spec.name, spec.example))
 }
 
-pub(super) fn other_type(group: &Group, spec: &KeySpec, of_type: &str, of_table: &str) -> Problem {
-    let what =
-        format!("\"{}\" is a key of type \"{of_type}\", but {group} is of type \"{of_table}\"", spec.name);
+pub(super) fn other_type(group: &Group, spec: &KeySpec, types: &[&str], of_table: &str) -> Problem {
+    let types: Vec<String> = types.iter().map(|of_type| format!("\"{of_type}\"")).collect();
+    let types = types.join(", ");
+    let what = format!("\"{}\" is a key of type {types}, but {group} is of type \"{of_table}\"", spec.name);
     Problem::new(Code::ConfigKeyUnknown, what)
         .key(group.key(spec.name))
         .with_hint("remove it, or change the type")

@@ -1,4 +1,5 @@
-"""Compares what was committed with what arrived: `written duplicates_max kafka BROKERS TOPIC` or `... log FILE`.
+"""Compares what was committed with what arrived: `written duplicates_max kafka BROKERS TOPIC`, `... rabbitmq URL QUEUE`
+or `... log FILE`.
 
 A line of `written` is an event: id, key, its number within the key, payload; the payload in hexadecimal. Says what it
 found in one line; the exit code is 1 if something is wrong."""
@@ -23,12 +24,24 @@ def from_kafka(brokers, topic):
                     yield identity, (record.key or b"").decode(), record.value or b""
 
 
+def from_rabbitmq(url, queue):
+    """Id, key and body of every message, in the order of the queue."""
+    import pika
+    channel = pika.BlockingConnection(pika.URLParameters(url)).channel()
+    for _, properties, body in channel.consume(queue, auto_ack=True, inactivity_timeout=2):
+        if properties is None:
+            return
+        yield properties.message_id, properties.headers["postrider-key"], body
+
+
 def from_log(file):
     """Id, key and body of every request an endpoint took, in its order."""
     for line in open(file):
         identity, key, body = line.rstrip("\n").split("\t")[:3]
         yield identity, bytes.fromhex(key).decode(), bytes.fromhex(body)
 
+
+READERS = {"kafka": from_kafka, "rabbitmq": from_rabbitmq, "log": from_log}
 
 committed = {}
 for line in open(written):
@@ -37,7 +50,7 @@ for line in open(written):
 
 seen, newest, last = set(), {}, {}
 received = phantom = changed = misplaced = late = 0
-for identity, key, payload in (from_kafka if kind == "kafka" else from_log)(*place):
+for identity, key, payload in READERS[kind](*place):
     received += 1
     if identity not in committed:
         phantom += 1

@@ -3,8 +3,9 @@
 
 use postrider_testkit::eventually_blocking;
 use postrider_testkit::servers::endpoint::Endpoint;
+use postrider_testkit::servers::rabbitmq::RabbitMq;
 
-use super::destination::{Destination, Topic};
+use super::destination::{Destination, Queue, Topic};
 use super::relays::Relays;
 use super::shop::Shop;
 
@@ -41,6 +42,12 @@ fn kafka_receives_everything_in_order_while_relays_and_the_broker_are_killed() {
 fn kafka_with_transactions_receives_everything_in_order_while_relays_and_the_broker_are_killed() {
     let Some(topic) = Topic::create("stock", 6, true) else { return };
     soak("kafka with transactions", &topic);
+}
+
+#[test]
+fn rabbitmq_receives_everything_in_order_while_relays_and_the_server_are_killed() {
+    let Some(server) = RabbitMq::private() else { return };
+    soak("rabbitmq", &Queue { server, name: "stock" });
 }
 
 #[test]

@@ -7,6 +7,8 @@
 mod counted;
 #[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
 mod shop;
 mod through;
 mod webhook;

@@ -14,6 +14,8 @@ pub mod kafka;
 mod keeper;
 pub mod mysql;
 pub mod pgbouncer;
+mod python;
+pub mod rabbitmq;
 mod server_folder;
 pub mod postgres;
 

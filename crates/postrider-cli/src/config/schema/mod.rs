@@ -25,9 +25,15 @@ impl Schema {
         self.0.iter().filter(move |spec| spec.section == section)
     }
 
-    /// A key by its name.
+    /// A key by its name. Types of a section may have keys with the same name, which then have the same kind; this is the
+    /// first of them.
     pub fn find(self, section: Section, name: &str) -> Option<&'static KeySpec> {
         self.keys(section).find(|spec| spec.name == name)
+    }
+
+    /// The types of a section that have a key with this name.
+    pub fn types_of(self, section: Section, name: &str) -> impl Iterator<Item = &'static str> {
+        self.keys(section).filter(move |spec| spec.name == name).filter_map(|spec| spec.of_type)
     }
 }
 
@@ -209,6 +215,25 @@ impl fmt::Display for Section {
             Self::Rule => f.write_str("[[subscription.NAME.rule]]"),
             section if section.is_named() => write!(f, "[{}.NAME]", section.word()),
             section => write!(f, "[{}]", section.word()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_with_the_same_name_belong_to_different_types_and_have_the_same_kind() {
+        let schema = Schema::postrider();
+        for spec in schema.0 {
+            let same: Vec<&KeySpec> = schema.keys(spec.section).filter(|other| other.name == spec.name).collect();
+            assert!(same.iter().all(|other| other.kind == spec.kind), "{}", spec.name);
+            let mut types: Vec<Option<&str>> = same.iter().map(|other| other.of_type).collect();
+            types.sort_unstable();
+            types.dedup();
+            assert_eq!(types.len(), same.len(), "{}", spec.name);
+            assert!(same.len() == 1 || !types.contains(&None), "{}", spec.name);
         }
     }
 }

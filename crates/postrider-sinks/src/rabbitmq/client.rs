@@ -1,0 +1,158 @@
+//! The sink.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lapin::tcp::{OwnedIdentity, OwnedTLSConfig};
+use postrider::sink::{Capabilities, Destinations, Failure, Message, Outcome, Sink};
+use postrider::{BoxFuture, Code, Error, Result};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::config::{RabbitMqConfig, Tls};
+use super::session::Session;
+use super::wave::{BLOCKED, Sender};
+use crate::waves::Waves;
+
+/// A probe costs one connection attempt.
+const PROBE_MAX: Duration = Duration::from_secs(1);
+
+/// Publishes each message to an exchange.
+///
+/// - Acknowledged means that the server confirmed the message: every queue that it was routed to has stored it. A quorum
+///   queue stores it on a majority of its nodes, a durable classic queue on one disk.
+/// - A message that no queue takes is rejected, although the server confirms it too: every message is mandatory.
+/// - A key has one message in flight. Later messages of the key are sent after its confirm; therefore the sink is prefix
+///   safe. The order in a queue is the order of the confirms.
+/// - Messages of the relay that were sent twice appear twice. The event id is the message id.
+/// - A missing exchange, or one that this user may not write to, fails the messages for it; they are retried.
+/// - A lost connection is opened again by the next batch. If the server is down, blocks publishers or does not answer,
+///   the failure does not count as an attempt of the message.
+pub struct RabbitMq {
+    config: RabbitMqConfig,
+    tls: OwnedTLSConfig,
+    current: Mutex<Current>,
+}
+
+#[derive(Default)]
+struct Current {
+    session: Option<Arc<Session>>,
+    /// When and why the last connection attempt failed.
+    failed: Option<(Instant, String)>,
+}
+
+impl RabbitMq {
+    /// Reads the certificates. The sink connects when it publishes, so a server that is down is not an error here.
+    ///
+    /// # Errors
+    /// [`Code::SinkOpen`] for invalid settings, and for certificates that cannot be read.
+    pub fn open(config: &RabbitMqConfig) -> Result<Self> {
+        config.check()?;
+        Ok(Self { config: config.clone(), tls: tls(&config.tls)?, current: Mutex::default() })
+    }
+
+    pub(super) fn config(&self) -> &RabbitMqConfig {
+        &self.config
+    }
+
+    /// The connection, or why there is none. Batches that wait for the same attempt share its result.
+    pub(super) async fn session(&self) -> std::result::Result<Arc<Session>, String> {
+        let began = Instant::now();
+        let mut current = self.current.lock().await;
+        if let Some(session) = current.session.as_ref().filter(|session| session.is_usable()) {
+            return Ok(session.clone());
+        }
+        if let Some((_, why)) = current.failed.as_ref().filter(|(when, _)| *when > began) {
+            return Err(why.clone());
+        }
+        current.session = None;
+        match Session::open(&self.config, &self.tls).await {
+            Ok(session) => {
+                let session = Arc::new(session);
+                current.session = Some(session.clone());
+                Ok(session)
+            }
+            Err(why) => {
+                let why = format!("{}: {why}", self.config.address());
+                current.failed = Some((Instant::now(), why.clone()));
+                Err(why)
+            }
+        }
+    }
+
+    async fn publish_in_waves(&self, batch: &[Message]) -> Vec<Outcome> {
+        let down = |why: String| vec![Outcome::Down(Failure::new(why)); batch.len()];
+        if batch.is_empty() {
+            return Vec::new();
+        }
+        let session = match self.session().await {
+            Ok(session) => session,
+            Err(why) => return down(why),
+        };
+        if session.is_blocked() {
+            return down(BLOCKED.to_owned());
+        }
+        let began = Instant::now();
+        let (enough, deadline) =
+            (began + self.config.confirm_timeout / 2, began + self.config.confirm_timeout);
+        let sender = Sender { config: &self.config, session: &session, batch, deadline };
+        let mut waves = Waves::of(batch);
+        while let Some(wave) = waves.next() {
+            for (at, outcome) in sender.send(&wave).await {
+                waves.settle(at, outcome);
+            }
+            // The rest goes into the next batch, so that no message has too little time for its confirm.
+            if Instant::now() >= enough || !session.is_usable() {
+                break;
+            }
+        }
+        waves.into_outcomes()
+    }
+}
+
+impl Sink for RabbitMq {
+    fn publish<'a>(&'a self, batch: &'a [Message]) -> BoxFuture<'a, Vec<Outcome>> {
+        Box::pin(self.publish_in_waves(batch))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        let fixed = self.config.routing_key.is_some();
+        let destinations = if fixed { Destinations::Fixed } else { Destinations::Names };
+        Capabilities::PREFIX_SAFE.with_probe_max(PROBE_MAX).with_destinations(destinations)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let session = self.current.lock().await.session.take();
+            if let Some(session) = session {
+                session.close().await;
+            }
+        })
+    }
+}
+
+fn tls(tls: &Tls) -> Result<OwnedTLSConfig> {
+    let cert_chain = tls.ca.as_deref().map(read).transpose()?;
+    let identity = match (&tls.certificate, &tls.key) {
+        (Some(certificate), Some(key)) => Some(OwnedIdentity::PKCS8 {
+            pem: read(certificate)?.into_bytes(),
+            key: read(key)?.into_bytes(),
+        }),
+        _ => None,
+    };
+    Ok(OwnedTLSConfig { identity, cert_chain })
+}
+
+fn read(file: &Path) -> Result<String> {
+    std::fs::read_to_string(file).map_err(|error| {
+        Error::new(Code::SinkOpen, format!("rabbitmq: cannot read {}", file.display())).with_source(error)
+    })
+}
+
+impl fmt::Debug for RabbitMq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RabbitMq").field(&self.config).finish()
+    }
+}
