@@ -6,6 +6,7 @@
 //! | `stdout` | [`Stdout`] | the operating system has the bytes |
 //! | `file` | [`File`](file::File) | the bytes are on disk |
 //! | `kafka` | `kafka::Kafka` | all in-sync replicas have the record |
+//! | `nats` | `nats::Nats` | the stream has stored the message |
 //! | `rabbitmq` | `rabbitmq::RabbitMq` | every queue that takes the message has stored it |
 //! | `webhook` | `webhook::Webhook` | the endpoint responded with 2xx |
 //!
@@ -17,10 +18,14 @@ pub mod file;
 mod json_lines;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+#[cfg(feature = "nats")]
+pub mod nats;
 #[cfg(feature = "null")]
 mod null;
 #[cfg(feature = "rabbitmq")]
 pub mod rabbitmq;
+#[cfg(any(feature = "nats", feature = "rabbitmq"))]
+mod shared_session;
 #[cfg(feature = "stdout")]
 mod stdout;
 #[cfg(any(feature = "nats", feature = "rabbitmq"))]

@@ -5,6 +5,7 @@
 //! - [`debezium`]: Debezium in a worker of Kafka Connect
 //! - [`kafka`]: Apache Kafka, and a client in Python
 //! - [`mysql`]: MySQL, in addition to the MariaDB of the packages
+//! - [`nats`]: NATS, and a client in Python
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
 //! - [`rabbitmq`]: a client of RabbitMQ in Python
 
@@ -12,6 +13,7 @@ mod apicurio;
 mod debezium;
 mod kafka;
 mod mysql;
+mod nats;
 mod packages;
 pub(crate) mod postgres;
 mod rabbitmq;
@@ -36,6 +38,7 @@ pub(crate) fn prepare() -> Vec<Missing> {
         ("debezium", debezium::prepare()),
         ("kafka", kafka::prepare()),
         ("mysql", mysql::prepare()),
+        ("nats", nats::prepare()),
         ("rabbitmq", rabbitmq::prepare()),
     ];
     for (name, prepared) in downloads {

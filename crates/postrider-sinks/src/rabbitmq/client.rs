@@ -8,12 +8,12 @@ use std::time::Duration;
 use lapin::tcp::{OwnedIdentity, OwnedTLSConfig};
 use postrider::sink::{Capabilities, Destinations, Failure, Message, Outcome, Sink};
 use postrider::{BoxFuture, Code, Error, Result};
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::config::{RabbitMqConfig, Tls};
 use super::session::Session;
 use super::wave::{BLOCKED, Sender};
+use crate::shared_session::SharedSession;
 use crate::waves::Waves;
 
 /// A probe costs one connection attempt.
@@ -33,14 +33,7 @@ const PROBE_MAX: Duration = Duration::from_secs(1);
 pub struct RabbitMq {
     config: RabbitMqConfig,
     tls: OwnedTLSConfig,
-    current: Mutex<Current>,
-}
-
-#[derive(Default)]
-struct Current {
-    session: Option<Arc<Session>>,
-    /// When and why the last connection attempt failed.
-    failed: Option<(Instant, String)>,
+    session: SharedSession<Session>,
 }
 
 impl RabbitMq {
@@ -50,36 +43,20 @@ impl RabbitMq {
     /// [`Code::SinkOpen`] for invalid settings, and for certificates that cannot be read.
     pub fn open(config: &RabbitMqConfig) -> Result<Self> {
         config.check()?;
-        Ok(Self { config: config.clone(), tls: tls(&config.tls)?, current: Mutex::default() })
+        Ok(Self { config: config.clone(), tls: tls(&config.tls)?, session: SharedSession::default() })
     }
 
     pub(super) fn config(&self) -> &RabbitMqConfig {
         &self.config
     }
 
-    /// The connection, or why there is none. Batches that wait for the same attempt share its result.
+    /// The connection, or why there is none.
     pub(super) async fn session(&self) -> std::result::Result<Arc<Session>, String> {
-        let began = Instant::now();
-        let mut current = self.current.lock().await;
-        if let Some(session) = current.session.as_ref().filter(|session| session.is_usable()) {
-            return Ok(session.clone());
-        }
-        if let Some((_, why)) = current.failed.as_ref().filter(|(when, _)| *when > began) {
-            return Err(why.clone());
-        }
-        current.session = None;
-        match Session::open(&self.config, &self.tls).await {
-            Ok(session) => {
-                let session = Arc::new(session);
-                current.session = Some(session.clone());
-                Ok(session)
-            }
-            Err(why) => {
-                let why = format!("{}: {why}", self.config.address());
-                current.failed = Some((Instant::now(), why.clone()));
-                Err(why)
-            }
-        }
+        let open = async {
+            let opened = Session::open(&self.config, &self.tls).await;
+            opened.map_err(|why| format!("{}: {why}", self.config.address()))
+        };
+        self.session.get(Session::is_usable, open).await
     }
 
     async fn publish_in_waves(&self, batch: &[Message]) -> Vec<Outcome> {
@@ -125,8 +102,7 @@ impl Sink for RabbitMq {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let session = self.current.lock().await.session.take();
-            if let Some(session) = session {
+            if let Some(session) = self.session.take().await {
                 session.close().await;
             }
         })

@@ -14,6 +14,7 @@ pub mod kafka;
 mod keeper;
 pub mod mysql;
 pub mod pgbouncer;
+pub mod nats;
 mod python;
 pub mod rabbitmq;
 mod server_folder;
