@@ -36,6 +36,11 @@ const SOAKS: &[Soak] = &[
         environment: &[("SOAK_EVENTS", "100000")],
     },
     Soak {
+        name: "soak-nats",
+        cargo: "test -q --workspace --all-features --test destinations -- soak::nats --nocapture",
+        environment: &[("SOAK_EVENTS", "100000")],
+    },
+    Soak {
         name: "soak-rabbitmq",
         cargo: "test -q --workspace --all-features --test destinations -- soak::rabbitmq --nocapture",
         environment: &[("SOAK_EVENTS", "100000")],

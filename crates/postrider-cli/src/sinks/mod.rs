@@ -6,6 +6,7 @@
 
 mod file;
 mod kafka;
+mod nats;
 mod null;
 mod rabbitmq;
 mod stdout;
@@ -27,7 +28,7 @@ use crate::doctor::{Check, Subject};
 
 /// Every type of sink, in the order of the docs.
 pub(crate) const SINK_TYPES: &[SinkType] =
-    &[file::TYPE, stdout::TYPE, null::TYPE, webhook::TYPE, kafka::TYPE, rabbitmq::TYPE];
+    &[file::TYPE, stdout::TYPE, null::TYPE, webhook::TYPE, kafka::TYPE, rabbitmq::TYPE, nats::TYPE];
 
 /// The names of all types, for the key `type`.
 pub(crate) const SINK_TYPE_NAMES: [&str; SINK_TYPES.len()] = {

@@ -7,6 +7,8 @@ use std::process::Command;
 pub(crate) enum Arrived<'a> {
     /// Brokers, topic, and the folder of the Python client.
     Kafka { brokers: String, topic: &'a str, packages: &'a Path },
+    /// URL, stream, and the folder of the Python client. The stream has one subject, which has its name.
+    Nats { url: String, stream: &'a str, packages: &'a Path },
     /// URL, queue, and the folder of the Python client.
     RabbitMq { url: String, queue: &'a str, packages: &'a Path },
     /// The file of an endpoint.
@@ -20,6 +22,9 @@ pub(crate) fn check(written: &Path, arrived: &Arrived<'_>, duplicates_max: u64) 
     match arrived {
         Arrived::Kafka { brokers, topic, packages } => {
             python.args(["kafka", brokers, topic]).env("PYTHONPATH", packages)
+        }
+        Arrived::Nats { url, stream, packages } => {
+            python.args(["nats", url, stream]).env("PYTHONPATH", packages)
         }
         Arrived::RabbitMq { url, queue, packages } => {
             python.args(["rabbitmq", url, queue]).env("PYTHONPATH", packages)

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use postrider_testkit::servers::endpoint::{Endpoint, SECRET};
 use postrider_testkit::servers::kafka::Kafka;
+use postrider_testkit::servers::nats::{self, Nats};
 use postrider_testkit::servers::rabbitmq::{PASSWORD, RabbitMq, USER};
 
 use super::check::{Arrived, check};
@@ -69,6 +70,49 @@ impl Destination for Topic {
     fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
         let (brokers, packages) = (self.kafka.brokers(), self.kafka.packages());
         check(written, &Arrived::Kafka { brokers, topic: self.name, packages }, duplicates_max)
+    }
+}
+
+/// A stream of a NATS server.
+pub(crate) struct JetStream {
+    pub(crate) server: Nats,
+    pub(crate) name: &'static str,
+}
+
+impl Destination for JetStream {
+    fn sink(&self) -> String {
+        let (port, stream) = (self.server.port(), self.name);
+        let (user, password) = (nats::USER, nats::PASSWORD);
+        format!(
+            "[sink.nats]\ntype = 'nats'\nurl = 'nats://127.0.0.1:{port}'\nusername = '{user}'\n\
+             password = '{password}'\nstream = '{stream}'\nsubject = '{stream}'\ncreate_subjects = ['{stream}']\n\
+             encoder = 'plain'\nack_timeout = '2s'\n"
+        )
+    }
+
+    fn stop(&self) {
+        self.server.stop();
+    }
+
+    fn kill(&self) {
+        self.server.kill();
+    }
+
+    fn start(&self) {
+        self.server.start();
+    }
+
+    fn pause(&self) {
+        self.server.pause();
+    }
+
+    fn resume(&self) {
+        self.server.resume();
+    }
+
+    fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
+        let (url, packages) = (self.server.url(), self.server.packages());
+        check(written, &Arrived::Nats { url, stream: self.name, packages }, duplicates_max)
     }
 }
 

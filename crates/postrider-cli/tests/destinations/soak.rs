@@ -3,9 +3,10 @@
 
 use postrider_testkit::eventually_blocking;
 use postrider_testkit::servers::endpoint::Endpoint;
+use postrider_testkit::servers::nats::Nats;
 use postrider_testkit::servers::rabbitmq::RabbitMq;
 
-use super::destination::{Destination, Queue, Topic};
+use super::destination::{Destination, JetStream, Queue, Topic};
 use super::relays::Relays;
 use super::shop::Shop;
 
@@ -42,6 +43,13 @@ fn kafka_receives_everything_in_order_while_relays_and_the_broker_are_killed() {
 fn kafka_with_transactions_receives_everything_in_order_while_relays_and_the_broker_are_killed() {
     let Some(topic) = Topic::create("stock", 6, true) else { return };
     soak("kafka with transactions", &topic);
+}
+
+/// The server syncs before it acknowledges, so that it loses nothing when it is killed.
+#[test]
+fn nats_receives_everything_in_order_while_relays_and_the_server_are_killed() {
+    let Some(server) = Nats::that_syncs() else { return };
+    soak("nats", &JetStream { server, name: "stock" });
 }
 
 #[test]
