@@ -1,0 +1,75 @@
+//! What `doctor` finds about brokers: that they answer, and what they lose in a crash.
+
+use std::process::Command;
+
+use postrider_testkit::servers::nats::Nats;
+use postrider_testkit::servers::rabbitmq::{self, PASSWORD, USER};
+
+/// The findings of `doctor` about a sink: `ok PD-0001 what`.
+fn doctor(sink: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("postrider.toml"), sink).unwrap();
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_postrider"));
+    doctor.args(["doctor", "--json"]).current_dir(folder.path()).env("SINK_PASSWORD", PASSWORD);
+    let printed = doctor.output().unwrap();
+    let text = String::from_utf8(printed.stdout).unwrap();
+    assert!(!text.contains(PASSWORD) && !String::from_utf8_lossy(&printed.stderr).contains(PASSWORD));
+    let findings: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let findings = findings.as_array().unwrap().iter();
+    let line = |finding: &serde_json::Value| {
+        let text = |key: &str| finding[key].as_str().unwrap().to_owned();
+        format!("{} {} {}", text("outcome"), text("code"), text("what"))
+    };
+    findings.map(line).collect()
+}
+
+fn assert_finds(findings: &[String], expected: &str, what: &str) {
+    let found = findings.iter().any(|finding| finding.starts_with(expected) && finding.contains(what));
+    assert!(found, "no {expected:?} with {what:?} in {findings:#?}");
+}
+
+#[test]
+fn doctor_reports_queues_of_rabbitmq_that_are_missing_or_on_one_node() {
+    let Some(server) = rabbitmq::shared() else { return };
+    let sink = |keys: &str| {
+        format!(
+            "[sink.rabbit]\ntype = 'rabbitmq'\nurl = 'amqp://127.0.0.1:{}'\nusername = '{USER}'\n\
+             password = 'env:SINK_PASSWORD'\n{keys}\n",
+            server.port()
+        )
+    };
+    assert_finds(&doctor(&sink("routing_key = 'none'")), "fail PD-0008", "none");
+    let findings = doctor(&sink("declare_queues = ['quorum']"));
+    assert_finds(&findings, "ok PD-0001", "accepts the login");
+    assert_finds(&findings, "ok PD-0008", "quorum");
+    assert_finds(&findings, "ok PD-0007", "quorum");
+    server.create_queue("classic", &[]);
+    assert_finds(&doctor(&sink("routing_key = 'classic'")), "warn PD-0007", "one node");
+    assert_finds(&doctor(&sink("exchange = 'nowhere'")), "fail PD-0008", "nowhere");
+    let wrong = sink("").replace(USER, "nobody");
+    assert_finds(&doctor(&wrong), "fail PD-0001", "ACCESS_REFUSED");
+}
+
+#[test]
+fn doctor_reports_a_missing_stream_of_nats_and_whether_the_server_syncs_before_it_acknowledges() {
+    for (server, outcome) in [(Nats::private(), "warn PD-0007"), (Nats::that_syncs(), "ok PD-0007")] {
+        let Some(server) = server else { return };
+        let sink = |keys: &str| {
+            format!(
+                "[sink.nats]\ntype = 'nats'\nurl = 'nats://127.0.0.1:{}'\nusername = '{USER}'\n\
+                 password = 'env:SINK_PASSWORD'\nstream = 'ORDERS'\n{keys}\n",
+                server.port()
+            )
+        };
+        assert_finds(&doctor(&sink("")), "fail PD-0008", "ORDERS");
+        let monitoring = format!("create_subjects = ['orders.>']\nmonitoring = '{}'", server.monitoring_url());
+        let findings = doctor(&sink(&monitoring));
+        assert_finds(&findings, "ok PD-0001", "127.0.0.1");
+        assert_finds(&findings, "ok PD-0008", "orders.>");
+        assert_finds(&findings, outcome, "before");
+        assert_finds(&doctor(&sink("")), "warn PD-0007", "not checked");
+        server.create_stream("MEMORY", "memory", &["storage=\"memory\""]);
+        let memory = sink("").replace("ORDERS", "MEMORY");
+        assert_finds(&doctor(&memory), "warn PD-0007", "in memory");
+    }
+}
