@@ -13,7 +13,7 @@ use postrider::inbox::{Inbox, Incoming, Once};
 use postrider::store::sqlite::SqliteStore;
 use rusqlite::TransactionBehavior;
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// After this time without an acknowledgement, the server delivers a message again.
 const ACK_WAIT: Duration = Duration::from_secs(5);
@@ -21,7 +21,10 @@ const ACK_WAIT: Duration = Duration::from_secs(5);
 /// Read, begin, once, commit. The caller acknowledges.
 fn receive(db: &mut rusqlite::Connection, inbox: &Inbox, message: &Message) -> Result<()> {
     let headers = message.headers.iter().flat_map(|all| all.iter());
-    let pairs = headers.filter_map(|(name, values)| Some((name.as_ref(), values.first()?.as_str().as_bytes())));
+    let pairs = headers.filter_map(|(name, values)| {
+        let name: &str = name.as_ref();
+        Some((name, values.first()?.as_str().as_bytes()))
+    });
     let incoming = match Incoming::of(pairs, &message.payload) {
         Ok(incoming) => incoming,
         Err(why) => {

@@ -39,9 +39,15 @@ fn doctor_reports_queues_of_rabbitmq_that_are_missing_or_on_one_node() {
         )
     };
     assert_finds(&doctor(&sink("routing_key = 'none'")), "fail PD-0008", "none");
-    let findings = doctor(&sink("declare_queues = ['quorum']"));
+    let declared = sink("declare_queues = ['quorum']");
+    // The doctor creates nothing.
+    for _ in 0..2 {
+        assert_finds(&doctor(&declared), "ok PD-0008", "the relay declares it");
+    }
+    server.create_queue("quorum", &["x-queue-type=quorum"]);
+    let findings = doctor(&declared);
     assert_finds(&findings, "ok PD-0001", "accepts the login");
-    assert_finds(&findings, "ok PD-0008", "quorum");
+    assert_finds(&findings, "ok PD-0008", "exists");
     assert_finds(&findings, "ok PD-0007", "quorum");
     server.create_queue("classic", &[]);
     assert_finds(&doctor(&sink("routing_key = 'classic'")), "warn PD-0007", "one node");
@@ -63,6 +69,8 @@ fn doctor_reports_a_missing_stream_of_nats_and_whether_the_server_syncs_before_i
         };
         assert_finds(&doctor(&sink("")), "fail PD-0008", "ORDERS");
         let monitoring = format!("create_subjects = ['orders.>']\nmonitoring = '{}'", server.monitoring_url());
+        assert_finds(&doctor(&sink(&monitoring)), "ok PD-0008", "the relay creates it");
+        server.create_stream("ORDERS", "orders.>", &[]);
         let findings = doctor(&sink(&monitoring));
         assert_finds(&findings, "ok PD-0001", "127.0.0.1");
         assert_finds(&findings, "ok PD-0008", "orders.>");

@@ -57,6 +57,14 @@ impl Nats {
         self.session.get(Session::is_usable, open).await
     }
 
+    /// A separate client that changes nothing on the server.
+    pub(super) async fn session_that_creates_nothing(&self) -> std::result::Result<Session, String> {
+        let mut config = self.config.clone();
+        config.create_stream = None;
+        let opened = Session::open(&config).await;
+        opened.map_err(|why| format!("{}: {why}", self.config.address()))
+    }
+
     async fn publish_in_waves(&self, batch: &[Message]) -> Vec<Outcome> {
         let down = |why: String| vec![Outcome::Down(Failure::new(why)); batch.len()];
         if batch.is_empty() {

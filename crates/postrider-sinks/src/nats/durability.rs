@@ -53,9 +53,11 @@ impl Nats {
     /// [`Code::SinkFailed`] if the server cannot be reached, refuses the login, or has no JetStream.
     pub async fn inspect(&self) -> Result<Inspection> {
         let failed = |why: String| Error::new(Code::SinkFailed, why);
-        let session = self.session().await.map_err(failed)?;
+        let session = self.session_that_creates_nothing().await.map_err(failed)?;
         let server_version = session.server_version();
-        let stream = match session.find_stream().await {
+        let found = session.find_stream().await;
+        session.close().await;
+        let stream = match found {
             Found::Stream(info) => info.config,
             Found::Missing => return Ok(Inspection { server_version, stream: None }),
             Found::Unavailable(why) => return Err(failed(format!("{}: {why}", self.config().address()))),

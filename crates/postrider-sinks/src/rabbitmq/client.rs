@@ -59,6 +59,14 @@ impl RabbitMq {
         self.session.get(Session::is_usable, open).await
     }
 
+    /// A separate connection that changes nothing on the server.
+    pub(super) async fn session_that_declares_nothing(&self) -> std::result::Result<Session, String> {
+        let mut config = self.config.clone();
+        (config.declare_exchange, config.declare_queues) = (None, Vec::new());
+        let opened = Session::open(&config, &self.tls).await;
+        opened.map_err(|why| format!("{}: {why}", self.config.address()))
+    }
+
     async fn publish_in_waves(&self, batch: &[Message]) -> Vec<Outcome> {
         let down = |why: String| vec![Outcome::Down(Failure::new(why)); batch.len()];
         if batch.is_empty() {

@@ -41,7 +41,7 @@ impl RabbitMq {
     pub async fn inspect(&self) -> Result<Inspection> {
         let failed = |why: String| Error::new(Code::SinkFailed, why);
         let config = self.config();
-        let session = self.session().await.map_err(failed)?;
+        let session = self.session_that_declares_nothing().await.map_err(failed)?;
         let mut found = Inspection { is_blocked: session.is_blocked(), ..Inspection::default() };
         let exchanges = config.exchanges.iter().chain([&config.exchange]);
         for exchange in exchanges.filter(|exchange| !exchange.is_empty()) {
@@ -73,6 +73,7 @@ impl RabbitMq {
             };
             found.queues.push((queue.clone(), durability));
         }
+        session.close().await;
         Ok(found)
     }
 }

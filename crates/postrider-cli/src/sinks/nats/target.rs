@@ -91,11 +91,7 @@ impl Target for Stream {
     fn check<'a>(&'a self, subject: &'a mut Subject<'_>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let inspected = match Nats::open(&self.config) {
-                Ok(sink) => {
-                    let inspected = sink.inspect().await;
-                    sink.close().await;
-                    inspected
-                }
+                Ok(sink) => sink.inspect().await,
                 Err(error) => Err(error),
             };
             let found = match inspected {
@@ -109,6 +105,9 @@ impl Target for Stream {
             subject.ok(Check::SinkReachable, format!("{self}, version {}", found.server_version));
             let stream = format!("stream {:?}", self.config.stream);
             match found.stream {
+                None if self.config.create_stream.is_some() => {
+                    subject.ok(Check::DestinationExists, format!("{stream} does not exist; the relay creates it"));
+                }
                 None => subject.fail(Check::DestinationExists, format!("{stream} does not exist")),
                 Some(facts) => {
                     let subjects = facts.subjects.join(", ");

@@ -76,11 +76,7 @@ impl Target for Server {
     fn check<'a>(&'a self, subject: &'a mut Subject<'_>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let inspected = match RabbitMq::open(&self.0) {
-                Ok(sink) => {
-                    let inspected = sink.inspect().await;
-                    sink.close().await;
-                    inspected
-                }
+                Ok(sink) => sink.inspect().await,
                 Err(error) => Err(error),
             };
             let found = match inspected {
@@ -92,11 +88,17 @@ impl Target for Server {
                 }
             };
             subject.ok(Check::SinkReachable, format!("{self} accepts the login"));
-            for exchange in found.missing_exchanges {
-                subject.fail(Check::DestinationExists, format!("exchange {exchange:?} does not exist"));
-            }
-            for queue in found.missing_queues {
-                subject.fail(Check::DestinationExists, format!("queue {queue:?} does not exist"));
+            let is_declared = |queue: &str| self.0.declare_queues.iter().any(|declared| declared.name == queue);
+            let missing = found.missing_exchanges.iter().map(|exchange| {
+                (format!("exchange {exchange:?} does not exist"), self.0.declare_exchange.is_some())
+            });
+            let queues = found.missing_queues.iter();
+            let queues = queues.map(|queue| (format!("queue {queue:?} does not exist"), is_declared(queue)));
+            for (what, is_declared) in missing.chain(queues) {
+                match is_declared {
+                    true => subject.ok(Check::DestinationExists, format!("{what}; the relay declares it")),
+                    false => subject.fail(Check::DestinationExists, what),
+                }
             }
             for (queue, durability) in found.queues {
                 subject.ok(Check::DestinationExists, format!("queue {queue:?} exists"));
