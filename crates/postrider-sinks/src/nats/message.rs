@@ -73,7 +73,7 @@ fn headers(message: &Message) -> Result<HeaderMap, String> {
             _ => Err("a header cannot be sent".to_owned()),
         }
     };
-    for (name, value) in &message.headers() {
+    for (name, value) in message.headers().iter() {
         if name.eq_ignore_ascii_case(CONTENT_TYPE) {
             continue;
         }

@@ -91,7 +91,7 @@ fn destination<'a>(config: &'a RabbitMqConfig, named: &'a str) -> Result<(&'a st
 
 fn headers(message: &Message, frame_bytes_max: usize) -> Result<FieldTable, Unfit> {
     let (mut table, mut bytes) = (BTreeMap::new(), 0);
-    for (name, value) in &message.headers() {
+    for (name, value) in message.headers().iter() {
         let Some(short) = short(name) else {
             let length = name.len();
             return Err(Unfit::Message(format!(

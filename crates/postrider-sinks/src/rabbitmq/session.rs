@@ -134,7 +134,7 @@ impl Session {
     /// Whether an exchange exists. Asked once: publishing to a missing one would close the channel, and the fate of all
     /// messages in flight on it would be unknown.
     pub(super) async fn has_exchange(&self, exchange: &ShortString) -> Result<bool, Error> {
-        if exchange.is_empty() || lock(&self.exchanges).contains(exchange) {
+        if exchange.as_str().is_empty() || lock(&self.exchanges).contains(exchange) {
             return Ok(true);
         }
         match self.find_exchange(exchange).await {

@@ -88,7 +88,7 @@ impl SinkUnderTest for Stoppable {
             } else {
                 server.start();
                 // The client connects again by itself, soon but not at once.
-                super::outage::reconnected(&**sink).await;
+                super::outage::reconnected(sink.clone()).await;
             }
             Hook::Done(())
         })

@@ -1,10 +1,10 @@
 //! The server stopped, killed and suspended.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use postrider::sink::Sink;
 use postrider_testkit::conformance::sink::{batch, message};
-use postrider_testkit::eventually;
 use postrider_testkit::servers::nats::Nats;
 
 use super::stream::{config, letters, message_to, name, open, texts};
@@ -14,9 +14,15 @@ const OUTAGES: [(&str, Change, Change); 3] =
     [("stopped", Nats::stop, Nats::start), ("killed", Nats::kill, Nats::start), ("suspended", Nats::pause, Nats::resume)];
 
 /// Waits until the sink is connected. The message is too large for the server, so it is not sent.
-pub(crate) async fn reconnected(sink: &dyn Sink) {
+pub(crate) async fn reconnected(sink: Arc<dyn Sink>) {
     let too_large = [message_to("any", "reconnected", &"x".repeat(2 << 20))];
-    eventually("the client is connected again", async || letters(&sink.publish(&too_large).await) == "r").await;
+    for _ in 0..600 {
+        if letters(&sink.publish(&too_large).await) == "r" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the client is not connected again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
