@@ -169,7 +169,11 @@ async fn options(config: &NatsConfig) -> Result<ConnectOptions, String> {
         _ => options,
     };
     Ok(match &config.login {
-        Login::None => options,
+        Login::None => match login_of_url(config) {
+            Some((user, Some(password))) => options.user_and_password(user, password),
+            Some((token, None)) => options.token(token),
+            None => options,
+        },
         Login::Password(user, password) => options.user_and_password(user.clone(), password.clone()),
         Login::Token(token) => options.token(token.clone()),
         Login::NKeySeed(seed) => options.nkey(seed.clone()),
@@ -178,6 +182,13 @@ async fn options(config: &NatsConfig) -> Result<ConnectOptions, String> {
             .await
             .map_err(|error| format!("cannot read the credentials in {}: {error}", file.display()))?,
     })
+}
+
+/// User and password in the first URL, or a token in the place of the user. The client does not use them by itself.
+fn login_of_url(config: &NatsConfig) -> Option<(String, Option<String>)> {
+    let addresses = config.addresses().ok()?;
+    let first = addresses.first()?;
+    Some((first.username()?.to_owned(), first.password().map(str::to_owned)))
 }
 
 /// The subject in what the server says about a missing permission.

@@ -68,10 +68,21 @@ impl RabbitMq {
     }
 
     async fn publish_in_waves(&self, batch: &[Message]) -> Vec<Outcome> {
-        let down = |why: String| vec![Outcome::Down(Failure::new(why)); batch.len()];
         if batch.is_empty() {
             return Vec::new();
         }
+        let is_untouched = |outcome: &Outcome| matches!(outcome, Outcome::Down(_) | Outcome::Untried);
+        let (outcomes, is_usable) = self.try_publish(batch).await;
+        if is_usable || !outcomes.iter().all(is_untouched) {
+            return outcomes;
+        }
+        // The connection was lost before anything was sent, and only the attempt to use it has shown that.
+        self.try_publish(batch).await.0
+    }
+
+    /// The outcomes, and whether the connection can still be used. Without a connection, another attempt is of no use.
+    async fn try_publish(&self, batch: &[Message]) -> (Vec<Outcome>, bool) {
+        let down = |why: String| (vec![Outcome::Down(Failure::new(why)); batch.len()], true);
         let session = match self.session().await {
             Ok(session) => session,
             Err(why) => return down(why),
@@ -93,7 +104,7 @@ impl RabbitMq {
                 break;
             }
         }
-        waves.into_outcomes()
+        (waves.into_outcomes(), session.is_usable())
     }
 }
 

@@ -118,9 +118,13 @@ impl Session {
                 return Ok(channel);
             }
         }
-        let channel = self.connection.create_channel().await?;
-        channel.confirm_select(ConfirmSelectOptions::default()).await?;
-        Ok(channel)
+        let open = async {
+            let channel = self.connection.create_channel().await?;
+            channel.confirm_select(ConfirmSelectOptions::default()).await?;
+            Ok(channel)
+        };
+        let no_answer = || Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
+        tokio::time::timeout(ANSWER_MAX, open).await.unwrap_or_else(|_| no_answer())
     }
 
     /// Keeps a channel on which every message was confirmed.

@@ -127,10 +127,13 @@ impl Sender<'_> {
         if messages.is_empty() {
             return Vec::new();
         }
-        let channel = match timeout_at(self.deadline, self.session.channel()).await {
-            Ok(Ok(channel)) => channel,
-            Ok(Err(error)) => return messages.iter().map(|_| Sent::NotSent(error.clone())).collect(),
-            Err(_) => return messages.iter().map(|_| Sent::NotSent(no_answer())).collect(),
+        let channel = match self.session.channel().await {
+            Ok(channel) => channel,
+            Err(error) => {
+                // Often the first sign that the connection is lost.
+                self.session.retire();
+                return messages.iter().map(|_| Sent::NotSent(error.clone())).collect();
+            }
         };
         let confirmed = join_all(messages.iter().map(|(at, publish)| self.confirm(&channel, *at, publish)));
         let confirmed = confirmed.await;
@@ -272,8 +275,4 @@ fn missing(exchange: &str) -> Failure {
 fn too_large(message: &Message, limit: usize) -> Outcome {
     let size = message.body.len();
     Outcome::Rejected(Failure::new(format!("the message has {size} bytes; the server's limit is {limit}")))
-}
-
-fn no_answer() -> Error {
-    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }

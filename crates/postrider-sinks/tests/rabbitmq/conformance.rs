@@ -46,7 +46,7 @@ impl<const QUORUM: bool> SinkUnderTest for Fixture<QUORUM> {
 
 /// A private server that can be stopped.
 struct Stoppable {
-    server: Option<(RabbitMq, Arc<dyn Sink>)>,
+    server: Option<(Arc<RabbitMq>, Arc<dyn Sink>)>,
     queue: String,
 }
 
@@ -56,7 +56,7 @@ impl SinkUnderTest for Stoppable {
         let Some(server) = RabbitMq::private() else { return Self { server: None, queue } };
         server.create_queue(&queue, &[]);
         let sink = open(&config(&server, &queue));
-        Self { server: Some((server, sink)), queue }
+        Self { server: Some((Arc::new(server), sink)), queue }
     }
 
     fn sink(&self) -> Arc<dyn Sink> {
@@ -76,8 +76,13 @@ impl SinkUnderTest for Stoppable {
         let Some((server, _)) = &self.server else {
             return Box::pin(std::future::ready(Hook::NotSupported));
         };
-        if down { server.stop() } else { server.start() }
-        Box::pin(std::future::ready(Hook::Done(())))
+        let server = server.clone();
+        // In another thread, so that the client notices it.
+        let change = move || if down { server.stop() } else { server.start() };
+        Box::pin(async move {
+            tokio::task::spawn_blocking(change).await.unwrap();
+            Hook::Done(())
+        })
     }
 }
 

@@ -152,7 +152,7 @@ impl RabbitMq {
     /// If it does not start.
     pub fn restart_with_full_disk(&self, is_full: bool) {
         self.stop();
-        let limit = is_full.then_some("1000TB");
+        let limit = is_full.then_some("1000000GB");
         must(settings::write(&self.folder, &self.certificate, &self.ports, limit));
         self.start();
     }
