@@ -6,15 +6,19 @@
 //! - [`kafka`]: Apache Kafka, and a client in Python
 //! - [`mysql`]: MySQL, in addition to the MariaDB of the packages
 //! - [`python`]: clients in Python for servers that are packages
+//! - [`nats`]: NATS, and a client in Python
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
+//! - [`rabbitmq`]: a client of RabbitMQ in Python
 
 mod apicurio;
 mod debezium;
 mod kafka;
 mod mysql;
+mod nats;
 mod packages;
 pub(crate) mod postgres;
 mod python;
+mod rabbitmq;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -36,6 +40,8 @@ pub(crate) fn prepare() -> Vec<Missing> {
         ("debezium", debezium::prepare()),
         ("kafka", kafka::prepare()),
         ("mysql", mysql::prepare()),
+        ("nats", nats::prepare()),
+        ("rabbitmq", rabbitmq::prepare()),
         ("python clients", python::prepare()),
     ];
     for (name, prepared) in downloads {
