@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::ledger::ParkedState;
 use postrider::operate::AuditEntry;
-use postrider::store::{Overview, SubscriptionOverview};
+use postrider::store::{Overview, SubscriptionOverview, SubscriptionState};
 use postrider::{Position, Timestamp};
 use serde::Serialize;
 
@@ -263,13 +263,12 @@ impl Row {
     }
 }
 
-/// A halt or pause takes precedence over the lease.
 fn state(subscription: &SubscriptionOverview, now: Timestamp) -> State {
-    match (&subscription.halted, &subscription.paused) {
-        (Some(reason), _) => State::Halted { reason: reason.clone() },
-        (None, Some(reason)) => State::Paused { reason: reason.clone(), by: None, at: None },
-        (None, None) if subscription.leader(now).is_some() => State::Leading,
-        (None, None) => State::NoRelay,
+    match subscription.state(now) {
+        SubscriptionState::Halted(reason) => State::Halted { reason: reason.to_owned() },
+        SubscriptionState::Paused(reason) => State::Paused { reason: reason.to_owned(), by: None, at: None },
+        SubscriptionState::Leading(_) => State::Leading,
+        _ => State::NoRelay,
     }
 }
 
