@@ -51,6 +51,8 @@ use postrider::store::admin::Admin;
 
 pub use login::{Login, Role, Token};
 pub use outboxes::{Finding, Severity, Source};
+#[doc(hidden)]
+pub use routes::route_table;
 
 use outboxes::Outboxes;
 use plans::Plans;

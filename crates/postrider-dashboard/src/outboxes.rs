@@ -168,7 +168,7 @@ impl Outboxes {
         (Viewer(self.clone()), self.changed.subscribe())
     }
 
-    /// How many queries of the state were made, for tests.
+    #[cfg(test)]
     pub(crate) fn queries(&self) -> u64 {
         self.queries.load(Ordering::SeqCst)
     }
@@ -267,3 +267,29 @@ fn sample(of: &SubscriptionOverview, now: Timestamp) -> Sample {
     }
 }
 
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use postrider::store::RowExtras;
+    use postrider::store::admin::SqliteAdmin;
+
+    #[tokio::test]
+    async fn fifty_open_pages_ask_the_database_as_often_as_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let admin = SqliteAdmin::new(folder.path().join("shop.db"), None).unwrap();
+        admin.migrate(None, RowExtras::default()).await.unwrap();
+        let outboxes = Outboxes::watch(vec![("shop".to_owned(), Arc::new(admin) as Arc<dyn Source>)]);
+        let mut pages: Vec<_> = (0..50).map(|_| outboxes.open_page()).collect();
+        for _ in 0..3 {
+            for (_, changed) in &mut pages {
+                changed.changed().await.unwrap();
+            }
+        }
+        let (_, last) = &mut pages[0];
+        assert_eq!(outboxes.queries(), *last.borrow_and_update(), "one query per answer, for all pages");
+        assert!(outboxes.queries() <= 4, "{}", outboxes.queries());
+        drop(pages);
+        assert_eq!(outboxes.viewers.load(Ordering::SeqCst), 0);
+    }
+}

@@ -74,6 +74,12 @@ pub(crate) const ROUTES: &[Route] = routes! {
     GET "/doctor" Viewer pages::doctor::show;
 };
 
+/// Method, path and role of every route, for tests.
+#[doc(hidden)]
+pub fn route_table() -> Vec<(&'static str, &'static str, Option<Role>)> {
+    ROUTES.iter().map(|route| (route.method, route.path, route.role)).collect()
+}
+
 /// The routes, guarded.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();

@@ -10,6 +10,8 @@ mod bench;
 mod cleanup;
 mod completions;
 mod config;
+#[cfg(feature = "dashboard")]
+mod dashboard;
 mod dead;
 #[cfg(feature = "sqlite")]
 mod demo;
@@ -46,6 +48,8 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Write(Box<write::Write>),
     Status(status::Status),
+    #[cfg(feature = "dashboard")]
+    Dashboard(dashboard::Dashboard),
     Healthcheck(healthcheck::Healthcheck),
     Events(events::Events),
     Explain(explain::Explain),
@@ -83,6 +87,8 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Write(command) => command.run(context),
             Self::Status(command) => command.run(context),
+            #[cfg(feature = "dashboard")]
+            Self::Dashboard(command) => command.run(context),
             Self::Healthcheck(command) => command.run(context),
             Self::Events(command) => command.run(context),
             Self::Explain(command) => command.run(context),
