@@ -13,7 +13,7 @@ use crate::respond::{Failure, PageContext};
 /// Names and values, in their order.
 pub(crate) type Pairs = Vec<(String, String)>;
 
-/// A request of somebody who may use its route.
+/// A request of a person who may use its route.
 pub(crate) struct Cx {
     pub(crate) app: Arc<App>,
     pub(crate) params: Pairs,
@@ -65,7 +65,7 @@ impl Cx {
 
     /// This person's name in the audit trail.
     pub(crate) fn audit_name(&self) -> String {
-        format!("{} (dashboard)", self.person.as_ref().map_or("nobody", |person| person.name.as_str()))
+        format!("{} (dashboard)", self.person.as_ref().map_or("-", |person| person.name.as_str()))
     }
 
     /// Whether this person has a role.

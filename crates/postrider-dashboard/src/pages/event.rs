@@ -73,7 +73,7 @@ async fn render(cx: &Cx, with_payload: bool) -> Answer {
     let mut content = None;
     if with_payload {
         let Some(event) = &event else { return Err(Failure::not_found("There is no such event, or it cannot be read.")) };
-        // First the note, then the payload: nobody sees one without the other.
+        // First the note, then the payload: no person sees one without the other.
         let audit = AuditRecord::new(operator.name(), "read-payload", &format!("event {row}"), cx.form("reason"));
         operator.store().note_audit("dashboard", audit).await?;
         content = Some(contents(event, &cx.app.redacted));

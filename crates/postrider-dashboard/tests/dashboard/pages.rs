@@ -35,7 +35,7 @@ async fn every_page_tells_its_part(outbox: TestOutbox) {
     let events = client.page("/o/shop/events?key=Order%2F2").await;
     assert!(events.contains("/o/shop/events/2") && !events.contains("/o/shop/events/1\""), "{events}");
     for (path, empty) in [
-        ("/o/shop/audit", "Nobody has changed anything"),
+        ("/o/shop/audit", "No change yet"),
         ("/o/shop/inbox", "No message"),
         ("/o/shop/handlers", "No list of handlers"),
         ("/doctor", "No checks"),

@@ -22,7 +22,7 @@ pub struct DashboardSettings {
     pub hosts: Vec<String>,
     /// Browsers reach it with HTTPS only.
     pub https: bool,
-    /// Who may log in. Empty: whoever has the link that the program prints.
+    /// Who may log in. Empty: the person with the link that the program prints.
     pub tokens: Vec<TokenSettings>,
     /// Members of payloads that are never shown.
     pub redact: Vec<String>,
