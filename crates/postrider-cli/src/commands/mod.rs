@@ -31,6 +31,8 @@ mod replay;
 mod schemas;
 mod status;
 mod subscriptions;
+#[cfg(feature = "top")]
+mod top;
 mod write;
 
 use clap::Subcommand;
@@ -48,6 +50,8 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Write(Box<write::Write>),
     Status(status::Status),
+    #[cfg(feature = "top")]
+    Top(top::Top),
     #[cfg(feature = "dashboard")]
     Dashboard(dashboard::Dashboard),
     Healthcheck(healthcheck::Healthcheck),
@@ -87,6 +91,8 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Write(command) => command.run(context),
             Self::Status(command) => command.run(context),
+            #[cfg(feature = "top")]
+            Self::Top(command) => command.run(context),
             #[cfg(feature = "dashboard")]
             Self::Dashboard(command) => command.run(context),
             Self::Healthcheck(command) => command.run(context),
