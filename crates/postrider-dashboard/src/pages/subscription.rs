@@ -62,6 +62,7 @@ const fn meaning(state: ParkedState) -> &'static str {
         ParkedState::Dead => "given up; an operator decides",
         ParkedState::Expired => "expired before they could be delivered",
         ParkedState::Unrouted => "no route matches",
+        _ => "see the documentation",
     }
 }
 

@@ -63,7 +63,7 @@ impl TestOutbox {
         let mut writer = (self.open)().open_writer(Outbox::new()).await.unwrap();
         for part in events.chunks(1_000) {
             let written = writer.write(part.to_vec()).await.unwrap();
-            positions.extend(written.iter().map(|written| written.position.unwrap()));
+            positions.extend(written.iter().map(|written| written.position));
         }
         positions
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use postrider::{Error, Timestamp};
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{self, KeyEventKind};
 
 use self::list::{List, Step};
 use self::screen::Screen;
@@ -107,13 +107,10 @@ fn watch(readings: &Receiver<Reading>) -> Result<(), Failure> {
         }
         is_new = event::poll(LOOK).map_err(screen::failed)?;
         if is_new {
-            match event::read().map_err(screen::failed)? {
-                Event::Key(key) if key.kind != KeyEventKind::Release => {
-                    if list.press(key) == Step::End {
-                        return Ok(());
-                    }
-                }
-                _ => {}
+            let read = event::read().map_err(screen::failed)?;
+            let key = read.as_key_event().filter(|key| key.kind != KeyEventKind::Release);
+            if key.is_some_and(|key| list.press(key) == Step::End) {
+                return Ok(());
             }
         }
     }
