@@ -108,7 +108,10 @@ fn points(run: &[(usize, f64)], x: impl Fn(usize) -> f64, y: impl Fn(f64) -> f64
 
 /// A line per run; a gap where nothing is known.
 fn lines(values: &[Option<f64>], x: impl Fn(usize) -> f64, y: impl Fn(f64) -> f64) -> String {
-    runs(values).iter().map(|run| format!(r#"<polyline class="line" points="{}"/>"#, points(run, &x, &y))).collect()
+    runs(values)
+        .iter()
+        .map(|run| format!(r#"<polyline class="line" points="{}"/>"#, points(run, &x, &y)))
+        .collect()
 }
 
 fn areas(values: &[Option<f64>], x: impl Fn(usize) -> f64, y: impl Fn(f64) -> f64, base: f64) -> String {

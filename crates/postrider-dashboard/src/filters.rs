@@ -32,7 +32,9 @@ impl Kind {
     /// The states that it lists.
     pub(crate) const fn states(self) -> &'static [ParkedState] {
         match self {
-            Self::Waiting => &[ParkedState::Retry, ParkedState::Behind, ParkedState::Held, ParkedState::Unrouted],
+            Self::Waiting => {
+                &[ParkedState::Retry, ParkedState::Behind, ParkedState::Held, ParkedState::Unrouted]
+            }
             Self::Dead => &[ParkedState::Dead, ParkedState::Expired],
         }
     }
@@ -124,7 +126,8 @@ pub(crate) fn time(name: &str, text: &str, now: Timestamp) -> Result<Option<Time
         let micros = i64::try_from(ago.as_micros()).unwrap_or(i64::MAX);
         return Ok(Some(Timestamp::from_micros(now.as_micros().saturating_sub(micros))));
     }
-    let what = || format!("{name}: use a time such as 2026-01-31T12:00:00Z, or an age such as 30m, 2h or 7d.");
+    let what =
+        || format!("{name}: use a time such as 2026-01-31T12:00:00Z, or an age such as 30m, 2h or 7d.");
     text.parse().map(Some).map_err(|_| Failure::wrong(what()))
 }
 
@@ -162,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_filter_survives_its_link() {
-        let pairs = crate::request::pairs(b"subscription=orders&key=a%26b%3D%22%3Cc&error=%F0%9F%90%B4+x&state=dead");
+        let pairs =
+            crate::request::pairs(b"subscription=orders&key=a%26b%3D%22%3Cc&error=%F0%9F%90%B4+x&state=dead");
         let form = ParkedForm::read(&pairs);
         let again = ParkedForm::read(&crate::request::pairs(form.query().as_bytes()));
         assert_eq!(form, again);

@@ -3,8 +3,8 @@
 
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
+    REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
@@ -48,7 +48,8 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 fn refusal(app: &App, request: &Request) -> Option<(StatusCode, &'static str)> {
     let headers = request.headers();
     // HTTP/2 has the name in the URI.
-    let host = request.uri().authority().map(|of| of.as_str()).or_else(|| text(headers, &HOST)).unwrap_or_default();
+    let host =
+        request.uri().authority().map(|of| of.as_str()).or_else(|| text(headers, &HOST)).unwrap_or_default();
     if !app.login.allows_host(host) {
         return Some((
             StatusCode::MISDIRECTED_REQUEST,
@@ -102,7 +103,13 @@ mod tests {
         for site in ["cross-site", "same-site", "none", ""] {
             assert!(!own(&[("sec-fetch-site", site), ("origin", "http://ops.example:8080")]), "{site}");
         }
-        for origin in ["null", "http://evil.example", "http://ops.example", "http://ops.example:8080.evil", "ops.example:8080"] {
+        for origin in [
+            "null",
+            "http://evil.example",
+            "http://ops.example",
+            "http://ops.example:8080.evil",
+            "ops.example:8080",
+        ] {
             assert!(!own(&[("origin", origin)]), "{origin}");
         }
         assert!(!own(&[]), "a request that says nothing");

@@ -98,7 +98,10 @@ pub struct Login {
 
 impl std::fmt::Debug for Login {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").field("tokens", &self.tokens).field("hosts", &self.hosts).finish_non_exhaustive()
+        f.debug_struct("Login")
+            .field("tokens", &self.tokens)
+            .field("hosts", &self.hosts)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,7 +112,8 @@ impl Login {
     /// [`Code::ConfigValue`] if there is none, one is shorter than 16 characters, or two are the same.
     pub fn tokens(tokens: impl IntoIterator<Item = Token>) -> Result<Self> {
         let tokens: Vec<Token> = tokens.into_iter().collect();
-        let wrong = |what: String| Err(Error::new(Code::ConfigValue, what).with_effect("nothing was started"));
+        let wrong =
+            |what: String| Err(Error::new(Code::ConfigValue, what).with_effect("nothing was started"));
         if tokens.is_empty() {
             return wrong("the dashboard has no token".to_owned());
         }
@@ -239,7 +243,9 @@ impl Failures {
 /// The name in a `Host` header.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) && (!name.contains(':') || name.ends_with(']')) => {
+        Some((name, port))
+            if port.bytes().all(|b| b.is_ascii_digit()) && (!name.contains(':') || name.ends_with(']')) =>
+        {
             name
         }
         _ => host,
@@ -269,10 +275,25 @@ mod tests {
     #[test]
     fn only_configured_names_and_addresses_are_hosts() {
         let login = login().host("Ops.Example.com").address("192.0.2.7:80".parse().unwrap());
-        for host in ["ops.example.com", "OPS.example.com:8443", "localhost:1", "127.0.0.1", "[::1]:80", "192.0.2.7:80"] {
+        for host in [
+            "ops.example.com",
+            "OPS.example.com:8443",
+            "localhost:1",
+            "127.0.0.1",
+            "[::1]:80",
+            "192.0.2.7:80",
+        ] {
             assert!(login.allows_host(host), "{host}");
         }
-        for host in ["evil.example", "ops.example.com.evil", "192.0.2.8", "", "127.0.0.1.evil.example", "[::2]", "localhost.evil"] {
+        for host in [
+            "evil.example",
+            "ops.example.com.evil",
+            "192.0.2.8",
+            "",
+            "127.0.0.1.evil.example",
+            "[::2]",
+            "localhost.evil",
+        ] {
             assert!(!login.allows_host(host), "{host}");
         }
         let everywhere = Login::default().address("0.0.0.0:80".parse().unwrap());
@@ -283,7 +304,10 @@ mod tests {
     fn short_and_repeated_tokens_are_refused() {
         assert!(Login::tokens([]).is_err());
         assert!(Login::tokens([Token::new("a", Role::Viewer, "short")]).is_err());
-        let same = [Token::new("a", Role::Viewer, "0123456789abcdef"), Token::new("b", Role::Operator, "0123456789abcdef")];
+        let same = [
+            Token::new("a", Role::Viewer, "0123456789abcdef"),
+            Token::new("b", Role::Operator, "0123456789abcdef"),
+        ];
         let error = Login::tokens(same).unwrap_err();
         assert!(!error.to_string().contains("0123456789abcdef"));
     }

@@ -184,7 +184,9 @@ async fn keep_reading(outbox: Arc<Outbox>, all: Weak<Outboxes>) {
         match answer {
             Ok(Ok(overview)) => outbox.set(Arc::new(overview)),
             Ok(Err(error)) => outbox.set_error(error.one_line()),
-            Err(_) => outbox.set_error(format!("the database did not answer within {} s", ANSWER_MAX.as_secs())),
+            Err(_) => {
+                outbox.set_error(format!("the database did not answer within {} s", ANSWER_MAX.as_secs()))
+            }
         }
         all.changed.send_modify(|answers| *answers += 1);
         let opened = all.opened.notified();
@@ -266,7 +268,6 @@ fn sample(of: &SubscriptionOverview, now: Timestamp) -> Sample {
         parked: ParkedState::ALL.iter().map(|state| of.parked.count(*state)).sum(),
     }
 }
-
 
 #[cfg(test)]
 mod tests {

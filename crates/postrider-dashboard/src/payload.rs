@@ -161,7 +161,10 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_payload() {
-        let shown = json(r#"{"big":9223372036854775808,"exact":1.10,"huge":1e999,"list":[],"of":[1, 2],"none":{}}"#, &[]);
+        let shown = json(
+            r#"{"big":9223372036854775808,"exact":1.10,"huge":1e999,"list":[],"of":[1, 2],"none":{}}"#,
+            &[],
+        );
         let expected = "{\n  \"big\": 9223372036854775808,\n  \"exact\": 1.10,\n  \"huge\": 1e999,\n  \"list\": [],\n  \
                         \"of\": [\n    1,\n    2\n  ],\n  \"none\": {}\n}";
         assert_eq!(shown, expected);
@@ -169,7 +172,10 @@ mod tests {
 
     #[test]
     fn members_are_redacted_at_any_depth_and_in_any_case() {
-        let shown = json(r#"{"Card":{"number":"4111"},"of":[{"card":1}],"card":2,"c\u0061rd":3,"cards":4}"#, &["card"]);
+        let shown = json(
+            r#"{"Card":{"number":"4111"},"of":[{"card":1}],"card":2,"c\u0061rd":3,"cards":4}"#,
+            &["card"],
+        );
         assert_eq!(shown.matches("[redacted]").count(), 4, "{shown}");
         assert!(!shown.contains("4111") && shown.contains("\"cards\": 4"), "{shown}");
     }

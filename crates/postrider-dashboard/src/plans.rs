@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use postrider::operate::{
-    ChangeOptions, Operator, ParkedAction, ParkedChanged, ParkedCount, ParkedFilter, ReplayFilter, ReplayOptions,
-    ReplayPlan, ReplayProgress,
+    ChangeOptions, Operator, ParkedAction, ParkedChanged, ParkedCount, ParkedFilter, ReplayFilter,
+    ReplayOptions, ReplayPlan, ReplayProgress,
 };
 use postrider::{Code, Error, Result};
 use tokio::time::Instant;
@@ -110,7 +110,8 @@ impl Plans {
         if let Ok(mut plans) = self.0.lock() {
             // A plan that runs stays: its result must be found.
             while plans.len() >= PLANS_MAX
-                && let Some(oldest) = plans.iter().position(|plan| !matches!(plan.stage(), Stage::Running { .. }))
+                && let Some(oldest) =
+                    plans.iter().position(|plan| !matches!(plan.stage(), Stage::Running { .. }))
             {
                 plans.remove(oldest);
             }
@@ -139,9 +140,12 @@ pub(crate) fn confirm(plan: &Arc<Plan>, outbox: Arc<Outbox>, reason: String) -> 
                 *stage = Stage::Running { outcomes: Vec::new() };
             }
             Stage::Counted { .. } => {
-                return Err(Error::new(Code::ConfigValue, "the events were counted more than 15 minutes ago")
-                    .with_effect("nothing was changed")
-                    .with_hint("count them again"));
+                return Err(Error::new(
+                    Code::ConfigValue,
+                    "the events were counted more than 15 minutes ago",
+                )
+                .with_effect("nothing was changed")
+                .with_hint("count them again"));
             }
             Stage::Running { .. } | Stage::Done { .. } => return Ok(()),
         }
@@ -170,7 +174,8 @@ async fn run(plan: Arc<Plan>, outbox: Arc<Outbox>, reason: String) {
     match &plan.work {
         Work::Parked { action, out_of_order, parts } => {
             for (at, part) in parts.iter().enumerate() {
-                let options = ChangeOptions::default().reason(Some(reason.clone())).out_of_order(*out_of_order);
+                let options =
+                    ChangeOptions::default().reason(Some(reason.clone())).out_of_order(*out_of_order);
                 let outcome = |changed, error| Outcome {
                     subscription: part.subscription.clone(),
                     counted: part.counted,
@@ -186,10 +191,13 @@ async fn run(plan: Arc<Plan>, outbox: Arc<Outbox>, reason: String) {
                 };
                 let result =
                     operator.change(&part.subscription, *action, &part.filter, options, &mut progress).await;
-                plan.report(at, match result {
-                    Ok(changed) => outcome(changed, None),
-                    Err(error) => outcome(so_far, Some(error.one_line())),
-                });
+                plan.report(
+                    at,
+                    match result {
+                        Ok(changed) => outcome(changed, None),
+                        Err(error) => outcome(so_far, Some(error.one_line())),
+                    },
+                );
             }
         }
         Work::Replay { subscription, filter, planned, events_per_second } => {
@@ -208,10 +216,15 @@ async fn run(plan: Arc<Plan>, outbox: Arc<Outbox>, reason: String) {
                 plan.report(0, outcome(so_far, 0, now.is_waiting, None));
             };
             let result = operator.replay(subscription, filter, options, &mut progress).await;
-            plan.report(0, match result {
-                Ok(counts) => outcome(counts.replayed, counts.already_parked + counts.expired, false, None),
-                Err(error) => outcome(so_far, 0, false, Some(error.one_line())),
-            });
+            plan.report(
+                0,
+                match result {
+                    Ok(counts) => {
+                        outcome(counts.replayed, counts.already_parked + counts.expired, false, None)
+                    }
+                    Err(error) => outcome(so_far, 0, false, Some(error.one_line())),
+                },
+            );
         }
     }
     store.close().await;

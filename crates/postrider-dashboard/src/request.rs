@@ -52,7 +52,10 @@ impl Cx {
     /// # Errors
     /// If there is none with this name.
     pub(crate) fn outbox(&self) -> Result<Arc<Outbox>, Failure> {
-        self.app.outboxes.get(self.param("outbox")).ok_or_else(|| Failure::not_found("There is no such outbox."))
+        self.app
+            .outboxes
+            .get(self.param("outbox"))
+            .ok_or_else(|| Failure::not_found("There is no such outbox."))
     }
 
     /// The operations on an outbox, in the name of this person.
@@ -82,7 +85,11 @@ impl Cx {
 
 /// A value, if it is there and not blank.
 pub(crate) fn find<'a>(pairs: &'a Pairs, name: &str) -> Option<&'a str> {
-    pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    pairs
+        .iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value.trim())
+        .filter(|value| !value.is_empty())
 }
 
 /// Reads a query or a form.

@@ -2,8 +2,8 @@
 
 use askama::Template;
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use axum::response::Response;
 use postrider::{Code, Error};
 
@@ -103,7 +103,8 @@ pub(crate) fn page(template: &impl Template) -> Answer {
 /// A page with another status.
 pub(crate) fn html(status: StatusCode, template: &impl Template) -> Answer {
     let text = template.render().map_err(|e| {
-        Error::new(Code::RelayStopped, format!("the page cannot be shown: {e}")).with_hint("report this as a bug")
+        Error::new(Code::RelayStopped, format!("the page cannot be shown: {e}"))
+            .with_hint("report this as a bug")
     })?;
     Ok(with_type(status, "text/html; charset=utf-8", text))
 }

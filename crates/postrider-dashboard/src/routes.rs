@@ -86,7 +86,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     for route in ROUTES {
         let (route, app) = (*route, app.clone());
         let filter = if route.method == "GET" { MethodFilter::GET } else { MethodFilter::POST };
-        let answer = move |params: RawPathParams, request: Request| answer(app.clone(), route, params, request);
+        let answer =
+            move |params: RawPathParams, request: Request| answer(app.clone(), route, params, request);
         router = router.route(route.path, on(filter, answer));
     }
     let unknown = app.clone();

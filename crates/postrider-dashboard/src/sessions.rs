@@ -32,7 +32,8 @@ impl Sessions {
         if let Ok(mut sessions) = self.0.lock() {
             sessions.retain(|_, (_, began)| began.elapsed() < SESSION_TIME_MAX);
             if sessions.len() >= SESSIONS_MAX
-                && let Some(oldest) = sessions.iter().min_by_key(|(_, (_, began))| *began).map(|(key, _)| *key)
+                && let Some(oldest) =
+                    sessions.iter().min_by_key(|(_, (_, began))| *began).map(|(key, _)| *key)
             {
                 sessions.remove(&oldest);
             }

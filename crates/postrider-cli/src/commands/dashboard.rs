@@ -121,11 +121,7 @@ fn link_note(of: &DashboardSettings) -> Option<&'static str> {
 }
 
 /// Who may log in; without tokens, the secret of a link too.
-fn login(
-    of: &DashboardSettings,
-    address: SocketAddr,
-    role: Role,
-) -> Result<(Login, Option<String>), Error> {
+fn login(of: &DashboardSettings, address: SocketAddr, role: Role) -> Result<(Login, Option<String>), Error> {
     let (login, link) = if of.tokens.is_empty() {
         let (login, secret) = Login::link(operator::name(), role)?;
         (login, Some(secret))

@@ -32,7 +32,9 @@ pub(crate) async fn list(cx: Cx) -> Answer {
     let store = outbox.store().await?;
     let before = match cx.query("before") {
         None => None,
-        Some(text) => Some(text.parse().map_err(|_| Failure::wrong("before: this is not the id of a command."))?),
+        Some(text) => {
+            Some(text.parse().map_err(|_| Failure::wrong("before: this is not the id of a command."))?)
+        }
     };
     let subscription = cx.query("subscription").unwrap_or_default().to_owned();
     let query = AuditQuery::default()
@@ -49,11 +51,8 @@ pub(crate) async fn list(cx: Cx) -> Answer {
         format!("{}/audit?{query}", context.outbox_path)
     });
     let now = Timestamp::now();
-    let row = |entry: AuditEntry| Row {
-        when: When::new(entry.made_at, now),
-        events: grouped(entry.events),
-        entry,
-    };
+    let row =
+        |entry: AuditEntry| Row { when: When::new(entry.made_at, now), events: grouped(entry.events), entry };
     page(&AuditPage {
         page: context,
         subscriptions: store.subscription_names().await?,

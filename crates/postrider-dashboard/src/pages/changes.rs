@@ -58,8 +58,10 @@ struct Shown {
 /// What was selected: `action`, and ticked rows or the whole filter.
 pub(crate) async fn count(cx: Cx) -> Answer {
     let outbox = cx.outbox()?;
-    let kind = cx.form("kind").and_then(Kind::from_word).ok_or_else(|| Failure::wrong("The form is incomplete."))?;
-    let action = cx.form("action").and_then(|word| ACTIONS.iter().find(|(action, ..)| action.as_str() == word));
+    let kind =
+        cx.form("kind").and_then(Kind::from_word).ok_or_else(|| Failure::wrong("The form is incomplete."))?;
+    let action =
+        cx.form("action").and_then(|word| ACTIONS.iter().find(|(action, ..)| action.as_str() == word));
     let (action, ..) = *action.ok_or_else(|| Failure::wrong("The form is incomplete."))?;
     let operator = cx.operator(&outbox).await?;
     let known = operator.store().subscription_names().await?;
@@ -70,14 +72,19 @@ pub(crate) async fn count(cx: Cx) -> Answer {
             let filter = form.filter(kind, Timestamp::now())?;
             selected(&known, &form.subscription)?.into_iter().map(|name| (name, filter.clone())).collect()
         }
-        _ if ticked.is_empty() => return Err(Failure::wrong("No event is selected. Tick some, or choose all that match.")),
+        _ if ticked.is_empty() => {
+            return Err(Failure::wrong("No event is selected. Tick some, or choose all that match."));
+        }
         _ => {
             let mut rows: BTreeMap<String, Vec<String>> = BTreeMap::new();
             for (row, name) in ticked.iter().filter_map(|value| value.split_once('/')) {
                 rows.entry(name.to_owned()).or_default().push(row.to_owned());
             }
             let filter = |rows| ParkedFilter::default().states(kind.states().to_vec()).events(rows);
-            rows.into_iter().filter(|(name, _)| known.contains(name)).map(|(name, rows)| (name, filter(rows))).collect()
+            rows.into_iter()
+                .filter(|(name, _)| known.contains(name))
+                .map(|(name, rows)| (name, filter(rows)))
+                .collect()
         }
     };
     let mut parts = Vec::new();
@@ -105,7 +112,9 @@ fn plan_of(cx: &Cx) -> Result<std::sync::Arc<Plan>, Failure> {
 
 pub(crate) async fn confirm(cx: Cx) -> Answer {
     let (outbox, plan) = (cx.outbox()?, plan_of(&cx)?);
-    let reason = cx.form("reason").ok_or_else(|| Failure::wrong("Write down a reason: it is kept in the audit trail."))?;
+    let reason = cx
+        .form("reason")
+        .ok_or_else(|| Failure::wrong("Write down a reason: it is kept in the audit trail."))?;
     plans::confirm(&plan, outbox, reason.to_owned())?;
     Ok(see_other(&path(&cx.page_context(), &plan)))
 }
@@ -129,7 +138,8 @@ pub(crate) async fn show(cx: Cx) -> Answer {
     };
     let parts: Vec<(String, String, String)> = match &plan.work {
         Work::Parked { parts, .. } => {
-            let part = |part: &Part| (part.subscription.clone(), counted(part.counted), part.filter.description());
+            let part =
+                |part: &Part| (part.subscription.clone(), counted(part.counted), part.filter.description());
             parts.iter().map(part).collect()
         }
         Work::Replay { subscription, filter, planned, .. } => match planned.events() {
@@ -170,7 +180,9 @@ const fn consequence(action: ParkedAction) -> &'static str {
     match action {
         ParkedAction::Retry => "They are delivered as soon as possible, with all their attempts again.",
         ParkedAction::Skip => "This subscription never delivers them. Later events with their keys continue.",
-        ParkedAction::Discard => "This subscription never delivers them. Other subscriptions are not affected.",
+        ParkedAction::Discard => {
+            "This subscription never delivers them. Other subscriptions are not affected."
+        }
         _ => "They are dead until an operator retries or discards them.",
     }
 }
@@ -195,7 +207,11 @@ fn shown(outcome: &Outcome, done: &str, is_running: bool) -> Shown {
         ));
     }
     let touched = changed.changed + changed.moved_on + changed.not_applicable;
-    if !is_running && outcome.error.is_none() && !outcome.counted.at_least && touched != outcome.counted.events {
+    if !is_running
+        && outcome.error.is_none()
+        && !outcome.counted.at_least
+        && touched != outcome.counted.events
+    {
         notes.push(format!(
             "{} were counted before; {} still matched when the change ran.",
             grouped(outcome.counted.events),

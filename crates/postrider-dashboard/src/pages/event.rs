@@ -1,7 +1,9 @@
 //! One event: why it is where it is, its timeline, its fields, and its payload by role.
 
 use askama::Template;
-use postrider::operate::{AuditEntry, AuditRecord, AuditSearch, EventSelector, Explanation, ParkedFilter, ParkedItem};
+use postrider::operate::{
+    AuditEntry, AuditRecord, AuditSearch, EventSelector, Explanation, ParkedFilter, ParkedItem,
+};
 use postrider::{Event, Timestamp};
 
 use crate::payload::{Shown, shown};
@@ -72,13 +74,17 @@ async fn render(cx: &Cx, with_payload: bool) -> Answer {
     let row = explained.event.as_ref().map_or(sought.clone(), |of| of.row.clone());
     let mut content = None;
     if with_payload {
-        let Some(event) = &event else { return Err(Failure::not_found("There is no such event, or it cannot be read.")) };
+        let Some(event) = &event else {
+            return Err(Failure::not_found("There is no such event, or it cannot be read."));
+        };
         // First the note, then the payload: no person sees one without the other.
-        let audit = AuditRecord::new(operator.name(), "read-payload", &format!("event {row}"), cx.form("reason"));
+        let audit =
+            AuditRecord::new(operator.name(), "read-payload", &format!("event {row}"), cx.form("reason"));
         operator.store().note_audit("dashboard", audit).await?;
         content = Some(contents(event, &cx.app.redacted));
     }
-    let subscriptions: Vec<String> = explained.subscriptions.iter().map(|of| of.subscription.clone()).collect();
+    let subscriptions: Vec<String> =
+        explained.subscriptions.iter().map(|of| of.subscription.clone()).collect();
     let filter = ParkedFilter::default().events(vec![row.clone()]);
     let parked = match explained.event {
         Some(_) => operator.list(&subscriptions, &filter, subscriptions.len().max(1)).await?,
@@ -161,9 +167,16 @@ fn contents(event: &Event, redacted: &[String]) -> Content {
     }
 }
 
-fn timeline(created: Option<Timestamp>, parked: &[ParkedItem], history: &[AuditEntry], now: Timestamp) -> Vec<Moment> {
-    let moment = |at, what: String, detail, class| Moment { at, when: When::new(at, now), what, detail, class };
-    let mut all: Vec<Moment> = created.map(|at| moment(at, "written".to_owned(), None, "ok")).into_iter().collect();
+fn timeline(
+    created: Option<Timestamp>,
+    parked: &[ParkedItem],
+    history: &[AuditEntry],
+    now: Timestamp,
+) -> Vec<Moment> {
+    let moment =
+        |at, what: String, detail, class| Moment { at, when: When::new(at, now), what, detail, class };
+    let mut all: Vec<Moment> =
+        created.map(|at| moment(at, "written".to_owned(), None, "ok")).into_iter().collect();
     for item in parked {
         let name = &item.subscription;
         if let Some(at) = item.parked_at {

@@ -139,7 +139,9 @@ pub(crate) async fn list(cx: Cx) -> Answer {
         match (has_positions, &last.time) {
             (true, _) => pairs.push(("before", &last.row)),
             // Rows without positions: from the time of the last one on. Rows of the same time appear on both pages.
-            (false, Some(time)) => pairs.iter_mut().filter(|(name, _)| *name == "until").for_each(|pair| pair.1 = time),
+            (false, Some(time)) => {
+                pairs.iter_mut().filter(|(name, _)| *name == "until").for_each(|pair| pair.1 = time)
+            }
             (false, None) => return None,
         }
         Some(format!("{}/events?{}", context.outbox_path, query_of(&pairs)))

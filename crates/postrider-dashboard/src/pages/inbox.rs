@@ -39,7 +39,9 @@ pub(crate) async fn list(cx: Cx) -> Answer {
     let now = Timestamp::now();
     let after = match cx.query("after") {
         None => None,
-        Some(text) => Some(text.parse().map_err(|_| Failure::wrong("after: this is not a place in the list."))?),
+        Some(text) => {
+            Some(text.parse().map_err(|_| Failure::wrong("after: this is not a place in the list."))?)
+        }
     };
     let is_first = after.is_none();
     let query = InboxQuery::default()
@@ -51,7 +53,12 @@ pub(crate) async fn list(cx: Cx) -> Answer {
     let found = operator.list_inbox(&query).await?;
     let context = cx.page_context();
     let next = found.next.map(|cursor| {
-        let pairs = [("consumer", consumer.as_str()), ("since", &since), ("until", &until), ("after", &cursor.to_string())];
+        let pairs = [
+            ("consumer", consumer.as_str()),
+            ("since", &since),
+            ("until", &until),
+            ("after", &cursor.to_string()),
+        ];
         format!("{}/inbox?{}", context.outbox_path, query_of(&pairs))
     });
     let rows = found.items.into_iter().map(|item| Row {

@@ -37,7 +37,9 @@ pub(crate) async fn stream(cx: Cx) -> Answer {
             page.cx.cookie.as_deref().and_then(|cookie| page.cx.app.sessions.person(cookie))?;
             page.sent += 1;
             let fragment = page.fragment().await;
-            if let Some(fragment) = fragment.filter(|fragment| page.last.as_deref() != Some(fragment.as_str())) {
+            if let Some(fragment) =
+                fragment.filter(|fragment| page.last.as_deref() != Some(fragment.as_str()))
+            {
                 page.last = Some(fragment.as_str().into());
                 let message = Event::default().event("page").data(fragment);
                 return Some((Ok::<_, Infallible>(message), page));
@@ -54,7 +56,9 @@ impl Page {
             (Some(outbox), Some(subscription)) => {
                 let outbox = app.outboxes.get(outbox)?;
                 let day = self.cx.query("span") == Some("day");
-                subscription::Live::new(&app.prefix, &outbox, &outbox.seen(), subscription, day)?.render().ok()
+                subscription::Live::new(&app.prefix, &outbox, &outbox.seen(), subscription, day)?
+                    .render()
+                    .ok()
             }
             _ => overview::Live::new(app, &app.outboxes.seen().await).render().ok(),
         }

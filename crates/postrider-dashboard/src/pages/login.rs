@@ -26,7 +26,10 @@ pub(crate) async fn log_in(cx: Cx) -> Answer {
     let next = own_path(cx.form("next"));
     let refused = |status, error| {
         let has_tokens = cx.app.login.has_tokens();
-        html(status, &LoginPage { page: cx.page_context(), next: next.clone(), has_tokens, error: Some(error) })
+        html(
+            status,
+            &LoginPage { page: cx.page_context(), next: next.clone(), has_tokens, error: Some(error) },
+        )
     };
     if !cx.app.login.may_try(cx.from) {
         return refused(StatusCode::TOO_MANY_REQUESTS, "Too many failed logins. Wait a minute.");
@@ -36,7 +39,9 @@ pub(crate) async fn log_in(cx: Cx) -> Answer {
         tracing::warn!(from = cx.from.map(|from| from.to_string()), "a login to the dashboard failed");
         let error = match cx.app.login.has_tokens() {
             true => "This is not a token of the dashboard.",
-            false => "This link does not work: it is not the last one that was printed, or it was used before.",
+            false => {
+                "This link does not work: it is not the last one that was printed, or it was used before."
+            }
         };
         return refused(StatusCode::UNAUTHORIZED, error);
     };
@@ -62,7 +67,8 @@ pub(crate) async fn log_out(cx: Cx) -> Answer {
 fn set_cookie(cx: &Cx, response: &mut axum::response::Response, value: &str, seconds: u64) {
     let path = if cx.app.prefix.is_empty() { "/" } else { &cx.app.prefix };
     let secure = if cx.app.login.is_https() { "; Secure" } else { "" };
-    let cookie = format!("{COOKIE}={value}; Path={path}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
+    let cookie =
+        format!("{COOKIE}={value}; Path={path}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(SET_COOKIE, cookie);
     }
@@ -86,7 +92,9 @@ mod tests {
     #[test]
     fn a_login_leads_to_no_other_site() {
         assert_eq!(own_path(Some("/o/shop/dead?key=a%2Fb")), "/o/shop/dead?key=a%2Fb");
-        for foreign in ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nSet-Cookie: x", ""] {
+        for foreign in
+            ["//evil.example", "https://evil.example", "/\\evil.example", "/a\r\nSet-Cookie: x", ""]
+        {
             assert_eq!(own_path(Some(foreign)), "/", "{foreign}");
         }
     }

@@ -70,7 +70,11 @@ async fn list(cx: Cx, kind: Kind) -> Answer {
         .drain(..)
         .map(|item| Row {
             href: format!("{}/events/{}", context.outbox_path, encoded(&item.row)),
-            subscription_href: format!("{}/subscriptions/{}", context.outbox_path, encoded(&item.subscription)),
+            subscription_href: format!(
+                "{}/subscriptions/{}",
+                context.outbox_path,
+                encoded(&item.subscription)
+            ),
             selected: format!("{}/{}", item.row, item.subscription),
             since: When::of(item.updated_at, now),
             next: When::of(item.next_attempt_at, now),

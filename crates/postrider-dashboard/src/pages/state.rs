@@ -56,7 +56,10 @@ impl Row {
         let down = leader.iter().flat_map(|relay| &relay.down).map(|down| down.error.clone());
         let last_error = down.chain(of.parked.last_error().map(str::to_owned)).next();
         Self {
-            dom: digest(&format!("{}\0{}", outbox.name, of.name))[..6].iter().map(|b| format!("{b:02x}")).collect(),
+            dom: digest(&format!("{}\0{}", outbox.name, of.name))[..6]
+                .iter()
+                .map(|b| format!("{b:02x}"))
+                .collect(),
             outbox: outbox.name.clone(),
             name: of.name.clone(),
             href: format!("{path}/subscriptions/{}", encoded(&of.name)),
@@ -65,7 +68,9 @@ impl Row {
             oldest: of.oldest().map(|oldest| age(oldest.until(now))),
             backlog: bounded(of.backlog.events, of.backlog.more),
             rate: leader.and_then(|relay| relay.facts.rate()).map(per_second),
-            spark: outbox.history(&of.name, |history| chart::sparkline(&history.recent(SPARK_SAMPLES))).flatten(),
+            spark: outbox
+                .history(&of.name, |history| chart::sparkline(&history.recent(SPARK_SAMPLES)))
+                .flatten(),
             waiting,
             waiting_text: bounded(waiting, of.parked.more && waiting > 0),
             waiting_href: format!("{path}/waiting?{query}"),
@@ -117,7 +122,10 @@ fn details(of: &SubscriptionOverview, now: Timestamp) -> Vec<String> {
             false => "a probe is due".to_owned(),
         };
         let since = age(down.since.until(now));
-        all.push(format!("{} is down for {since}; {next}. No attempt of an event is used up.", down.destination));
+        all.push(format!(
+            "{} is down for {since}; {next}. No attempt of an event is used up.",
+            down.destination
+        ));
     }
     all
 }
@@ -138,7 +146,9 @@ pub(crate) struct Totals {
 impl Totals {
     pub(crate) fn of(seen: &[Seen], rows: &[Row]) -> Self {
         let overviews: Vec<&Overview> = seen.iter().filter_map(|seen| seen.overview.as_deref()).collect();
-        let all = || overviews.iter().flat_map(|of| of.subscriptions.iter().map(|subscription| (subscription, of.now)));
+        let all = || {
+            overviews.iter().flat_map(|of| of.subscriptions.iter().map(|subscription| (subscription, of.now)))
+        };
         let oldest = all().filter_map(|(of, now)| Some(of.oldest()?.until(now))).max();
         let rates: Vec<f64> = all().filter_map(|(of, now)| leader(of, now)?.facts.rate()).collect();
         let is_bounded = all().any(|(of, _)| of.parked.more);
@@ -148,7 +158,10 @@ impl Totals {
             in_trouble: rows.iter().filter(|row| row.badge.class == "bad").count()
                 + seen.iter().filter(|seen| seen.error.is_some()).count(),
             oldest: oldest.map(age),
-            backlog: bounded(all().map(|(of, _)| of.backlog.events).sum(), all().any(|(of, _)| of.backlog.more)),
+            backlog: bounded(
+                all().map(|(of, _)| of.backlog.events).sum(),
+                all().any(|(of, _)| of.backlog.more),
+            ),
             rate: (!rates.is_empty()).then(|| per_second(rates.iter().sum())),
             waiting: bounded(rows.iter().map(|row| row.waiting).sum(), is_bounded),
             dead: bounded(dead, is_bounded && dead > 0),

@@ -80,8 +80,10 @@ impl Live {
             (!limits.is_empty()).then(|| limits.join(" and "))
         });
         let has_positions = outbox.source.admin().layout().is_none();
-        let number = |position: postrider::Position| grouped(u64::try_from(position.get()).unwrap_or_default());
-        let behind = [(of.parked.behind_dead, "a dead event"), (of.parked.behind_unrouted, "an unrouted event")];
+        let number =
+            |position: postrider::Position| grouped(u64::try_from(position.get()).unwrap_or_default());
+        let behind =
+            [(of.parked.behind_dead, "a dead event"), (of.parked.behind_unrouted, "an unrouted event")];
         Some(Self {
             row: Row::new(base, outbox, of, now),
             floor: has_positions.then(|| number(of.floor)),
@@ -167,7 +169,8 @@ pub(crate) async fn show(cx: Cx) -> Answer {
 
 pub(crate) async fn pause(cx: Cx) -> Answer {
     let (outbox, name) = (cx.outbox()?, cx.param("subscription").to_owned());
-    let reason = cx.form("reason").ok_or_else(|| Failure::wrong("Write down a reason: others will see it."))?;
+    let reason =
+        cx.form("reason").ok_or_else(|| Failure::wrong("Write down a reason: others will see it."))?;
     cx.operator(&outbox).await?.pause(&name, reason).await?;
     changed(&cx, &outbox, &name).await
 }

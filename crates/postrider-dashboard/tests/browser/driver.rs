@@ -57,7 +57,10 @@ impl Browser {
         let driver = match command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
             Ok(driver) => driver,
             Err(_) => {
-                skipped("chromium", "chromedriver is not installed; as root: apt-get install chromium chromium-driver");
+                skipped(
+                    "chromium",
+                    "chromedriver is not installed; as root: apt-get install chromium chromium-driver",
+                );
                 return None;
             }
         };
@@ -86,7 +89,8 @@ impl Browser {
             "goog:loggingPrefs": { "browser": "ALL" },
         }}});
         let session = browser.call("POST", "/session", &capabilities).await;
-        browser.session = session["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {session}")).to_owned();
+        browser.session =
+            session["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {session}")).to_owned();
         Some(browser)
     }
 
@@ -121,7 +125,8 @@ impl Browser {
         stream.read_to_end(&mut answer).await.unwrap();
         let text = String::from_utf8_lossy(&answer);
         let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        let mut value: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{method} {path}: {e}: {text}"));
+        let mut value: Value =
+            serde_json::from_str(body).unwrap_or_else(|e| panic!("{method} {path}: {e}: {text}"));
         value["value"].take()
     }
 
@@ -187,7 +192,12 @@ impl Browser {
     pub(crate) async fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
-            .flat_map(|key| [json!({ "type": "keyDown", "value": key.to_string() }), json!({ "type": "keyUp", "value": key.to_string() })])
+            .flat_map(|key| {
+                [
+                    json!({ "type": "keyDown", "value": key.to_string() }),
+                    json!({ "type": "keyUp", "value": key.to_string() }),
+                ]
+            })
             .collect();
         let body = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": actions }] });
         self.command("POST", "/actions", body).await;
@@ -228,9 +238,14 @@ impl Browser {
         if std::env::var_os("KEEP_SCREENSHOTS").is_none() {
             return;
         }
-        let height = self.run("return document.documentElement.scrollHeight").await.as_u64().unwrap().clamp(600, 1600);
+        let height =
+            self.run("return document.documentElement.scrollHeight").await.as_u64().unwrap().clamp(600, 1600);
         let width = self.run("return window.innerWidth").await.as_u64().unwrap();
-        self.cdp("Emulation.setDeviceMetricsOverride", json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false })).await;
+        self.cdp(
+            "Emulation.setDeviceMetricsOverride",
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false }),
+        )
+        .await;
         let picture = self.command("GET", "/screenshot", Value::Null).await;
         self.cdp("Emulation.clearDeviceMetricsOverride", json!({})).await;
         let bytes = base64::engine::general_purpose::STANDARD.decode(picture.as_str().unwrap()).unwrap();
@@ -247,11 +262,19 @@ impl Browser {
     /// The theme that pages see, independent of the system.
     pub(crate) async fn theme(&self, dark: bool) {
         let value = if dark { "dark" } else { "light" };
-        self.cdp("Emulation.setEmulatedMedia", json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] })).await;
+        self.cdp(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": [{ "name": "prefers-color-scheme", "value": value }] }),
+        )
+        .await;
     }
 
     /// The width of the window, in pixels.
     pub(crate) async fn width(&self, width: u32) {
-        self.cdp("Emulation.setDeviceMetricsOverride", json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false })).await;
+        self.cdp(
+            "Emulation.setDeviceMetricsOverride",
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false }),
+        )
+        .await;
     }
 }

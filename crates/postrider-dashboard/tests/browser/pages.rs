@@ -108,7 +108,12 @@ async fn pages_without_data_and_failures_are_accessible_too() {
     let outbox = TestOutbox::sqlite().await;
     let served = served(&outbox).await;
     let Some((browser, base)) = logged_in(&served, Role::Viewer, LIGHT).await else { return };
-    for (name, path) in [("empty", "/"), ("empty-dead", "/o/shop/dead"), ("empty-events", "/o/shop/events"), ("failure", "/o/shop/subscriptions/none")] {
+    for (name, path) in [
+        ("empty", "/"),
+        ("empty-dead", "/o/shop/dead"),
+        ("empty-events", "/o/shop/events"),
+        ("failure", "/o/shop/subscriptions/none"),
+    ] {
         browser.go(&format!("{base}{path}")).await;
         let violations = browser.violations().await.unwrap_or_default();
         assert!(violations.is_empty(), "{path}: {violations:#?}");

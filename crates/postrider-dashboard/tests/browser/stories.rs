@@ -129,8 +129,12 @@ impl Sink for ToBroker {
 async fn an_open_page_tells_that_the_broker_was_killed_and_is_back() {
     let outbox = Arc::new(TestOutbox::sqlite().await);
     let broker = Broker::start().await;
-    let policy = Policy::default().probe_min(Duration::from_millis(50)).probe_max(Duration::from_millis(200)).lease(Duration::from_secs(2));
-    let subscription = Subscription::new("kafka", ToBroker(broker.clone())).start(Start::Beginning).policy(policy);
+    let policy = Policy::default()
+        .probe_min(Duration::from_millis(50))
+        .probe_max(Duration::from_millis(200))
+        .lease(Duration::from_secs(2));
+    let subscription =
+        Subscription::new("kafka", ToBroker(broker.clone())).start(Start::Beginning).policy(policy);
     let relay = Relay::builder().outbox(outbox.store().await, [subscription]).spawn().await.unwrap();
     let served = served(&outbox).await;
     let writers = tokio::spawn({

@@ -37,7 +37,8 @@ async fn ticked_events_and_all_that_match(outbox: TestOutbox) {
     outbox.park("mail", dead(10)).await;
     let served = serve(outbox.source()).await;
     let client = Client::of(&served, Role::Operator).await;
-    let ticked = [("kind", "dead"), ("action", "retry"), ("scope", "ticked"), ("row", "2/mail"), ("row", "3/mail")];
+    let ticked =
+        [("kind", "dead"), ("action", "retry"), ("scope", "ticked"), ("row", "2/mail"), ("row", "3/mail")];
     let page = change(&client, "/o/shop/changes", &ticked, "the consumer is fixed").await;
     assert!(page.contains("<strong>2</strong> retried, 2 counted"), "{page}");
     let by_key = [("kind", "dead"), ("action", "discard"), ("scope", "all"), ("key", "Order/9")];
@@ -50,11 +51,15 @@ async fn ticked_events_and_all_that_match(outbox: TestOutbox) {
     assert_eq!(states.len(), 9);
     assert!(states.iter().all(|(_, state)| state == "retry"), "{states:?}");
     let audit = client.page("/o/shop/audit").await;
-    for text in ["otto (dashboard)", "the consumer is fixed", "test data", "discard", "key &#34;Order/9&#34;"] {
+    for text in ["otto (dashboard)", "the consumer is fixed", "test data", "discard", "key &#34;Order/9&#34;"]
+    {
         assert!(audit.contains(text), "{text}: {audit}");
     }
     let event = client.page("/o/shop/events/2").await;
-    assert!(event.contains("retry by otto (dashboard)") && event.contains("the consumer is fixed"), "{event}");
+    assert!(
+        event.contains("retry by otto (dashboard)") && event.contains("the consumer is fixed"),
+        "{event}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,7 +95,13 @@ async fn nothing_changes_before_it_is_confirmed_with_a_reason_and_then_only_once
     let store = outbox.store().await;
     assert_eq!(store.list_audit(AuditQuery::default().commands_max(10)).await.unwrap().len(), 1);
     assert_eq!(client.post("/o/shop/changes", &[("kind", "dead"), ("action", "retry")]).await.status, 400);
-    assert_eq!(client.post("/o/shop/changes", &[("kind", "dead"), ("action", "drop"), ("scope", "all")]).await.status, 400);
+    assert_eq!(
+        client
+            .post("/o/shop/changes", &[("kind", "dead"), ("action", "drop"), ("scope", "all")])
+            .await
+            .status,
+        400
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +115,10 @@ async fn what_changed_since_the_count_is_reported() {
     let store = outbox.store().await;
     let filter = ParkedFilter::default().events(vec!["1".to_owned(), "2".to_owned()]);
     let other = Operator::new(store.clone(), "another");
-    other.change("mail", ParkedAction::Discard, &filter, ChangeOptions::default(), &mut |_| {}).await.unwrap();
+    other
+        .change("mail", ParkedAction::Discard, &filter, ChangeOptions::default(), &mut |_| {})
+        .await
+        .unwrap();
     client.post(&plan, &[("reason", "again")]).await;
     let page = loop {
         let answer = client.get(&plan).await;
@@ -126,7 +140,10 @@ async fn a_pause_needs_a_reason_and_is_shown() {
     let paused = client.post("/o/shop/subscriptions/mail/pause", &[("reason", "the broker moves")]).await;
     assert_eq!(paused.status, 303);
     let page = client.page(paused.location()).await;
-    assert!(page.contains("Paused") && page.contains("Reason: the broker moves") && page.contains("Resume"), "{page}");
+    assert!(
+        page.contains("Paused") && page.contains("Reason: the broker moves") && page.contains("Resume"),
+        "{page}"
+    );
     let resumed = client.post("/o/shop/subscriptions/mail/resume", &[]).await;
     assert!(!client.page(resumed.location()).await.contains("Reason: the broker moves"));
 }
@@ -141,7 +158,8 @@ async fn finished_events_are_replayed_after_a_count() {
     let form = [("kind", "dead"), ("action", "discard"), ("scope", "all")];
     change(&client, "/o/shop/changes", &form, "by mistake").await;
     assert_eq!(client.post("/o/shop/subscriptions/mail/replay", &[]).await.status, 400, "nothing selected");
-    let page = change(&client, "/o/shop/subscriptions/mail/replay", &[("key", "Order/1")], "it was a mistake").await;
+    let page =
+        change(&client, "/o/shop/subscriptions/mail/replay", &[("key", "Order/1")], "it was a mistake").await;
     assert!(page.contains("<strong>1</strong> replayed, 1 counted"), "{page}");
     assert_eq!(states(&outbox).await, [("2".to_owned(), "retry".to_owned())]);
 }
@@ -172,7 +190,8 @@ async fn a_change_over_http_is_the_change_of_the_command_line() {
         by_hand.park("mail", events()).await;
         by_http.park("mail", events()).await;
         let given_up: &[ParkedState] = &[ParkedState::Dead, ParkedState::Expired];
-        let waiting: &[ParkedState] = &[ParkedState::Retry, ParkedState::Behind, ParkedState::Held, ParkedState::Unrouted];
+        let waiting: &[ParkedState] =
+            &[ParkedState::Retry, ParkedState::Behind, ParkedState::Held, ParkedState::Unrouted];
         let states_of = if kind == "dead" { given_up } else { waiting };
         let store = by_hand.store().await;
         let operator = Operator::new(store.clone(), "alice@host");
@@ -186,8 +205,11 @@ async fn a_change_over_http_is_the_change_of_the_command_line() {
         assert_eq!(states(&by_hand).await, states(&by_http).await, "{action:?} {kind}");
         let mut audits = Vec::new();
         for outbox in [&by_hand, &by_http] {
-            let found = outbox.store().await.list_audit(AuditQuery::default().commands_max(10)).await.unwrap();
-            let parts = found.into_iter().map(|of| (of.action, of.subscription, of.selection, of.events, of.targets, of.reason));
+            let found =
+                outbox.store().await.list_audit(AuditQuery::default().commands_max(10)).await.unwrap();
+            let parts = found
+                .into_iter()
+                .map(|of| (of.action, of.subscription, of.selection, of.events, of.targets, of.reason));
             audits.push(parts.collect::<Vec<_>>());
         }
         assert_eq!(audits[0], audits[1], "{action:?} {kind}");

@@ -73,7 +73,7 @@ impl Answer {
 /// One browser.
 #[derive(Clone)]
 pub(crate) struct Client {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     pub(crate) cookie: Option<String>,
 }
 
@@ -116,8 +116,15 @@ impl Client {
     }
 
     /// A request with just these headers, and the cookie.
-    pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request =
+            format!("{method} {path} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
         for (name, value) in headers {
             request.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -156,7 +163,8 @@ fn answer(bytes: &[u8]) -> Answer {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     let mut lines = head.lines();
     let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
+    let header =
+        |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_owned()));
     Answer { status, headers: lines.filter_map(header).collect(), body: body.to_owned() }
 }
 
@@ -170,7 +178,10 @@ pub(crate) fn encoded(form: &[(&str, &str)]) -> String {
             })
             .collect()
     };
-    form.iter().map(|(name, value)| format!("{}={}", escape(name), escape(value))).collect::<Vec<_>>().join("&")
+    form.iter()
+        .map(|(name, value)| format!("{}={}", escape(name), escape(value)))
+        .collect::<Vec<_>>()
+        .join("&")
 }
 
 /// The value of the first attribute that begins like this, without escapes of HTML.

@@ -25,7 +25,9 @@ async fn every_event_is_on_one_page(outbox: TestOutbox) {
     outbox.park("web", dead(30)).await;
     let served = serve(outbox.source()).await;
     let client = Client::of(&served, Role::Viewer).await;
-    for (path, expected) in [("/o/shop/dead?", 150), ("/o/shop/dead?subscription=mail&", 120), ("/o/shop/events?", 150)] {
+    for (path, expected) in
+        [("/o/shop/dead?", 150), ("/o/shop/dead?subscription=mail&", 120), ("/o/shop/events?", 150)]
+    {
         let found = all(&client, path.trim_end_matches(['?', '&'])).await;
         assert_eq!(found.len(), expected, "{path}");
         if path.contains("events") || path.contains("mail") {

@@ -79,7 +79,9 @@ impl TestOutbox {
             holder: "relay-1".to_owned(),
             duration: Duration::from_secs(600),
         };
-        let Acquired::Granted(loaded) = store.acquire(lease).await.unwrap() else { panic!("the lease is held") };
+        let Acquired::Granted(loaded) = store.acquire(lease).await.unwrap() else {
+            panic!("the lease is held")
+        };
         let mut done = Intervals::default();
         (1..=positions.last().unwrap().get()).for_each(|position| done.insert(Position::new(position)));
         let row = |(position, (event, state)): (&Position, &(Event, ParkedState))| ParkedRow {

@@ -8,11 +8,8 @@ use crate::client::{Client, serve, serve_with};
 use crate::outbox::{TestOutbox, dead, order};
 
 async fn every_page_tells_its_part(outbox: TestOutbox) {
-    let events = vec![
-        (order(1), ParkedState::Dead),
-        (order(2), ParkedState::Retry),
-        (order(3), ParkedState::Held),
-    ];
+    let events =
+        vec![(order(1), ParkedState::Dead), (order(2), ParkedState::Retry), (order(3), ParkedState::Held)];
     outbox.park("mail", events).await;
     let served = serve(outbox.source()).await;
     let client = Client::of(&served, Role::Operator).await;
@@ -25,7 +22,10 @@ async fn every_page_tells_its_part(outbox: TestOutbox) {
         assert!(subscription.contains(text), "{text}: {subscription}");
     }
     let dead = client.page("/o/shop/dead").await;
-    assert!(dead.contains("1 event matches") && dead.contains("Order/1") && !dead.contains("Order/2"), "{dead}");
+    assert!(
+        dead.contains("1 event matches") && dead.contains("Order/1") && !dead.contains("Order/2"),
+        "{dead}"
+    );
     let waiting = client.page("/o/shop/waiting?state=held").await;
     assert!(waiting.contains("Order/3") && !waiting.contains("Order/2"), "{waiting}");
     let event = client.page("/o/shop/events/1").await;
@@ -98,7 +98,9 @@ async fn a_dashboard_under_a_prefix_has_links_and_cookies_of_that_prefix() {
     outbox.park("mail", dead(1)).await;
     let served = crate::client::serve_nested(outbox.source(), "/ops/events").await;
     let client = Client::new(&served);
-    let answer = client.post("/ops/events/login", &[("secret", crate::client::ROLES[2].2), ("next", "/o/shop/dead")]).await;
+    let answer = client
+        .post("/ops/events/login", &[("secret", crate::client::ROLES[2].2), ("next", "/o/shop/dead")])
+        .await;
     assert_eq!((answer.status, answer.location()), (303, "/ops/events/o/shop/dead"));
     let cookie = answer.header("set-cookie").unwrap();
     assert!(cookie.contains("; Path=/ops/events;"), "{cookie}");

@@ -36,7 +36,8 @@ const EXPECTED: &[(&str, &str, Option<Role>)] = &[
 
 /// A path of this route that exists.
 fn path(route: &str) -> String {
-    let parts = [("{outbox}", "shop"), ("{subscription}", "mail"), ("{event}", "1"), ("{change}", "no-such-change")];
+    let parts =
+        [("{outbox}", "shop"), ("{subscription}", "mail"), ("{event}", "1"), ("{change}", "no-such-change")];
     parts.iter().fold(route.to_owned(), |path, (name, value)| path.replace(name, value))
 }
 
@@ -101,7 +102,11 @@ async fn every_route_refuses_whoever_may_not_use_it() {
                     &[("host", &host)],
                 ];
                 for headers in foreign {
-                    assert_eq!(client.send(method, &path, headers, "").await.status, 403, "{path} {headers:?}");
+                    assert_eq!(
+                        client.send(method, &path, headers, "").await.status,
+                        403,
+                        "{path} {headers:?}"
+                    );
                 }
                 // As a GET, unless there is such a page too.
                 let has_get = EXPECTED.iter().any(|(method, other, _)| *method == "GET" && other == route);
@@ -119,7 +124,10 @@ async fn every_route_refuses_whoever_may_not_use_it() {
             match is_allowed {
                 false => assert_eq!(answer.status, 403, "{method} {path} {role:?}"),
                 // What is missing in an empty form, or an unknown plan, is another matter.
-                true => assert!(!matches!(answer.status, 401 | 403 | 405 | 421) || path == "/login", "{method} {path} {role:?}: {answer:?}"),
+                true => assert!(
+                    !matches!(answer.status, 401 | 403 | 405 | 421) || path == "/login",
+                    "{method} {path} {role:?}: {answer:?}"
+                ),
             }
             for (name, value) in [
                 ("x-content-type-options", "nosniff"),
@@ -130,7 +138,9 @@ async fn every_route_refuses_whoever_may_not_use_it() {
                 assert_eq!(answer.header(name), Some(value), "{path}");
             }
             let policy = answer.header("content-security-policy").unwrap();
-            for part in ["default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"] {
+            for part in
+                ["default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"]
+            {
                 assert!(policy.contains(part) && !policy.contains("unsafe"), "{policy}");
             }
             let is_asset = path.starts_with("/assets/");
@@ -168,7 +178,12 @@ async fn unknown_names_are_not_found_and_hostile_paths_are_harmless() {
     ] {
         assert_eq!(client.get(path).await.status, 400, "{path}");
     }
-    for path in ["/o/shop/dead?key=%00%FF", "/o/shop/dead?error=%25_%27%22", "/o/shop/dead?after=x%2Fmail", "/o/shop/events?type=%F0%9F"] {
+    for path in [
+        "/o/shop/dead?key=%00%FF",
+        "/o/shop/dead?error=%25_%27%22",
+        "/o/shop/dead?after=x%2Fmail",
+        "/o/shop/events?type=%F0%9F",
+    ] {
         let status = client.get(path).await.status;
         assert!(matches!(status, 200 | 400), "{path}: {status}");
     }

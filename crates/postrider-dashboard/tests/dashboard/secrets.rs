@@ -48,7 +48,8 @@ const PAGES: [&str; 12] = [
 #[tokio::test]
 async fn a_viewer_receives_no_payload_and_nobody_a_token() {
     let log = Log::default();
-    let subscriber = tracing_subscriber::fmt().with_writer(log.clone()).with_max_level(tracing::Level::TRACE).finish();
+    let subscriber =
+        tracing_subscriber::fmt().with_writer(log.clone()).with_max_level(tracing::Level::TRACE).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let outbox = TestOutbox::sqlite().await;
     outbox.park("mail", dead(3)).await;
@@ -91,7 +92,10 @@ async fn looking_at_a_payload_is_in_the_audit_trail() {
     let reader = Client::of(&served, Role::Reader).await;
     assert_eq!(reader.post("/o/shop/events/1/payload", &[]).await.status, 200);
     let audit = reader.page("/o/shop/audit").await;
-    assert!(audit.contains("read-payload") && audit.contains("rita (dashboard)") && audit.contains("event 1"), "{audit}");
+    assert!(
+        audit.contains("read-payload") && audit.contains("rita (dashboard)") && audit.contains("event 1"),
+        "{audit}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -100,6 +104,9 @@ async fn redacted_members_are_shown_to_nobody() {
     outbox.write(vec![order(1), order(2).with_header("X-Other", "shown")]).await;
     let served = serve_with(outbox.source(), |dashboard| dashboard.redact(["CARD", "x-secret"])).await;
     let page = Client::of(&served, Role::Operator).await.post("/o/shop/events/2/payload", &[]).await.body;
-    assert!(page.contains("[redacted]") && page.contains("9223372036854775808") && page.contains("shown"), "{page}");
+    assert!(
+        page.contains("[redacted]") && page.contains("9223372036854775808") && page.contains("shown"),
+        "{page}"
+    );
     assert!(!page.contains("canary"), "{page}");
 }

@@ -19,9 +19,9 @@ use postrider::{Error, Timestamp};
 use self::grouped::GroupedCounts;
 #[cfg(feature = "top")]
 pub(super) use self::line::Line;
-pub(super) use self::report::Report;
 #[cfg(feature = "top")]
 pub(super) use self::report::COLUMNS;
+pub(super) use self::report::Report;
 use super::outbox_arg::OutboxArg;
 use crate::config::settings::OutboxSettings;
 use crate::config::{Settings, duration};

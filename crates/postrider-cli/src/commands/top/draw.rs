@@ -47,10 +47,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, list: &mut List, now: Timestamp) {
         1 => "1 subscription".to_owned(),
         count => format!("{count} subscriptions"),
     };
-    let filter = if list.filter.is_empty() { String::new() } else { format!("  filter: {}", plain(&list.filter)) };
+    let filter =
+        if list.filter.is_empty() { String::new() } else { format!("  filter: {}", plain(&list.filter)) };
     let time = now.to_string();
     let time = time.get(..19).unwrap_or(&time).replace('T', " ");
-    let title = Text::from(vec![Span::styled("postrider top", bold), Span::raw(format!("  {time} UTC  {count}{filter}"))]);
+    let title = Text::from(vec![
+        Span::styled("postrider top", bold),
+        Span::raw(format!("  {time} UTC  {count}{filter}")),
+    ]);
     frame.render_widget(Paragraph::new(title), head);
     let lines: Vec<Text<'_>> = list.failed.iter().map(|error| Text::raw(plain(error))).collect();
     frame.render_widget(Paragraph::new(lines).style(Style::new().fg(Color::Red)), errors);
@@ -111,15 +115,20 @@ fn detail(frame: &mut Frame<'_>, area: Rect, line: &Line) {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let fields = COLUMNS.iter().zip(line.cells()).skip(1);
     let lines = fields
-        .map(|(name, value)| Text::from(vec![Span::styled(format!("{name}: "), bold), Span::raw(plain(value))]))
+        .map(|(name, value)| {
+            Text::from(vec![Span::styled(format!("{name}: "), bold), Span::raw(plain(value))])
+        })
         .collect();
     window(frame, area, &format!(" {} ", plain(line.name())), lines, "");
 }
 
 fn window(frame: &mut Frame<'_>, area: Rect, title: &str, mut lines: Vec<Text<'_>>, text: &str) {
-    let [_, middle, _] =
-        Layout::horizontal([Constraint::Percentage(10), Constraint::Percentage(80), Constraint::Percentage(10)])
-            .areas(area);
+    let [_, middle, _] = Layout::horizontal([
+        Constraint::Percentage(10),
+        Constraint::Percentage(80),
+        Constraint::Percentage(10),
+    ])
+    .areas(area);
     let height = u16::try_from(text.lines().count() + lines.len() * 2 + 2).unwrap_or(u16::MAX);
     let place = Rect { height: height.min(middle.height), ..middle };
     if !text.is_empty() {
@@ -154,7 +163,10 @@ mod tests {
     #[test]
     fn the_list_is_drawn_as_a_table() {
         let mut list = List::default();
-        list.set(vec![line("shop/mail", "7"), line("shop/\u{1b}[2Jevil", "30")], vec!["archive: it is down".to_owned()]);
+        list.set(
+            vec![line("shop/mail", "7"), line("shop/\u{1b}[2Jevil", "30")],
+            vec!["archive: it is down".to_owned()],
+        );
         list.press(KeyEvent::from(KeyCode::Char('4')));
         let expected = "\
 postrider top  1970-01-01 00:00:00 UTC  2 subscriptions

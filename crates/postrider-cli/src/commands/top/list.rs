@@ -85,7 +85,9 @@ impl List {
             }
             (Front::Filter, KeyCode::Enter) => self.front = Front::Nothing,
             (Front::Filter, KeyCode::Backspace) => _ = self.filter.pop(),
-            (Front::Filter, KeyCode::Char(letter)) if self.filter.chars().count() < 100 => self.filter.push(letter),
+            (Front::Filter, KeyCode::Char(letter)) if self.filter.chars().count() < 100 => {
+                self.filter.push(letter)
+            }
             (Front::Filter, _) => {}
             (_, KeyCode::Char('q')) => return Step::End,
             (Front::Nothing, KeyCode::Esc) if self.filter.is_empty() => return Step::End,
@@ -130,7 +132,10 @@ pub(super) mod tests {
 
     fn list() -> List {
         let mut list = List::default();
-        list.set(vec![line("shop/mail", "7"), line("shop/audit", "at least 100000"), line("shop/web", "30")], Vec::new());
+        list.set(
+            vec![line("shop/mail", "7"), line("shop/audit", "at least 100000"), line("shop/web", "30")],
+            Vec::new(),
+        );
         list
     }
 

@@ -96,7 +96,9 @@ fn watch(readings: &Receiver<Reading>) -> Result<(), Failure> {
     loop {
         while let Ok(reading) = readings.try_recv() {
             match reading {
-                Ok((report, failed)) => list.set(report.lines(), failed.iter().map(Error::one_line).collect()),
+                Ok((report, failed)) => {
+                    list.set(report.lines(), failed.iter().map(Error::one_line).collect())
+                }
                 Err(Failure::Errors(failed)) => list.fail(failed.iter().map(Error::one_line).collect()),
                 Err(failure) => return Err(failure),
             }

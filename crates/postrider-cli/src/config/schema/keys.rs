@@ -21,8 +21,19 @@ const fn key(
 /// All keys. The example of a key is never its default, so that a test can check that it takes effect.
 pub(super) fn all() -> Vec<KeySpec> {
     let of_types = SINK_TYPES.iter().flat_map(|of| of.keys.iter().map(|key| key.only_for(of.name)));
-    [RELAY, HTTP, DASHBOARD, TRACES, OUTBOX, &[sink_type()], SINK, &of_types.collect::<Vec<_>>(), SUBSCRIPTION, RULE]
-        .concat()
+    [
+        RELAY,
+        HTTP,
+        DASHBOARD,
+        TRACES,
+        OUTBOX,
+        &[sink_type()],
+        SINK,
+        &of_types.collect::<Vec<_>>(),
+        SUBSCRIPTION,
+        RULE,
+    ]
+    .concat()
 }
 
 /// The key `type` of a sink lists all types.

@@ -140,12 +140,27 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of the docs.
-    pub const ALL: [Self; 8] =
-        [Self::Relay, Self::Http, Self::Dashboard, Self::Traces, Self::Outbox, Self::Sink, Self::Subscription, Self::Rule];
+    pub const ALL: [Self; 8] = [
+        Self::Relay,
+        Self::Http,
+        Self::Dashboard,
+        Self::Traces,
+        Self::Outbox,
+        Self::Sink,
+        Self::Subscription,
+        Self::Rule,
+    ];
 
     /// The top-level sections, by their names.
-    pub const TOP: [Self; 7] =
-        [Self::Relay, Self::Http, Self::Dashboard, Self::Traces, Self::Outbox, Self::Sink, Self::Subscription];
+    pub const TOP: [Self; 7] = [
+        Self::Relay,
+        Self::Http,
+        Self::Dashboard,
+        Self::Traces,
+        Self::Outbox,
+        Self::Sink,
+        Self::Subscription,
+    ];
 
     /// Its name; for rules, their key in the subscription.
     pub const fn word(self) -> &'static str {

@@ -63,7 +63,11 @@ impl DashboardSettings {
                 }
                 _ => continue,
             };
-            return Err(table.problem("tokens", Code::ConfigValue, &format!("the token of {:?} {why}", of.name)));
+            return Err(table.problem(
+                "tokens",
+                Code::ConfigValue,
+                &format!("the token of {:?} {why}", of.name),
+            ));
         }
         let hosts = table.list("hosts")?.unwrap_or_default();
         let (https, redact) = (table.bool("https")?, table.list("redact")?.unwrap_or_default());
