@@ -20,6 +20,7 @@ use crate::config::Settings;
 use crate::config::settings::OutboxSettings;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::interrupt::{Interrupts, Threads, block_on};
 
 const EXAMPLES: &str = "Examples:
   postrider top                   every subscription, until q
@@ -88,8 +89,30 @@ impl Top {
     }
 }
 
+/// A signal, once: in this mode Ctrl-C is a key, but other processes send signals.
+fn signals() -> Receiver<()> {
+    let (sender, receiver) = channel();
+    let (ready, listening) = channel();
+    std::thread::spawn(move || {
+        let waited = block_on(Threads::One, async {
+            let mut interrupts = Interrupts::listen()?;
+            let _ = ready.send(());
+            interrupts.next().await;
+            Ok(())
+        });
+        // Without signal handlers a signal ends the process.
+        if waited.is_ok() {
+            let _ = sender.send(());
+        }
+    });
+    // An error if there are no handlers: then it goes on without them.
+    let _ = listening.recv();
+    receiver
+}
+
 /// Draws until the user has seen enough. The terminal is restored even after a panic.
 fn watch(readings: &Receiver<Reading>) -> Result<(), Failure> {
+    let signals = signals();
     let mut screen = Screen::open()?;
     let mut list = List::default();
     let mut is_new = true;
@@ -103,6 +126,9 @@ fn watch(readings: &Receiver<Reading>) -> Result<(), Failure> {
                 Err(failure) => return Err(failure),
             }
             is_new = true;
+        }
+        if signals.try_recv().is_ok() {
+            return Ok(());
         }
         if is_new {
             screen.draw(|frame| draw::draw(frame, &mut list, Timestamp::now()))?;
