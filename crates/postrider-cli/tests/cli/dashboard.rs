@@ -8,8 +8,7 @@ use crate::http::{free, request};
 use crate::program::Program;
 use crate::shop::{self, GOOD, Running};
 
-const TOKENS: &str =
-    "tokens = [{ name = 'alice', role = 'operator', token = 'env:ALICE' }, { name = 'bob', role = 'viewer', token = 'env:BOB' }]\n";
+const TOKENS: &str = "tokens = [{ name = 'alice', role = 'operator', token = 'env:ALICE' }, { name = 'bob', role = 'viewer', token = 'env:BOB' }]\n";
 
 /// Starts it, and returns the line that it prints.
 fn started(program: &Program, args: &[&str]) -> (Running, String) {
@@ -45,7 +44,9 @@ fn a_link_for_one_person_is_printed_and_works_once() {
     assert_eq!(status, 303, "{answer}");
     let cookie = answer.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap();
     let get = |path: &str| {
-        let text = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n");
+        let text = format!(
+            "GET {path} HTTP/1.1\r\nhost: {address}\r\ncookie: {cookie}\r\nconnection: close\r\n\r\n"
+        );
         request(address, &text).unwrap()
     };
     let (status, page) = get("/");
@@ -77,10 +78,9 @@ fn an_address_that_others_reach_needs_tokens_and_tokens_are_never_printed() {
     };
     let shown = with(secret, "another-long-secret").run(&["config", "show"]);
     assert!(shown.exit == Some(0) && !shown.stdout.contains("canary"), "{shown:?}");
-    for (alice, bob, why) in [
-        (secret, secret, "is the same as another one"),
-        ("canary", secret, "fewer than 16 characters"),
-    ] {
+    for (alice, bob, why) in
+        [(secret, secret, "is the same as another one"), ("canary", secret, "fewer than 16 characters")]
+    {
         let refused = with(alice, bob).run(&["config", "check"]);
         assert_eq!(refused.exit, Some(2), "{refused:?}");
         assert!(refused.stderr.contains(why) && !refused.stderr.contains("canary"), "{refused:?}");
@@ -100,9 +100,13 @@ fn people_with_tokens_act_under_their_names() {
     assert_eq!(line, format!("http://{address}/"));
     let (_, answer) = post(address, "/login", "", "secret=a-token-of-alice-0001");
     let cookie = answer.split("set-cookie: ").nth(1).unwrap().split(';').next().unwrap().to_owned();
-    let (status, answer) = post(address, "/o/shop/subscriptions/orders/pause", &cookie, "reason=the+broker+moves");
+    let (status, answer) =
+        post(address, "/o/shop/subscriptions/orders/pause", &cookie, "reason=the+broker+moves");
     assert_eq!(status, 303, "{answer}");
     running.0.kill().unwrap();
     let audit = program.run(&["audit", "list", "--json"]);
-    assert!(audit.stdout.contains("alice (dashboard)") && audit.stdout.contains("the broker moves"), "{audit:?}");
+    assert!(
+        audit.stdout.contains("alice (dashboard)") && audit.stdout.contains("the broker moves"),
+        "{audit:?}"
+    );
 }

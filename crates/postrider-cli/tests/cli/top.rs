@@ -77,7 +77,10 @@ impl Terminal {
     /// Waits until the program has printed this.
     fn until(&mut self, text: &str) {
         while !self.seen.contains(text) {
-            let part = self.output.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no {text:?} in {:?}", self.seen));
+            let part = self
+                .output
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|_| panic!("no {text:?} in {:?}", self.seen));
             self.seen.push_str(&String::from_utf8_lossy(&part));
         }
     }
