@@ -80,6 +80,13 @@ pub(crate) struct App {
     pub(crate) checks: checks::Checks,
 }
 
+impl App {
+    /// The path of the first page.
+    pub(crate) fn home(&self) -> &str {
+        if self.prefix.is_empty() { "/" } else { &self.prefix }
+    }
+}
+
 impl Dashboard {
     /// A dashboard without outboxes.
     pub fn new(login: Login) -> Self {

@@ -44,6 +44,8 @@ impl From<Error> for Failure {
 pub(crate) struct PageContext {
     /// The path under which the dashboard is mounted.
     pub(crate) base: String,
+    /// The first page: the path under which the dashboard is mounted, or a slash.
+    pub(crate) home: String,
     /// The outbox of this page, else the first one.
     pub(crate) outbox: String,
     /// The part of every link into that outbox.
@@ -70,6 +72,7 @@ impl PageContext {
         let is = |role| person.is_some_and(|person| person.role >= role);
         Self {
             base: app.prefix.clone(),
+            home: app.home().to_owned(),
             outbox_path: format!("{}/o/{}", app.prefix, encoded(&outbox)),
             outbox,
             outboxes,
@@ -180,7 +183,11 @@ fn status_of(code: Code) -> StatusCode {
 }
 
 /// For a path that no route has. Says nothing about the outboxes.
-pub(crate) fn not_found(app: &App) -> Response {
+pub(crate) fn not_found(app: &App, path: &str) -> Response {
+    // Mounted under a prefix, with a slash at its end.
+    if path == "/" {
+        return see_other(app.home());
+    }
     let page = PageContext::new(app, None, None, "");
     failure(page, Failure::not_found("There is no such page."))
 }

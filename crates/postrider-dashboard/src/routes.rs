@@ -92,9 +92,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     }
     let unknown = app.clone();
     router
-        .fallback(move || {
+        .fallback(move |request: Request| {
             let app = unknown.clone();
-            async move { respond::not_found(&app) }
+            async move { respond::not_found(&app, request.uri().path()) }
         })
         .layer(from_fn_with_state(app, guard::guard))
 }

@@ -50,7 +50,8 @@ pub(crate) async fn log_in(cx: Cx) -> Answer {
         cx.app.sessions.end(cookie);
     }
     let value = cx.app.sessions.begin(person)?;
-    let mut response = see_other(&format!("{}{next}", cx.app.prefix));
+    let target = if next == "/" { cx.app.home().to_owned() } else { format!("{}{next}", cx.app.prefix) };
+    let mut response = see_other(&target);
     set_cookie(&cx, &mut response, &value, SESSION_TIME_MAX.as_secs());
     Ok(response)
 }
@@ -65,7 +66,7 @@ pub(crate) async fn log_out(cx: Cx) -> Answer {
 }
 
 fn set_cookie(cx: &Cx, response: &mut axum::response::Response, value: &str, seconds: u64) {
-    let path = if cx.app.prefix.is_empty() { "/" } else { &cx.app.prefix };
+    let path = cx.app.home();
     let secure = if cx.app.login.is_https() { "; Secure" } else { "" };
     let cookie =
         format!("{COOKIE}={value}; Path={path}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}");

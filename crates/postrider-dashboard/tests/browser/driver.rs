@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// How long a condition may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The key of an element in the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
@@ -30,6 +30,14 @@ pub(crate) struct Eyes {
 }
 
 pub(crate) const LIGHT: Eyes = Eyes { dark: false, script: true, width: 1280 };
+
+/// The body of an answer, if all of it has arrived.
+fn whole_body(answer: &[u8]) -> Option<&[u8]> {
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
+    let length: usize = head.split("content-length:").nth(1)?.lines().next()?.trim().parse().ok()?;
+    answer.get(end + 4..end + 4 + length)
+}
 
 /// A browser with one window.
 pub(crate) struct Browser {
@@ -121,12 +129,18 @@ impl Browser {
         );
         stream.write_all(head.as_bytes()).await.unwrap();
         stream.write_all(body.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await.unwrap();
-        let text = String::from_utf8_lossy(&answer);
-        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        // The driver keeps the connection open whatever the request says.
+        let (mut answer, mut part) = (Vec::new(), vec![0; 65_536]);
+        let body = loop {
+            let read = stream.read(&mut part).await.unwrap();
+            answer.extend_from_slice(&part[..read]);
+            if let Some(body) = whole_body(&answer) {
+                break body;
+            }
+            assert!(read > 0, "{method} {path}: half an answer: {}", String::from_utf8_lossy(&answer));
+        };
         let mut value: Value =
-            serde_json::from_str(body).unwrap_or_else(|e| panic!("{method} {path}: {e}: {text}"));
+            serde_json::from_slice(body).unwrap_or_else(|e| panic!("{method} {path}: {e}"));
         value["value"].take()
     }
 

@@ -64,6 +64,10 @@ async fn every_route_refuses_whoever_may_not_use_it() {
     let host = served.address.to_string();
     let own: &[(&str, &str)] = &[("host", &host), ("sec-fetch-site", "same-origin")];
     let nobody = Client::new(&served);
+    let mut people = Vec::new();
+    for (role, ..) in crate::client::ROLES {
+        people.push((role, Client::of(&served, role).await));
+    }
     for (method, route, needed) in EXPECTED {
         let path = path(route);
         let is_change = *method == "POST";
@@ -76,7 +80,7 @@ async fn every_route_refuses_whoever_may_not_use_it() {
                 assert!(answer.location().starts_with("/login?next="), "{path}");
             }
             (Some(_), _) => assert_eq!(answer.status, 401, "{path}"),
-            (None, true) => assert_eq!(answer.status, 401, "{path}: a login without a token"),
+            (None, true) => assert!(matches!(answer.status, 401 | 429), "{path}: a login without a token"),
             (None, false) => assert_eq!(answer.status, 200, "{path}"),
         }
         // With a cookie that nobody has.
@@ -84,8 +88,8 @@ async fn every_route_refuses_whoever_may_not_use_it() {
         let answer = forged.send(method, &path, own, "").await;
         assert!(needed.is_none() || matches!(answer.status, 303 | 401), "{path}: {}", answer.status);
 
-        for (role, ..) in crate::client::ROLES {
-            let client = Client::of(&served, role).await;
+        for (role, client) in &mut people {
+            let role = *role;
             let is_allowed = needed.is_none_or(|needed| role >= needed);
             // The host of another site, in all its forms.
             for host in ["evil.example", "evil.example:80", "127.0.0.1.evil.example", ""] {
@@ -121,6 +125,9 @@ async fn every_route_refuses_whoever_may_not_use_it() {
                 continue;
             }
             let answer = client.send(method, &path, own, "").await;
+            if path == "/logout" {
+                *client = Client::of(&served, role).await;
+            }
             match is_allowed {
                 false => assert_eq!(answer.status, 403, "{method} {path} {role:?}"),
                 // What is missing in an empty form, or an unknown plan, is another matter.

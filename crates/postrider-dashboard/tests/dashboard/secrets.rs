@@ -79,7 +79,7 @@ async fn a_viewer_receives_no_payload_and_nobody_a_token() {
     assert_eq!(failed.status, 401);
     assert!(!failed.body.contains("canary"));
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(log.contains("a login to the dashboard failed") && log.contains("otto"), "{log}");
+    assert!(log.contains("a login to the dashboard failed"), "{log}");
     assert!(!log.contains("canary"), "{log}");
     assert!(ROLES.iter().all(|(_, _, token)| token.starts_with("canary")));
 }
