@@ -115,6 +115,28 @@ impl Dashboard {
     }
 }
 
+/// Serves the outbox of the demo in a thread of its own, until the process ends, and prints the link.
+#[cfg(feature = "sqlite")]
+pub(super) fn serve_demo(context: &Context, database: &std::path::Path) -> Result<(), Failure> {
+    let admin = postrider::store::admin::SqliteAdmin::new(database, None)?;
+    let (login, secret) = Login::link(operator::name(), Role::Operator)?;
+    let (bound, address) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        block_on(Threads::One, async {
+            let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+            let failed = |e| Error::new(Code::HttpListen, "the dashboard cannot listen").with_source(e);
+            let socket = TcpListener::bind(listen).await.map_err(failed)?;
+            let address = socket.local_addr().map_err(failed)?;
+            let dashboard = postrider_dashboard::Dashboard::new(login.address(address)).outbox("shop", admin);
+            let _ = bound.send(address);
+            Ok(postrider_dashboard::serve(socket, dashboard.router()).await.map_err(failed)?)
+        })
+    });
+    let address = address.recv().map_err(|_| Error::new(Code::HttpListen, "the dashboard cannot listen"))?;
+    context.output.say(format!("dashboard: http://{address}/login#link={secret}"));
+    Ok(())
+}
+
 fn link_note(of: &DashboardSettings) -> Option<&'static str> {
     let note = "open this link in the browser: it works once, within 15 minutes; Ctrl-C ends the dashboard";
     of.tokens.is_empty().then_some(note)
