@@ -183,11 +183,7 @@ fn status_of(code: Code) -> StatusCode {
 }
 
 /// For a path that no route has. Says nothing about the outboxes.
-pub(crate) fn not_found(app: &App, path: &str) -> Response {
-    // Mounted under a prefix, with a slash at its end.
-    if path == "/" {
-        return see_other(app.home());
-    }
+pub(crate) fn not_found(app: &App) -> Response {
     let page = PageContext::new(app, None, None, "");
     failure(page, Failure::not_found("There is no such page."))
 }

@@ -92,9 +92,9 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     }
     let unknown = app.clone();
     router
-        .fallback(move |request: Request| {
+        .fallback(move || {
             let app = unknown.clone();
-            async move { respond::not_found(&app, request.uri().path()) }
+            async move { respond::not_found(&app) }
         })
         .layer(from_fn_with_state(app, guard::guard))
 }

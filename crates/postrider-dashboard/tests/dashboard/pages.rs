@@ -105,7 +105,6 @@ async fn a_dashboard_under_a_prefix_has_links_and_cookies_of_that_prefix() {
     let cookie = answer.header("set-cookie").unwrap();
     assert!(cookie.contains("; Path=/ops/events;"), "{cookie}");
     let client = Client { cookie: Some(cookie.split(';').next().unwrap().to_owned()), ..client };
-    assert_eq!(client.get("/ops/events/").await.location(), "/ops/events");
     for path in ["/ops/events", "/ops/events/o/shop/dead", "/ops/events/o/shop/events/1"] {
         let page = client.page(path).await;
         let links = page.split("href=\"").skip(1).chain(page.split("action=\"").skip(1));
