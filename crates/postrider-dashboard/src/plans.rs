@@ -61,7 +61,7 @@ pub(crate) enum Stage {
 pub(crate) struct Plan {
     pub(crate) id: String,
     pub(crate) outbox: String,
-    /// The audit name of the person who made it. Nobody else may confirm it.
+    /// The audit name of the person who made it. No other person may confirm it.
     pub(crate) person: String,
     pub(crate) work: Work,
     /// The page to return to.

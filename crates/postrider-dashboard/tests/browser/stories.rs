@@ -124,7 +124,7 @@ impl Sink for ToBroker {
     }
 }
 
-/// The page is opened once; it tells the outage and the recovery by itself.
+/// The page is opened once; it shows the outage and the recovery by itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_page_tells_that_the_broker_was_killed_and_is_back() {
     let outbox = Arc::new(TestOutbox::sqlite().await);

@@ -82,7 +82,7 @@ impl Client {
         Self { address: served.address, cookie: None }
     }
 
-    /// A browser of somebody with this role.
+    /// A browser of a person with this role.
     pub(crate) async fn of(served: &Served, role: Role) -> Self {
         let mut client = Self::new(served);
         let (_, _, token) = ROLES.iter().find(|(known, ..)| *known == role).unwrap();

@@ -83,7 +83,7 @@ async fn every_route_refuses_whoever_may_not_use_it() {
             (None, true) => assert!(matches!(answer.status, 401 | 429), "{path}: a login without a token"),
             (None, false) => assert_eq!(answer.status, 200, "{path}"),
         }
-        // With a cookie that nobody has.
+        // With a cookie that no session has.
         let forged = Client { cookie: Some("postrider_session=00".to_owned()), ..nobody.clone() };
         let answer = forged.send(method, &path, own, "").await;
         assert!(needed.is_none() || matches!(answer.status, 303 | 401), "{path}: {}", answer.status);

@@ -67,7 +67,7 @@ const DASHBOARD: &[KeySpec] = &[
     key(Dashboard, "hosts", List, r#"["ops.example.com"]"#, "The names under which browsers reach it, without a port. Requests for any other name are refused, except for `localhost` and the numeric address: this stops pages of other sites that point their own name at it."),
     key(Dashboard, "https", Bool, "true", "Browsers reach it with HTTPS only, through a proxy: the session cookie is never sent without it.").default("false"),
     key(Dashboard, "tokens", Tables(TOKEN), r#"[{ name = "alice", role = "operator", token = "correct horse battery staple" }]"#, "Who may log in: `name` is the name in the audit trail; `role` is `viewer` (no payloads), `reader` (payloads, each time with an audit row) or `operator` (changes); `token` has at least 16 characters, best as `env:NAME` or `file:PATH`. Only in the file. Default: one person, with the link that the command prints."),
-    key(Dashboard, "redact", List, r#"["card_number", "email"]"#, "Members of JSON payloads, and headers, whose values nobody sees, at any depth and in any case. Payloads that are not JSON are then not shown at all."),
+    key(Dashboard, "redact", List, r#"["card_number", "email"]"#, "Members of JSON payloads, and headers, whose values are shown to no person, at any depth and in any case. Payloads that are not JSON are then not shown at all."),
 ];
 
 const TOKEN: &[Field] = &[
