@@ -3,6 +3,7 @@
 mod changes;
 mod client;
 mod lists;
+mod many;
 mod outbox;
 mod pages;
 mod routes;
