@@ -14,7 +14,7 @@ use crate::event_counts::{
 use crate::program::Program;
 use crate::shop::{Running, status, until};
 use crate::story::{
-    assert_printed_id, assert_unfit_event_is_refused, delivered, drain_rows, found, migrate_twice,
+    assert_printed_id, assert_unfit_event_is_refused, delivered, drain_rows, found, found_with, migrate_twice,
     start_relay, stop_after, write_four_events, write_order,
 };
 
@@ -182,6 +182,13 @@ fn the_doctor_does_not_report_a_transaction_that_has_just_begun() {
         });
         let (outcome, what) = found(&program, "PD-0147");
         assert_eq!(outcome, "ok", "{what}");
+        let at_once = ["--transaction-age", "0s"];
+        let what = until(|| {
+            let (_, what) = found_with(&program, &at_once, "PD-0147");
+            what.contains(": open for ").then_some(what)
+        });
+        let last = format!("last statement: INSERT INTO {}.events (type, payload) VALUES (?, ?)", shop.schema);
+        assert!(shop.url.starts_with("mariadb") || what.contains(&last), "{what}");
         runtime.block_on(open.disconnect()).unwrap();
     }
 }

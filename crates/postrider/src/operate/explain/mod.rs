@@ -6,8 +6,10 @@
 mod facts;
 mod sentence;
 mod state;
+mod statement;
 
 pub use facts::{Absent, EventFacts, EventIdentity, EventSelector, OpenWriter, Place, SubscriptionFacts};
+pub use statement::{SqlFlavor, without_values};
 pub use state::{EventState, Explanation, Hindrance, LeaderReport};
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use super::locks::Locks;
 use super::operate::uuid_text;
 use super::row::{self, get, get_opt, micros};
 use super::session::{NamedParams, Params, Tx, named, params};
-use crate::operate::explain::OpenWriter;
+use crate::operate::explain::{OpenWriter, SqlFlavor};
 use crate::operate::{AuditEntry, ParkedItem};
 use crate::store::audit_tx::{AuditBefore, AuditPart, AuditTx};
 use crate::store::event_facts::FactsTx;
@@ -96,7 +96,7 @@ pub(super) async fn open_writers(tx: &mut Tx<'_>, schema: &str, table: &str) -> 
         let running: Option<String> = get_opt(row, 2)?;
         let last = || ended.iter().find(of_backend).and_then(|row| get_opt(row, 1).ok().flatten());
         let query = running.or_else(last);
-        Ok(OpenWriter::new(backend, client.as_deref().unwrap_or_default(), since, query.as_deref()))
+        Ok(OpenWriter::new(backend, client.as_deref().unwrap_or_default(), since, query.as_deref(), SqlFlavor::MySql))
     };
     rows.iter().map(of).collect()
 }
