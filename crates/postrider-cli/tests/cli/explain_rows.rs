@@ -34,7 +34,11 @@ impl RowWalk<'_> {
         let (id, event, model) = (self.id(number), uuid(&number.to_string()), uuid(key));
         let mut columns = match self.layout {
             "event_outbox" => {
-                vec![("event_key", event), ("entity_table", "orders".to_owned()), ("entity_pk", key.to_owned())]
+                vec![
+                    ("event_key", event),
+                    ("entity_table", "orders".to_owned()),
+                    ("entity_pk", key.to_owned()),
+                ]
             }
             "outbox" => vec![
                 ("aggregate_type", "Order".to_owned()),
@@ -73,7 +77,9 @@ pub(crate) fn every_state_of_a_row_is_produced_and_explained(walk: &RowWalk<'_>)
         let answer = json(&program.run(&["explain", &walk.id(30), "--json"]));
         assert_eq!(answer[0]["absent"], "transaction_open", "{answer}");
         drop(transaction);
-        until(|| (json(&program.run(&["explain", &walk.id(30), "--json"]))[0]["absent"] == "unknown").then_some(()));
+        until(|| {
+            (json(&program.run(&["explain", &walk.id(30), "--json"]))[0]["absent"] == "unknown").then_some(())
+        });
     }
 }
 

@@ -14,8 +14,8 @@ use crate::event_counts::{
 use crate::program::Program;
 use crate::shop::{Running, status, until};
 use crate::story::{
-    assert_printed_id, assert_unfit_event_is_refused, delivered, drain_rows, found, found_with, migrate_twice,
-    start_relay, stop_after, write_four_events, write_order,
+    assert_printed_id, assert_unfit_event_is_refused, delivered, drain_rows, found, found_with,
+    migrate_twice, start_relay, stop_after, write_four_events, write_order,
 };
 
 /// The name of a database for an outbox, which does not exist yet.
@@ -187,7 +187,8 @@ fn the_doctor_does_not_report_a_transaction_that_has_just_begun() {
             let (_, what) = found_with(&program, &at_once, "PD-0147");
             what.contains(": open for ").then_some(what)
         });
-        let last = format!("last statement: INSERT INTO {}.events (type, payload) VALUES (?, ?)", shop.schema);
+        let last =
+            format!("last statement: INSERT INTO {}.events (type, payload) VALUES (?, ?)", shop.schema);
         assert!(shop.url.starts_with("mariadb") || what.contains(&last), "{what}");
         runtime.block_on(open.disconnect()).unwrap();
     }

@@ -38,7 +38,8 @@ fn config(layout: &str) -> String {
 }
 
 fn write(program: &Program, id: &str) {
-    let ran = program.run(&["write", "--type", "a", "--aggregate", &format!("Order:{id}"), "--payload", "{}"]);
+    let ran =
+        program.run(&["write", "--type", "a", "--aggregate", &format!("Order:{id}"), "--payload", "{}"]);
     assert_eq!(ran.exit, Some(0), "{ran:?}");
 }
 

@@ -7,7 +7,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as ErrorCode};
 use rdkafka::producer::Producer as _;
 
 use super::config::KafkaConfig;
-use super::error::{Meaning, meaning, described, not_opened};
+use super::error::{Meaning, described, meaning, not_opened};
 use super::producer::{Client, Kind, Producer, settings};
 
 /// Timeout of a metadata request.

@@ -38,7 +38,8 @@ fn an_open_transaction_a_stopped_relay_and_a_changed_history_fire_their_alerts_a
         until(|| {
             write(&shop);
             let found = prometheus.query(&expr);
-            let is_number = |row: &serde_json::Value| row["value"][1].as_str().is_some_and(|text| text != "NaN");
+            let is_number =
+                |row: &serde_json::Value| row["value"][1].as_str().is_some_and(|text| text != "NaN");
             let has_data = found.iter().any(is_number);
             if !has_data {
                 println!("{title}: no data yet: {found:?}");

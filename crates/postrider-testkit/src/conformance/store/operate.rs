@@ -134,7 +134,8 @@ pub async fn parked_events_are_listed_by_filter_and_page_by_page(databases: &Dat
         let query = odd().search_max(Some(searched));
         assert_eq!(stage.store.count_parked(query.clone()).await?, found, "of the first {searched}");
         let after = query.after(Some(stage.positions[1].to_string()));
-        let left: Vec<String> = stage.store.list_parked(after).await?.into_iter().map(|item| item.row).collect();
+        let left: Vec<String> =
+            stage.store.list_parked(after).await?.into_iter().map(|item| item.row).collect();
         let wanted = stage.at(&[3, 5][..usize::from(searched >= 2) + usize::from(searched >= 4)]);
         assert_eq!(left, wanted, "of the {searched} after the second");
     }

@@ -73,7 +73,12 @@ impl OpenWriter {
         flavor: SqlFlavor,
     ) -> Self {
         let client = client.replace(char::is_control, " ");
-        Self { backend: backend.into(), client, since, query: query.map(|query| without_values(query, flavor)) }
+        Self {
+            backend: backend.into(),
+            client,
+            since,
+            query: query.map(|query| without_values(query, flavor)),
+        }
     }
 }
 

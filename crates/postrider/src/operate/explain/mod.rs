@@ -9,8 +9,8 @@ mod state;
 mod statement;
 
 pub use facts::{Absent, EventFacts, EventIdentity, EventSelector, OpenWriter, Place, SubscriptionFacts};
-pub use statement::{SqlFlavor, without_values};
 pub use state::{EventState, Explanation, Hindrance, LeaderReport};
+pub use statement::{SqlFlavor, without_values};
 
 use std::sync::Arc;
 

@@ -140,8 +140,8 @@ fn dollar(shown: &mut Shown, rest: &mut Rest<'_>) -> bool {
 fn is_line_comment(rest: &Rest<'_>, flavor: SqlFlavor) -> bool {
     let mut next = rest.clone();
     let is_dash = next.next() == Some('-');
-    let is_followed = || next.next().is_none_or(|char| char.is_whitespace() || char.is_control());
-    is_dash && (flavor == SqlFlavor::Postgres || is_followed())
+    let is_followed = next.next().is_none_or(|char| char.is_whitespace() || char.is_control());
+    is_dash && (flavor == SqlFlavor::Postgres || is_followed)
 }
 
 fn line_comment(shown: &mut Shown, rest: &mut Rest<'_>) -> bool {
@@ -192,7 +192,11 @@ mod tests {
             ),
             (Postgres, "SELECT E'a', $$x ' y$$, $b$ $$ $c$ $b$, u&'z', a.b2", "SELECT E?, ?, ?, u&?, a.b2"),
             (Postgres, "SELECT 1 /* a /* 'b' */ c */ , 2 -- d\n, 3", "SELECT ? , ? , ?"),
-            (MySql, "UPDATE `o'k` SET a = \"x\"\"y\", b = x'41', c = 0x41 # d\nWHERE e = 5", "UPDATE `o'k` SET a = ?, b = x?, c = ? WHERE e = ?"),
+            (
+                MySql,
+                "UPDATE `o'k` SET a = \"x\"\"y\", b = x'41', c = 0x41 # d\nWHERE e = 5",
+                "UPDATE `o'k` SET a = ?, b = x?, c = ? WHERE e = ?",
+            ),
             (MySql, "/* a /* */ SELECT 'b' */", "SELECT ? */"),
             (MySql, "SELECT 5--3, 'a\nb'", "SELECT ?--?, ?"),
         ] {
@@ -228,7 +232,9 @@ mod tests {
                 let text: String = (0..length % 400)
                     .map(|_| {
                         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                        let chars = ['\'', '"', '`', '$', '/', '*', '-', '#', '\\', '\n', '7', 'é', 'a', '\u{1b}', ' '];
+                        let chars = [
+                            '\'', '"', '`', '$', '/', '*', '-', '#', '\\', '\n', '7', 'é', 'a', '\u{1b}', ' ',
+                        ];
                         chars[(random >> 16) as usize % chars.len()]
                     })
                     .collect();

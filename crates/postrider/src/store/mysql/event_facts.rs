@@ -100,7 +100,13 @@ pub(super) async fn open_writers(tx: &mut Tx<'_>, schema: &str, table: &str) -> 
         let running: Option<String> = get_opt(row, 2)?;
         let last = || ended.iter().find(of_backend).and_then(|row| get_opt(row, 1).ok().flatten());
         let query = running.or_else(last);
-        Ok(OpenWriter::new(backend, client.as_deref().unwrap_or_default(), since, query.as_deref(), SqlFlavor::MySql))
+        Ok(OpenWriter::new(
+            backend,
+            client.as_deref().unwrap_or_default(),
+            since,
+            query.as_deref(),
+            SqlFlavor::MySql,
+        ))
     };
     rows.iter().map(of).collect()
 }

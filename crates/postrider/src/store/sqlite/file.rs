@@ -9,18 +9,17 @@ use crate::{Code, Error, Result};
 /// Opens a connection to the file, and says which file it was.
 pub(super) struct Source {
     path: PathBuf,
-    open: Box<dyn Fn(&Path) -> Result<Connection> + Send>,
+    open: Open,
 }
+
+type Open = Box<dyn Fn(&Path) -> Result<Connection> + Send>;
 
 /// Prepared statements that are cached: more than all operations together use.
 const STATEMENTS_MAX: usize = 64;
 
 impl Source {
     /// Links in the path are followed each time, so a link that points to another file replaces the file.
-    pub(super) fn new(
-        path: &Path,
-        open: impl Fn(&Path) -> Result<Connection> + Send + 'static,
-    ) -> Self {
+    pub(super) fn new(path: &Path, open: impl Fn(&Path) -> Result<Connection> + Send + 'static) -> Self {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Self { path, open: Box::new(open) }
     }
@@ -69,7 +68,8 @@ impl OpenFile {
                 Err(replaced("replaced by another one while it was open"))
             }
             Err(cause) => {
-                Err(replaced("replaced while it was open, and the other file cannot be used").with_source(cause))
+                Err(replaced("replaced while it was open, and the other file cannot be used")
+                    .with_source(cause))
             }
         }
     }

@@ -132,11 +132,7 @@ impl SqliteStore {
         let path = path.as_ref();
         let writer = Worker::start("postrider-settle", Source::new(path, |path| Self::connect(path)))?;
         let reader = Source::new(path, |path| Self::connect_read_only(path));
-        Ok(Self {
-            reader: Worker::start("postrider-read", reader)?,
-            writer,
-            known: Known::default(),
-        })
+        Ok(Self { reader: Worker::start("postrider-read", reader)?, writer, known: Known::default() })
     }
 
     /// A writer for this outbox. It holds no connection. Set options, such as the [`namespace`](Outbox::namespace), on
