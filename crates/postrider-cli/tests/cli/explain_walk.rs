@@ -46,10 +46,11 @@ pub(crate) fn config_of(outbox: &str, endpoint: &Endpoint, with_plain: bool) -> 
         format!("[[subscription.orders.rule]]\ntypes = ['{types}']\ndestination = '{url}'\n")
     };
     let plain = format!("[sink.hook]\n{sink}url = '{good}'\n[subscription.plain]\nsink = 'hook'\n{LEASE}");
+    let on_dead = if with_plain { "on_dead = 'block'\n" } else { "" };
     let plain = if with_plain { plain } else { String::new() };
     format!(
         "[relay]\nname = 'walker'\n[outbox.shop]\n{outbox}\n[sink.rules]\n{sink}{plain}\
-         [subscription.orders]\nsink = 'rules'\nunrouted = 'park'\non_dead = 'block'\nseveral_destinations = true\n\
+         [subscription.orders]\nsink = 'rules'\nunrouted = 'park'\n{on_dead}several_destinations = true\n\
          read_ahead_events_max = 16\nbackoff_min = '1h'\nbackoff_max = '2h'\n{LEASE}{}{}{}",
         rule("good", &good),
         rule("busy", &busy),

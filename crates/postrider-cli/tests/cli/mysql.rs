@@ -183,13 +183,14 @@ fn the_doctor_does_not_report_a_transaction_that_has_just_begun() {
         let (outcome, what) = found(&program, "PD-0147");
         assert_eq!(outcome, "ok", "{what}");
         let at_once = ["--transaction-age", "0s"];
-        let what = until(|| {
-            let (_, what) = found_with(&program, &at_once, "PD-0147");
-            what.contains(": open for ").then_some(what)
-        });
-        let last =
-            format!("last statement: INSERT INTO {}.events (type, payload) VALUES (?, ?)", shop.schema);
-        assert!(shop.url.starts_with("mariadb") || what.contains(&last), "{what}");
+        // Transactions of other tests are shown, too. MariaDB shows the statements of MySQL only if it collects them.
+        let said = match shop.url.starts_with("mariadb") {
+            true => ": open for ".to_owned(),
+            false => {
+                format!("s, last statement: INSERT INTO {}.events (type, payload) VALUES (?, ?)", shop.schema)
+            }
+        };
+        until(|| found_with(&program, &at_once, "PD-0147").1.contains(&said).then_some(()));
         runtime.block_on(open.disconnect()).unwrap();
     }
 }
