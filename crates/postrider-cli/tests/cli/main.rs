@@ -16,6 +16,7 @@ mod event_counts;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod events;
 mod explain;
+mod explain_rows;
 mod explain_walk;
 #[cfg(all(unix, any(feature = "mysql", feature = "postgres")))]
 mod eventlog;
@@ -41,6 +42,8 @@ mod parked;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod program;
+#[cfg(unix)]
+mod replaced;
 mod replay;
 mod restarted;
 mod runbooks;
