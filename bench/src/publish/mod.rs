@@ -1,5 +1,9 @@
 //! How fast a backlog reaches a broker, compared with the broker's client publishing the same records alone.
 
+mod encoders;
+
+pub use encoders::{PublishedAs, encoders_to_kafka};
+
 use crate::drain::rates;
 use crate::kafka::{Alone, Mode, Topic, relay};
 use crate::postgres::Fixture;

@@ -73,6 +73,16 @@ enum Destination {
     Kafka,
 }
 
+/// An encoder with schemas, or one to compare it with.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum EncoderName {
+    Plain,
+    Envelope,
+    Avro,
+    Protobuf,
+    JsonSchema,
+}
+
 // Without a doc comment: clap would show it instead of that of the command.
 #[derive(Debug, Args)]
 struct Events {
@@ -93,8 +103,19 @@ enum BenchCommand {
     #[command(before_help = "Examples:\n  postrider bench drain --events 1000000 --keys 20")]
     Drain(Events),
     /// How fast a backlog reaches Kafka, compared with librdkafka publishing the same records alone
-    #[command(before_help = "Examples:\n  postrider bench publish --db postgres --keys 20")]
-    Publish(Events),
+    ///
+    /// With --encoders, the relay with each of these encoders, compared with `plain`: the events have a payload of 334
+    /// bytes, an action and a separate key.
+    #[command(
+        before_help = "Examples:\n  postrider bench publish --db postgres --keys 20\n  postrider bench publish --db postgres --encoders avro,protobuf"
+    )]
+    Publish {
+        #[command(flatten)]
+        events: Events,
+        /// Compare these encoders with `plain`
+        #[arg(long, value_enum, value_delimiter = ',', value_name = "ENCODER", conflicts_with_all = ["payload_bytes", "keys"])]
+        encoders: Vec<EncoderName>,
+    },
     /// Time from commit to acknowledgement at a steady rate
     #[command(before_help = "Examples:\n  postrider bench latency --rate 500 --seconds 10")]
     Latency {
@@ -189,9 +210,9 @@ impl Bench {
                     }
                 }
             }
-            BenchCommand::Publish(ref events) => match self.db {
+            BenchCommand::Publish { ref events, ref encoders } => match self.db {
                 Database::Postgres => {
-                    kafka::publish(&runtime, events, self.repetitions.map(usize::from), progress)
+                    kafka::publish(&runtime, events, encoders, self.repetitions.map(usize::from), progress)
                 }
                 _ => Err("this benchmark runs on PostgreSQL only: add --db postgres".into()),
             },

@@ -5,6 +5,7 @@ use prost_reflect::{DynamicMessage, SerializeOptions};
 use super::file::ProtobufFile;
 use super::*;
 use crate::encode::schema::dropped::DroppedFields;
+use crate::encode::schema::files::Budget;
 
 const RULES: Rules = Rules { refuses_unknown_fields: false, refuses_ties: false };
 
@@ -12,7 +13,7 @@ fn file(text: &str) -> Result<ProtobufFile, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("test.proto");
     std::fs::write(&path, text).unwrap();
-    ProtobufFile::read(&path)
+    ProtobufFile::read(&path, &Budget::default())
 }
 
 fn body(fields: &str) -> String {

@@ -18,6 +18,8 @@ pub(super) struct SchemaText {
     /// `schemaType`; `None` is Avro.
     pub(super) kind: Option<&'static str>,
     pub(super) text: String,
+    /// A number for what it defines, whatever its spaces.
+    pub(super) content: u64,
     pub(super) subject: String,
     /// Files that it imports, each after those that it imports itself.
     pub(super) imports: Vec<Import>,
@@ -34,8 +36,14 @@ pub(super) struct Import {
     pub(super) is_direct: bool,
 }
 
-/// Ids by subject and text: several schemas may have one subject.
-pub(super) type Ids = HashMap<(String, String), u32>;
+/// Ids by subject, text and content: several schemas may have one subject, and files with one text may import others.
+pub(super) type Ids = HashMap<(String, String, u64), u32>;
+
+impl SchemaText {
+    pub(super) fn key(&self) -> (String, String, u64) {
+        (self.subject.clone(), self.text.clone(), self.content)
+    }
+}
 
 /// A registry. Ids are asked for once: a schema keeps its id.
 #[derive(Debug)]
@@ -62,7 +70,7 @@ impl Registry {
     /// [`Code::SchemaUnavailable`] if the registry does not answer as a registry that can be used;
     /// [`Code::SchemaRefused`] if it does not know the schema, or does not accept it.
     pub(super) async fn id(&self, schema: &SchemaText) -> Result<u32> {
-        let key = (schema.subject.clone(), schema.text.clone());
+        let key = schema.key();
         if let Some(id) = self.ids.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(*id);
         }
