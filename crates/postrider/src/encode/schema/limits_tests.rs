@@ -325,3 +325,96 @@ async fn a_registry_that_answers_one_id_for_two_schemas_is_refused() {
     let error = prepared((7, u32::MAX), (&int, &text)).await.unwrap_err();
     assert_eq!(error.code(), Code::SchemaUnavailable, "consumers read the id with a sign");
 }
+
+/// Numbers that look random, and are the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 20).unwrap() % end.max(1)
+    }
+
+    /// The text with one to three changes: cut, repeated, moved, or with other words in it.
+    fn changed(&mut self, text: &str, words: &[&str]) -> String {
+        let mut text = text.to_owned();
+        for _ in 0..=self.below(3) {
+            let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+            if places.is_empty() {
+                break;
+            }
+            let one = places[self.below(places.len())];
+            let other = places[self.below(places.len())];
+            let (from, to) = (one.min(other), one.max(other));
+            let part = text[from..to].to_owned();
+            match self.below(5) {
+                0 => text.replace_range(from..to, ""),
+                1 => text.insert_str(to, &part),
+                2 => text.insert_str(places[self.below(places.len())], &part),
+                3 => text.insert_str(one, words[self.below(words.len())]),
+                _ => {
+                    let word = words[self.below(words.len())];
+                    text = text.replacen(word, words[self.below(words.len())], 1);
+                }
+            }
+            text.truncate(text.floor_char_boundary(20_000));
+        }
+        text
+    }
+}
+
+const FUZZED_AVRO: &str = r#"{"type":"record","name":"T","namespace":"n","fields":[
+    {"name":"a","type":["null","string",{"type":"fixed","name":"F","size":4}],"default":null},
+    {"name":"b","type":{"type":"array","items":{"type":"record","name":"R","fields":[{"name":"x","type":"n.T"}]}},"default":[]},
+    {"name":"c","type":{"type":"bytes","logicalType":"decimal","precision":9,"scale":2},"default":"\u0001"},
+    {"name":"d","type":{"type":"enum","name":"E","symbols":["A","B"]},"default":"A"},
+    {"name":"e","type":{"type":"map","values":{"type":"long","logicalType":"timestamp-micros"}},"default":{}}]}"#;
+
+const FUZZED_PROTOBUF: &str = r#"syntax = "proto3"; package n; import "google/protobuf/timestamp.proto";
+    option java_package = "a.b"; // a comment
+    message T { string a = 1; repeated R b = 2 [packed = false]; map<string, int64> c = 3; oneof o { E d = 4; bytes e = 5; }
+      google.protobuf.Timestamp t = 6; reserved 8 to 10; message R { T x = 1; optional uint32 y = 2; } }
+    enum E { A = 0; B = 1; }"#;
+
+const FUZZED_JSON: &str = r##"{"$id":"https://example.com/t","title":"T","type":"object","required":["a"],
+    "properties":{"a":{"type":"string","pattern":"^x+$","maxLength":9},"b":{"items":{"$ref":"#/$defs/r"},"uniqueItems":true},
+    "c":{"oneOf":[{"const":1},{"enum":["y"]},{"not":{"type":"null"}}]}},"patternProperties":{"^z":{"multipleOf":0.5}},
+    "additionalProperties":false,"$defs":{"r":{"if":{"type":"object"},"then":{"$ref":"#"}}}}"##;
+
+const WORDS: [&str; 40] = [
+    "\"type\"", "\"record\"", "\"fields\"", "\"name\"", "\"default\"", "\"size\"", "null", "-1", "1e999", "99999999999999999999",
+    "\"\"", "{}", "[]", "\"T\"", "\"n.T\"", "message ", "T ", "repeated ", "map<", "oneof ", "= ", "0", "536870911", "19000",
+    "import \"T.proto\";", "option ", "\"$ref\"", "\"#\"", "\"#/$defs/r\"", "\"pattern\"", "\"(\"", "\"oneOf\"", "\"not\"",
+    "\"items\"", "\u{0}", "\u{feff}", "é😀", "\\u0000", "/*", "extend ",
+];
+
+#[test]
+fn changed_schemas_are_compiled_or_refused_whatever_is_in_them() {
+    let files = Files::new();
+    let payloads = ["{}", r#"{"a":"x","b":[],"c":1,"d":"A","e":{}}"#, r#"{"a":null,"b":[{"x":{"a":"x"}}]}"#];
+    for (format, name, text) in [
+        (Format::Avro, "T.avsc", FUZZED_AVRO),
+        (Format::Protobuf, "T.proto", FUZZED_PROTOBUF),
+        (Format::JsonSchema, "T.json", FUZZED_JSON),
+    ] {
+        let (mut compiled, mut refused) = (0, 0);
+        for seed in 1..=1_500_u64 {
+            let changed = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).changed(text, &WORDS);
+            match SchemaEncoder::open(&of(format, &files.add(name, &changed))) {
+                Err(error) => {
+                    assert_eq!(error.code(), Code::SchemaInvalid, "seed {seed}");
+                    refused += 1;
+                }
+                Ok(encoder) => {
+                    compiled += 1;
+                    for payload in payloads {
+                        _ = encoder.encode(&Outgoing::new(Position::new(1), &Event::new("T", payload)));
+                    }
+                }
+            }
+        }
+        assert!(compiled > 50 && refused > 200, "{name}: {compiled} compiled, {refused} refused");
+    }
+}
