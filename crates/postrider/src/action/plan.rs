@@ -308,7 +308,8 @@ impl Plan {
     ) -> Result<()> {
         self.context.names.reserve::<E>(NameKind::Event, E::TYPE)?;
         let too_large = |what: String| {
-            Error::new(Code::PlanInvalid, what).with_hint("split the action; each part is committed by itself")
+            Error::new(Code::PlanInvalid, what)
+                .with_hint("split the action; each part is committed by itself")
         };
         let events_max = self.context.events_max;
         if self.events.len() >= events_max {

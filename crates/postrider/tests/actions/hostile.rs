@@ -114,7 +114,8 @@ pub(crate) async fn texts_of_attackers_are_stored_as_they_are_or_refused_as_a_wh
         let mut written = 0;
         for text in texts() {
             let params = Texts { text: text.clone(), named: text.clone() };
-            let called = executor.call::<Annotate>(params).principal(format!("ann {text:.40}")).execute().await;
+            let called =
+                executor.call::<Annotate>(params).principal(format!("ann {text:.40}")).execute().await;
             match called {
                 Ok(()) => {
                     written += 1;
@@ -124,7 +125,10 @@ pub(crate) async fn texts_of_attackers_are_stored_as_they_are_or_refused_as_a_wh
                 }
                 // A database that takes no NUL in a text or in JSON.
                 Err(error) => {
-                    assert!(text.contains("nul") || text.contains("u0000"), "{layout:?} {text:.40}: {error:?}");
+                    assert!(
+                        text.contains("nul") || text.contains("u0000"),
+                        "{layout:?} {text:.40}: {error:?}"
+                    );
                 }
             }
             assert_eq!(count("wallets").await, written, "{layout:?}: {text:.40}");

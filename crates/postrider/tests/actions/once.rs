@@ -271,11 +271,7 @@ async fn an_action_has_the_id_that_its_caller_stored_before() {
     let actions = case.place.rows("SELECT action FROM {events}").await;
     assert_eq!(actions.len(), 1);
     assert!(actions[0][0].contains(&id.to_string()), "{actions:?}");
-    let (_, plan) = executor
-        .call::<Deposit>(Amount { wallet, amount: 1 })
-        .action_id(id)
-        .plan()
-        .await
-        .unwrap();
+    let (_, plan) =
+        executor.call::<Deposit>(Amount { wallet, amount: 1 }).action_id(id).plan().await.unwrap();
     assert_eq!(plan.action_id(), id);
 }

@@ -253,7 +253,10 @@ async fn a_type_without_a_schema_is_parked_and_goes_out_once_there_is_one() {
                     AND last_error = 'no schema is configured for type \"order.paid\"'";
     shop.wait_until(unrouted, 1).await;
     let explained = explained(&shop, 1).await;
-    assert!(explained.contains("waits for another configuration: \"no schema is configured for type"), "{explained}");
+    assert!(
+        explained.contains("waits for another configuration: \"no schema is configured for type"),
+        "{explained}"
+    );
     relay.shutdown().await.unwrap();
     let mut binding = orders.config.schemas[0].clone();
     binding.event_type = "order.paid".into();

@@ -80,8 +80,9 @@ impl SchemaEncoder {
         if framing == Framing::Confluent && config.registry.is_none() {
             return invalid(format!("framing {:?} needs a registry, and none is configured", framing.name()));
         }
-        let envelope_text =
-            (config.envelope == SchemaEnvelope::ActionEvent).then(|| envelope_text(config.format)).transpose()?;
+        let envelope_text = (config.envelope == SchemaEnvelope::ActionEvent)
+            .then(|| envelope_text(config.format))
+            .transpose()?;
         let shared = Shared {
             format: config.format,
             framing,

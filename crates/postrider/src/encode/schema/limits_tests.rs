@@ -95,8 +95,7 @@ fn an_import_must_be_in_the_folder_of_its_schema() {
     files.add("schemas/sub/a.proto", "syntax = \"proto3\"; message A { string a = 1; }");
     std::os::unix::fs::symlink(&secret, files.path("schemas/linked.proto")).unwrap();
     std::os::unix::fs::symlink(files.0.path(), files.path("schemas/up")).unwrap();
-    let importing =
-        |name: &str| files.add("schemas/T.proto", &format!("{} message T {{}}", import(name)));
+    let importing = |name: &str| files.add("schemas/T.proto", &format!("{} message T {{}}", import(name)));
     fn import(name: &str) -> String {
         format!("syntax = \"proto3\"; import \"{name}\";")
     }
@@ -109,7 +108,8 @@ fn an_import_must_be_in_the_folder_of_its_schema() {
         "./../secret.proto",
     ] {
         let why = refused(Format::Protobuf, &importing(name));
-        let is_named = why.contains("not a path within the folder") || why.contains("leads out of its folder");
+        let is_named =
+            why.contains("not a path within the folder") || why.contains("leads out of its folder");
         assert!(is_named, "{name}: {why}");
     }
     assert!(SchemaEncoder::open(&of(Format::Protobuf, &importing("sub/a.proto"))).is_ok());
@@ -162,17 +162,11 @@ fn compiled_schemas_have_limits_of_their_size() {
     let of_long = format!(
         r#"{{"name":"f","type":{}}},{}"#,
         record("L", &long),
-        (0..200).map(|n| format!(r#"{{"name":"g{n}","type":"L","default":{{}}}}"#)).collect::<Vec<_>>().join(",")
+        (0..200)
+            .map(|n| format!(r#"{{"name":"g{n}","type":"L","default":{{}}}}"#))
+            .collect::<Vec<_>>()
+            .join(",")
     );
-    // Each union tries two branches, and no branch fits.
-    let mut doubling = r#""int""#.to_owned();
-    for level in 0..25 {
-        let branch = |name: &str, of: &str| record(&format!("{name}{level}"), &format!(r#"{{"name":"f","type":{of},"default":{{}}}}"#));
-        doubling = format!("[{},{}]", branch("A", &doubling), branch("B", &format!(r#"["A{level}","null"]"#)));
-        if doubling.len() > 20_000 {
-            break;
-        }
-    }
     let avro = [
         (fields(16_000, r#"["null","string"]"#), "more than 10000 types"),
         (
@@ -185,6 +179,7 @@ fn compiled_schemas_have_limits_of_their_size() {
             "has 2000000000 bytes",
         ),
         (of_long, "its defaults have more than 4194304 bytes together"),
+        (doubling(0, 20), "default"),
     ];
     for (fields, why) in avro {
         let said = refused(Format::Avro, &files.add("T.avsc", &record("T", &fields)));
@@ -199,33 +194,55 @@ fn compiled_schemas_have_limits_of_their_size() {
     assert!(said.contains("more than 10000 messages"), "{said}");
 }
 
+/// A field with a default whose union has two branches, of which each has such a field. No branch fits in the end.
+fn doubling(level: usize, levels: usize) -> String {
+    if level == levels {
+        return r#"{"name":"f","type":"int"}"#.to_owned();
+    }
+    let by_name = match level + 1 == levels {
+        true => doubling(levels, levels),
+        false => format!(r#"{{"name":"f","type":["A{0}","B{0}"],"default":{{}}}}"#, level + 1),
+    };
+    let one = record(&format!("A{level}"), &doubling(level + 1, levels));
+    let other = record(&format!("B{level}"), &by_name);
+    format!(r#"{{"name":"f","type":[{one},{other}],"default":{{}}}}"#)
+}
+
 #[test]
 fn schemas_that_are_nested_deeply_are_compiled_or_refused_and_never_end_the_process() {
     let files = Files::new();
     for levels in [20, 60, 100, 10_000] {
-        let array = format!(
-            r#"{}"int"{}"#,
-            r#"{"type":"array","items":"#.repeat(levels),
-            "}".repeat(levels)
-        );
+        let array = format!(r#"{}"int"{}"#, r#"{"type":"array","items":"#.repeat(levels), "}".repeat(levels));
         let avro = files.add("T.avsc", &record("T", &format!(r#"{{"name":"f","type":{array}}}"#)));
         assert!(SchemaEncoder::open(&of(Format::Avro, &avro)).is_ok() || levels > 60, "{levels}");
         let records = (0..levels).fold(r#""int""#.to_owned(), |inner, level| {
-            if inner.len() > 900_000 { inner } else { record(&format!("R{level}"), &format!(r#"{{"name":"f","type":{inner}}}"#)) }
+            if inner.len() > 900_000 {
+                inner
+            } else {
+                record(&format!("R{level}"), &format!(r#"{{"name":"f","type":{inner}}}"#))
+            }
         });
         let avro = files.add("T.avsc", &record("T", &format!(r#"{{"name":"f","type":{records}}}"#)));
         _ = SchemaEncoder::open(&of(Format::Avro, &avro));
         let nested = format!("{}{}", "message T { ".repeat(levels), "}".repeat(levels));
-        _ = SchemaEncoder::open(&of(Format::Protobuf, &files.add("T.proto", &format!("syntax = \"proto3\"; {nested}"))));
+        _ = SchemaEncoder::open(&of(
+            Format::Protobuf,
+            &files.add("T.proto", &format!("syntax = \"proto3\"; {nested}")),
+        ));
         let braces = format!("{}{}", "option (a) = { b: ".repeat(levels), "}".repeat(levels));
-        _ = SchemaEncoder::open(&of(Format::Protobuf, &files.add("T.proto", &format!("syntax = \"proto3\"; {braces}"))));
+        _ = SchemaEncoder::open(&of(
+            Format::Protobuf,
+            &files.add("T.proto", &format!("syntax = \"proto3\"; {braces}")),
+        ));
         let text_format = format!("option (a) = {} {};", "{ b: ".repeat(levels), "}".repeat(levels));
         _ = SchemaEncoder::open(&of(
             Format::Protobuf,
             &files.add("T.proto", &format!("syntax = \"proto3\"; {text_format}")),
         ));
         let json = format!("{}{{}}{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
-        assert!(SchemaEncoder::open(&of(Format::JsonSchema, &files.add("T.json", &json))).is_ok() || levels > 60);
+        assert!(
+            SchemaEncoder::open(&of(Format::JsonSchema, &files.add("T.json", &json))).is_ok() || levels > 60
+        );
     }
 }
 
@@ -262,7 +279,9 @@ fn decimals_and_long_texts_in_branches_are_counted() {
     assert!(encoded(Format::Avro, &path, "{\"d\":[1e999,1,-1]}".into()).is_ok());
     // Each of a hundred branches copies the text.
     let branches: Vec<String> = (0..100)
-        .map(|number| record(&format!("R{number}"), r#"{"name":"a","type":"string"},{"name":"b","type":"int"}"#))
+        .map(|number| {
+            record(&format!("R{number}"), r#"{"name":"a","type":"string"},{"name":"b","type":"int"}"#)
+        })
         .collect();
     let path =
         files.add("T.avsc", &record("T", &format!(r#"{{"name":"u","type":[{}]}}"#, branches.join(","))));
@@ -289,6 +308,32 @@ fn enums_with_many_symbols_are_found_by_name_and_number() {
     for payload in [r#"{"e":["S2000"]}"#, r#"{"e":[2000]}"#, r#"{"e":[-1]}"#] {
         assert!(encoded(Format::Protobuf, &path, payload.into()).is_err(), "{payload}");
     }
+}
+
+#[tokio::test]
+async fn a_registry_that_fails_after_some_imports_is_asked_only_for_the_rest() {
+    let files = Files::new();
+    let registry = FakeRegistry::start(Fault::None);
+    let mut texts = Vec::new();
+    for number in 0..5 {
+        let text = format!("syntax = \"proto3\"; message M{number} {{}}");
+        files.add(&format!("{number}.proto"), &text);
+        texts.push(text);
+    }
+    let imports: String = (0..5).map(|number| format!("import \"{number}.proto\";\n")).collect();
+    let text = format!("syntax = \"proto3\"; {imports} message T {{ M0 a = 1; }}");
+    let mut config = of(Format::Protobuf, &files.add("T.proto", &text));
+    config.registry = Some(RegistryConfig::new(registry.url()));
+    let encoder = SchemaEncoder::open(&config).unwrap();
+    for (number, text) in texts.iter().enumerate() {
+        let before = registry.requests();
+        // As written, and normalised.
+        assert_eq!(encoder.prepare().await.unwrap_err().code(), Code::SchemaRefused);
+        assert_eq!(registry.requests() - before, if number == 0 { 2 } else { 3 }, "import {number}");
+        registry.add(&format!("{number}.proto"), text);
+    }
+    registry.add("T", &text);
+    encoder.prepare().await.unwrap();
 }
 
 /// Prepares an encoder of two types, which a registry has under these ids.
@@ -384,10 +429,46 @@ const FUZZED_JSON: &str = r##"{"$id":"https://example.com/t","title":"T","type":
     "additionalProperties":false,"$defs":{"r":{"if":{"type":"object"},"then":{"$ref":"#"}}}}"##;
 
 const WORDS: [&str; 40] = [
-    "\"type\"", "\"record\"", "\"fields\"", "\"name\"", "\"default\"", "\"size\"", "null", "-1", "1e999", "99999999999999999999",
-    "\"\"", "{}", "[]", "\"T\"", "\"n.T\"", "message ", "T ", "repeated ", "map<", "oneof ", "= ", "0", "536870911", "19000",
-    "import \"T.proto\";", "option ", "\"$ref\"", "\"#\"", "\"#/$defs/r\"", "\"pattern\"", "\"(\"", "\"oneOf\"", "\"not\"",
-    "\"items\"", "\u{0}", "\u{feff}", "é😀", "\\u0000", "/*", "extend ",
+    "\"type\"",
+    "\"record\"",
+    "\"fields\"",
+    "\"name\"",
+    "\"default\"",
+    "\"size\"",
+    "null",
+    "-1",
+    "1e999",
+    "99999999999999999999",
+    "\"\"",
+    "{}",
+    "[]",
+    "\"T\"",
+    "\"n.T\"",
+    "message ",
+    "T ",
+    "repeated ",
+    "map<",
+    "oneof ",
+    "= ",
+    "0",
+    "536870911",
+    "19000",
+    "import \"T.proto\";",
+    "option ",
+    "\"$ref\"",
+    "\"#\"",
+    "\"#/$defs/r\"",
+    "\"pattern\"",
+    "\"(\"",
+    "\"oneOf\"",
+    "\"not\"",
+    "\"items\"",
+    "\u{0}",
+    "\u{feff}",
+    "é😀",
+    "\\u0000",
+    "/*",
+    "extend ",
 ];
 
 #[test]

@@ -73,7 +73,8 @@ impl Compiler {
             }
             Schema::Enum(of) => {
                 let name = of.name.fullname(namespace);
-                let id = self.push(Type::Enum { name: name.clone(), symbols: Symbols::new(of.symbols.clone()) })?;
+                let id =
+                    self.push(Type::Enum { name: name.clone(), symbols: Symbols::new(of.symbols.clone()) })?;
                 self.named.insert(name, id);
                 return Ok(id);
             }

@@ -194,7 +194,10 @@ mod tests {
             let end = serde_json::json!({"required": ["a"]});
             let defs: serde_json::Map<String, serde_json::Value> = (0..count)
                 .map(|number| {
-                    (number.to_string(), if number + 1 == count { end.clone() } else { reference(number + 1) })
+                    (
+                        number.to_string(),
+                        if number + 1 == count { end.clone() } else { reference(number + 1) },
+                    )
                 })
                 .collect();
             JsonSchema::compile(&serde_json::json!({"$ref": "#/$defs/0", "$defs": defs}).to_string())
@@ -202,7 +205,11 @@ mod tests {
         let schema = chain(REFERENCES_MAX).unwrap();
         for (payload, fits) in [("{}", false), (r#"{"a":1}"#, true)] {
             let document = Document::parse(payload.as_bytes()).unwrap();
-            assert_eq!(schema.write(&document, payload.as_bytes(), &mut Vec::new()).is_ok(), fits, "{payload}");
+            assert_eq!(
+                schema.write(&document, payload.as_bytes(), &mut Vec::new()).is_ok(),
+                fits,
+                "{payload}"
+            );
         }
         assert!(chain(REFERENCES_MAX + 1).is_err());
     }

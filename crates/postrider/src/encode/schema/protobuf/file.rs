@@ -122,10 +122,11 @@ impl FileResolver for Folder {
         if texts.len() > IMPORTS_MAX {
             return Err(protox::Error::new(format!("it imports more than {IMPORTS_MAX} files")));
         }
-        let text = files::read_in(&self.path, Path::new(name), &self.budget).map_err(|unread| match unread {
-            Unread::Missing => protox::Error::file_not_found(name),
-            Unread::Refused(why) => protox::Error::new(format!("{name}: {why}")),
-        })?;
+        let text =
+            files::read_in(&self.path, Path::new(name), &self.budget).map_err(|unread| match unread {
+                Unread::Missing => protox::Error::file_not_found(name),
+                Unread::Refused(why) => protox::Error::new(format!("{name}: {why}")),
+            })?;
         let file = File::from_source(name, &text)?;
         texts.insert(name.to_owned(), text);
         Ok(file)
