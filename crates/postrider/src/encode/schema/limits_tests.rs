@@ -108,8 +108,9 @@ fn an_import_must_be_in_the_folder_of_its_schema() {
         "./../secret.proto",
     ] {
         let why = refused(Format::Protobuf, &importing(name));
-        let is_named =
-            why.contains("not a path within the folder") || why.contains("leads out of its folder");
+        let is_named = ["an import with `..`", "not a path within the folder", "leads out of its folder"]
+            .iter()
+            .any(|words| why.contains(words));
         assert!(is_named, "{name}: {why}");
     }
     assert!(SchemaEncoder::open(&of(Format::Protobuf, &importing("sub/a.proto"))).is_ok());
@@ -299,7 +300,7 @@ fn enums_with_many_symbols_are_found_by_name_and_number() {
         "T.avsc",
         &record("T", &format!(r#"{{"name":"e","type":{{"type":"array","items":{of_symbols}}}}}"#)),
     );
-    assert_eq!(encoded(Format::Avro, &path, r#"{"e":["S0","S1999","\u0053500"]}"#.into()), Ok(7));
+    assert_eq!(encoded(Format::Avro, &path, r#"{"e":["S0","S1999","\u0053500"]}"#.into()), Ok(10 + 7));
     assert!(encoded(Format::Avro, &path, r#"{"e":["S2000"]}"#.into()).unwrap_err().contains("(S0, S1, "));
     let values: String = (0..2_000).map(|number| format!("S{number} = {number}; ")).collect();
     let proto = format!("{} enum E {{ {values} }}", message("repeated E e = 1;"));

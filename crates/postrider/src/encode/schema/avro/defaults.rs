@@ -34,7 +34,7 @@ impl<'a> Defaults<'a> {
     /// The bytes of each default, in their order.
     pub(super) fn all(&self) -> Result<Vec<Vec<u8>>, String> {
         let mut total = 0;
-        let mut bytes = |(record, field, value): &(TypeId, usize, Value)| {
+        let bytes = |(record, field, value): &(TypeId, usize, Value)| {
             let Some(Type::Record(record)) = self.types.get(*record) else { return Ok(Vec::new()) };
             let Some(field) = record.fields.get(*field) else { return Ok(Vec::new()) };
             let mut out = Vec::new();

@@ -94,9 +94,14 @@ impl ProtobufFile {
 /// Messages that an error lists.
 const SHOWN_MAX: usize = 10;
 
-/// Errors of the parser may have several lines.
+/// Errors of the parser may have several lines. With the place, if there is one.
 fn one_line(error: &protox::Error) -> String {
-    let mut line = error.to_string();
+    let (said, placed) = (error.to_string(), format!("{error:?}"));
+    let mut line = if placed.ends_with(&said) { placed } else { said };
+    // protox 0.10 has one text for two errors.
+    if line.ends_with("invalid group name") {
+        line.push_str(", or an import with `..`, `.`, a backslash or an absolute path");
+    }
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         let text = cause.to_string();
