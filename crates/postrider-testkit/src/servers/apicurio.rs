@@ -88,7 +88,7 @@ impl Apicurio {
         server.current_dir(&folder.path);
         server.arg("-Xmx400m").arg(format!("-Djava.io.tmpdir={}", folder.path.display()));
         server.arg(format!("-Dquarkus.http.port={port}")).arg("-Dquarkus.http.host=127.0.0.1");
-        let tls = if has_tls { Some(Tls::of(&folder, version, &mut server)?) } else { None };
+        let tls = if has_tls { Some(Tls::of(&folder, &mut server)?) } else { None };
         server.arg("-jar").arg(jar);
         let keeper = Mutex::new(Keeper::new(&folder.path, &server, "KILL")?);
         let registry = Self { port, tls, keeper };
@@ -131,7 +131,7 @@ impl Apicurio {
 
 impl Tls {
     /// Creates the certificates, and adds the options of the server.
-    fn of(folder: &ServerFolder, version: Version, server: &mut Command) -> Result<Self, String> {
+    fn of(folder: &ServerFolder, server: &mut Command) -> Result<Self, String> {
         let port = free_port()?;
         let certificate = Certificate::make(&folder.path)?;
         let other = folder.path.join("other");
@@ -140,14 +140,10 @@ impl Tls {
         for file in [&certificate.key, &certificate.certificate] {
             folder.account.give(file)?;
         }
-        let plural = match version {
-            Version::V2 => "",
-            Version::V3 => "s",
-        };
         let (certificate_file, key) = (certificate.certificate.display(), certificate.key.display());
         server.arg(format!("-Dquarkus.http.ssl-port={port}"));
-        server.arg(format!("-Dquarkus.http.ssl.certificate.file{plural}={certificate_file}"));
-        server.arg(format!("-Dquarkus.http.ssl.certificate.key-file{plural}={key}"));
+        server.arg(format!("-Dquarkus.http.ssl.certificate.files={certificate_file}"));
+        server.arg(format!("-Dquarkus.http.ssl.certificate.key-files={key}"));
         Ok(Self { port, authority: certificate.authority, other_authority })
     }
 }
