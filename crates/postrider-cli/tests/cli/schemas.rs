@@ -105,7 +105,7 @@ fn files_elsewhere_are_refused_by_config_check() {
     let keys = "encoder = 'protobuf'\nschemas = [{ type = 'OrderPlaced', file = 'order.proto' }]";
     let ran = program(keys).file("order.proto", proto).run(&["config", "check"]);
     assert_eq!(ran.exit, Some(2), "{ran:?}");
-    let says = "order.proto:1:28: invalid group name, or an import with `..`";
+    let says = "order.proto:1:27: invalid group name, or an import with `..`";
     assert!(ran.stderr.contains("PR-0508") && ran.stderr.contains(says), "{}", ran.stderr);
 }
 
