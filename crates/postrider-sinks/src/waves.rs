@@ -38,7 +38,12 @@ impl Waves {
                 None => waiting.push_back(vec![at]),
             }
         }
-        Self { waiting, outcomes: vec![Outcome::Untried; batch.len()], next, stopped: vec![false; batch.len()] }
+        Self {
+            waiting,
+            outcomes: vec![Outcome::Untried; batch.len()],
+            next,
+            stopped: vec![false; batch.len()],
+        }
     }
 
     /// The messages to send next, by index, in the order of the batch. `None`: nothing is left.

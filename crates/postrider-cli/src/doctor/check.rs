@@ -175,7 +175,9 @@ impl Check {
     pub const fn runbook(self) -> &'static str {
         use Check::*;
         match self {
-            SinkReachable | SinkDurable | DestinationExists | EndpointReachable | DestinationUp => "destination-down",
+            SinkReachable | SinkDurable | DestinationExists | EndpointReachable | DestinationUp => {
+                "destination-down"
+            }
             Served | SubscriptionCreated | LayoutServed => "no-relay",
             ShutDownCleanly => "takeovers-often",
             NotPaused => "paused-for-long",

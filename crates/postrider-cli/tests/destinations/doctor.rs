@@ -68,7 +68,8 @@ fn doctor_reports_a_missing_stream_of_nats_and_whether_the_server_syncs_before_i
             )
         };
         assert_finds(&doctor(&sink("")), "fail PD-0008", "ORDERS");
-        let monitoring = format!("create_subjects = ['orders.>']\nmonitoring = '{}'", server.monitoring_url());
+        let monitoring =
+            format!("create_subjects = ['orders.>']\nmonitoring = '{}'", server.monitoring_url());
         assert_finds(&doctor(&sink(&monitoring)), "ok PD-0008", "the relay creates it");
         server.create_stream("ORDERS", "orders.>", &[]);
         let findings = doctor(&sink(&monitoring));

@@ -39,7 +39,9 @@ fn code(error: &PublishError) -> Option<ErrorCode> {
 
 fn meaning_of_code(code: ErrorCode) -> Meaning {
     match code {
-        ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM | ErrorCode::STREAM_HEADER_EXCEEDS_MAXIMUM => Meaning::Refused,
+        ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM | ErrorCode::STREAM_HEADER_EXCEEDS_MAXIMUM => {
+            Meaning::Refused
+        }
         ErrorCode::STREAM_STORE_FAILED => Meaning::Full,
         ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
         | ErrorCode::CLUSTER_INCOMPLETE

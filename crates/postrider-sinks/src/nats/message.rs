@@ -52,7 +52,11 @@ fn message_id(message: &Message, subject: &str) -> Option<String> {
 }
 
 /// The publish of a message to a subject.
-pub(super) fn publish(config: &NatsConfig, message: &Message, subject: &str) -> Result<PublishMessage, String> {
+pub(super) fn publish(
+    config: &NatsConfig,
+    message: &Message,
+    subject: &str,
+) -> Result<PublishMessage, String> {
     let publish = PublishMessage::build().payload(message.body.clone()).headers(headers(message)?);
     let publish = match message_id(message, subject) {
         Some(id) => publish.message_id(id),
@@ -149,8 +153,19 @@ mod tests {
         }
         let long = "a".repeat(1025);
         let wrong = [
-            "$JS.API.STREAM.DELETE.ORDERS", "$SYS.x", "_INBOX.a", "", "a..b", ".a", "a.", "a b", "a\r\nPUB x",
-            "a.*", "a.>", ">", &long,
+            "$JS.API.STREAM.DELETE.ORDERS",
+            "$SYS.x",
+            "_INBOX.a",
+            "",
+            "a..b",
+            ".a",
+            "a.",
+            "a b",
+            "a\r\nPUB x",
+            "a.*",
+            "a.>",
+            ">",
+            &long,
         ];
         for subject in wrong {
             assert!(invalid_subject(subject).is_some(), "{subject}");

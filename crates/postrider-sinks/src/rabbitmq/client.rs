@@ -131,10 +131,9 @@ impl Sink for RabbitMq {
 fn tls(tls: &Tls) -> Result<OwnedTLSConfig> {
     let cert_chain = tls.ca.as_deref().map(read).transpose()?;
     let identity = match (&tls.certificate, &tls.key) {
-        (Some(certificate), Some(key)) => Some(OwnedIdentity::PKCS8 {
-            pem: read(certificate)?.into_bytes(),
-            key: read(key)?.into_bytes(),
-        }),
+        (Some(certificate), Some(key)) => {
+            Some(OwnedIdentity::PKCS8 { pem: read(certificate)?.into_bytes(), key: read(key)?.into_bytes() })
+        }
         _ => None,
     };
     Ok(OwnedTLSConfig { identity, cert_chain })

@@ -170,14 +170,17 @@ impl RabbitMqConfig {
     pub fn check(&self) -> Result<()> {
         self.uri().map(drop)?;
         let names = self.exchanges.iter().chain([&self.exchange]).chain(&self.routing_key);
-        let queues = self.declare_queues.iter().flat_map(|queue| [Some(&queue.name), queue.binding_key.as_ref()]);
+        let queues =
+            self.declare_queues.iter().flat_map(|queue| [Some(&queue.name), queue.binding_key.as_ref()]);
         for name in names.chain(queues.flatten()) {
             if name.len() > NAME_BYTES_MAX {
                 return Err(invalid(format!("{name:?} is longer than {NAME_BYTES_MAX} bytes")));
             }
         }
         if !self.exchanges.is_empty() && (!self.exchange.is_empty() || self.routing_key.is_some()) {
-            return Err(invalid("`exchanges` excludes `exchange` and `routing_key`: a destination names both"));
+            return Err(invalid(
+                "`exchanges` excludes `exchange` and `routing_key`: a destination names both",
+            ));
         }
         if self.exchange.is_empty() && self.declare_exchange.is_some() {
             return Err(invalid("the exchange to declare has no name"));

@@ -50,9 +50,11 @@ pub(super) fn publish(
         let limit = config.message_bytes_max;
         return Err(Unfit::Message(format!("the message has {size} bytes; the limit is {limit}")));
     }
-    let name = |what: &str, text: &str| short(text).ok_or_else(|| {
-        Unfit::Message(format!("the {what} has {} bytes; RabbitMQ allows {NAME_BYTES_MAX}", text.len()))
-    });
+    let name = |what: &str, text: &str| {
+        short(text).ok_or_else(|| {
+            Unfit::Message(format!("the {what} has {} bytes; RabbitMQ allows {NAME_BYTES_MAX}", text.len()))
+        })
+    };
     let message_id = name("id", &message.event.id.to_string())?;
     let properties = BasicProperties::default()
         .with_delivery_mode(PERSISTENT)
@@ -104,7 +106,9 @@ fn headers(message: &Message, frame_bytes_max: usize) -> Result<FieldTable, Unfi
     }
     let limit = frame_bytes_max.saturating_sub(OTHER_PROPERTIES_BYTES_MAX);
     if bytes > limit {
-        return Err(Unfit::Message(format!("the headers have {bytes} bytes; a frame of the server holds {limit}")));
+        return Err(Unfit::Message(format!(
+            "the headers have {bytes} bytes; a frame of the server holds {limit}"
+        )));
     }
     Ok(FieldTable::from(table))
 }
@@ -151,7 +155,8 @@ mod tests {
     #[test]
     fn what_the_protocol_cannot_express_is_found_before_it_is_sent() {
         let config = RabbitMqConfig::new("amqp://h").message_bytes_max(10);
-        let unfit = |event: Event, destination: &str| publish(&config, &message(event, destination), FRAME).is_err();
+        let unfit =
+            |event: Event, destination: &str| publish(&config, &message(event, destination), FRAME).is_err();
         assert!(!unfit(Event::new("a", "0123456789"), "k"));
         assert!(unfit(Event::new("a", "01234567890"), "k"));
         assert!(unfit(Event::new("a", "{}"), &"k".repeat(256)));

@@ -51,7 +51,8 @@ impl Sender<'_> {
             }
         }
         let together = self.attempt(&fit).await;
-        let closes_channel = |sent: &Sent| matches!(sent, Sent::Lost(error) | Sent::NotSent(error) if is_of_a_message(error));
+        let closes_channel =
+            |sent: &Sent| matches!(sent, Sent::Lost(error) | Sent::NotSent(error) if is_of_a_message(error));
         let must_split = fit.len() > 1 && together.iter().any(closes_channel);
         let mut is_lost = false;
         for ((at, publish), sent) in fit.into_iter().zip(together) {
@@ -194,7 +195,9 @@ impl Sender<'_> {
         let said = error::text(error);
         match meaning(error) {
             Meaning::ExchangeMissing => Outcome::Failed(missing(address.exchange.as_str())),
-            Meaning::NotAllowed => Outcome::Failed(Failure::new(format!("this user may not write there: {said}"))),
+            Meaning::NotAllowed => {
+                Outcome::Failed(Failure::new(format!("this user may not write there: {said}")))
+            }
             _ => Outcome::Rejected(Failure::new(said)),
         }
     }

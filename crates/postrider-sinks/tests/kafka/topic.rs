@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use postrider::sink::Sink;
-pub(crate) use postrider_testkit::conformance::sink::letters;
 use postrider_sinks::kafka::{Kafka as KafkaSink, KafkaConfig};
+pub(crate) use postrider_testkit::conformance::sink::letters;
 use postrider_testkit::servers::kafka::{Isolation, Kafka, Record};
 
 /// Long enough for a lease, short enough to see an outage soon.

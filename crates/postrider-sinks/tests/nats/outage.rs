@@ -10,8 +10,11 @@ use postrider_testkit::servers::nats::Nats;
 use super::stream::{config, letters, message_to, name, open, texts};
 
 type Change = fn(&Nats);
-const OUTAGES: [(&str, Change, Change); 3] =
-    [("stopped", Nats::stop, Nats::start), ("killed", Nats::kill, Nats::start), ("suspended", Nats::pause, Nats::resume)];
+const OUTAGES: [(&str, Change, Change); 3] = [
+    ("stopped", Nats::stop, Nats::start),
+    ("killed", Nats::kill, Nats::start),
+    ("suspended", Nats::pause, Nats::resume),
+];
 
 /// Waits until the sink is connected. The message is too large for the server, so it is not sent.
 pub(crate) async fn reconnected(sink: Arc<dyn Sink>) {

@@ -94,7 +94,8 @@ async fn what_does_not_fit_is_rejected_without_effect_on_other_messages() {
     server.create_stream(&stream, &stream, &["max_msg_size=2000"]);
     let sink = open(&config(server, &stream));
     let body = |key: &str, bytes: usize| message_with(key, 0, vec![b'x'; bytes], Headers::default());
-    let outcomes = sink.publish(&[message("a", 0), body("b", 3000), body("c", 2 << 20), message("d", 0)]).await;
+    let outcomes =
+        sink.publish(&[message("a", 0), body("b", 3000), body("c", 2 << 20), message("d", 0)]).await;
     assert_eq!(letters(&outcomes), "arra", "{outcomes:?}");
 }
 

@@ -106,7 +106,10 @@ impl Target for Stream {
             let stream = format!("stream {:?}", self.config.stream);
             match found.stream {
                 None if self.config.create_stream.is_some() => {
-                    subject.ok(Check::DestinationExists, format!("{stream} does not exist; the relay creates it"));
+                    subject.ok(
+                        Check::DestinationExists,
+                        format!("{stream} does not exist; the relay creates it"),
+                    );
                 }
                 None => subject.fail(Check::DestinationExists, format!("{stream} does not exist")),
                 Some(facts) => {
@@ -123,10 +126,12 @@ impl Stream {
     async fn check_durability(&self, stream: &str, facts: &StreamFacts, subject: &mut Subject<'_>) {
         let check = Check::SinkDurable;
         if facts.never_acknowledges {
-            return subject.fail(check, format!("{stream} acknowledges nothing (no_ack), so nothing can be delivered"));
+            return subject
+                .fail(check, format!("{stream} acknowledges nothing (no_ack), so nothing can be delivered"));
         }
         if facts.storage != Storage::File {
-            return subject.warn(check, format!("{stream} is in memory: a restart of the server loses its events"));
+            return subject
+                .warn(check, format!("{stream} is in memory: a restart of the server loses its events"));
         }
         let replicas = facts.replicas;
         let synced = match &self.monitoring {

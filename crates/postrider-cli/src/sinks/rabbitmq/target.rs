@@ -49,7 +49,8 @@ pub(super) fn read(table: &ConfigTable<'_>) -> Result<Arc<dyn Target>, Problem> 
         let queue = NewQueue::quorum(name);
         if is_bound { queue.bound_with(&binding) } else { queue }
     };
-    config.declare_queues = table.list("declare_queues")?.unwrap_or_default().into_iter().map(queue).collect();
+    config.declare_queues =
+        table.list("declare_queues")?.unwrap_or_default().into_iter().map(queue).collect();
     config.tls = Tls::default();
     config.tls.ca = table.path("tls_ca")?;
     config.tls.certificate = table.path("tls_certificate")?;
@@ -88,7 +89,8 @@ impl Target for Server {
                 }
             };
             subject.ok(Check::SinkReachable, format!("{self} accepts the login"));
-            let is_declared = |queue: &str| self.0.declare_queues.iter().any(|declared| declared.name == queue);
+            let is_declared =
+                |queue: &str| self.0.declare_queues.iter().any(|declared| declared.name == queue);
             let missing = found.missing_exchanges.iter().map(|exchange| {
                 (format!("exchange {exchange:?} does not exist"), self.0.declare_exchange.is_some())
             });

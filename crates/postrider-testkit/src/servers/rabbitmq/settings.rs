@@ -89,8 +89,11 @@ log.file = false
         permission(USER, ".*", ".*", ".*"),
         permission(USER_WITHOUT_RIGHTS, "^$", "^allowed$", "^$"),
     );
-    let files =
-        [("rabbitmq.conf", settings), ("definitions.json", definitions), ("enabled_plugins", "[].\n".to_owned())];
+    let files = [
+        ("rabbitmq.conf", settings),
+        ("definitions.json", definitions),
+        ("enabled_plugins", "[].\n".to_owned()),
+    ];
     for (name, text) in files {
         let file = folder.path.join(name);
         std::fs::write(&file, text).map_err(|e| format!("cannot write {}: {e}", file.display()))?;
