@@ -61,10 +61,10 @@ impl Session {
     async fn try_open(config: &NatsConfig) -> Result<Self, String> {
         let (deny, denied) = watch::channel(HashSet::new());
         let options = options(config).await?.event_callback(move |event| {
-            if let Event::ServerError(ServerError::Other(said)) = event {
-                if let Some(subject) = denied_subject(&said) {
-                    deny.send_modify(|denied| _ = denied.insert(subject));
-                }
+            if let Event::ServerError(ServerError::Other(said)) = event
+                && let Some(subject) = denied_subject(&said)
+            {
+                deny.send_modify(|denied| _ = denied.insert(subject));
             }
             std::future::ready(())
         });

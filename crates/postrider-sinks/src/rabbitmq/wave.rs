@@ -16,7 +16,7 @@ use super::session::Session;
 
 /// What became of a message that was passed to the client.
 #[derive(Debug)]
-enum Sent {
+enum Fate {
     /// The server has stored it in every queue that it was routed to.
     Confirmed,
     /// No queue: the server returned it, with this reason.
@@ -52,7 +52,7 @@ impl Sender<'_> {
         }
         let together = self.attempt(&fit).await;
         let closes_channel =
-            |sent: &Sent| matches!(sent, Sent::Lost(error) | Sent::NotSent(error) if is_of_a_message(error));
+            |sent: &Fate| matches!(sent, Fate::Lost(error) | Fate::NotSent(error) if is_of_a_message(error));
         let must_split = fit.len() > 1 && together.iter().any(closes_channel);
         let mut is_lost = false;
         for ((at, publish), sent) in fit.into_iter().zip(together) {
@@ -68,7 +68,7 @@ impl Sender<'_> {
             } else {
                 sent
             };
-            is_lost |= matches!(sent, Sent::Unknown);
+            is_lost |= matches!(sent, Fate::Unknown);
             outcomes.push((at, self.outcome(&publish.address, sent)));
         }
         if is_lost {
@@ -99,17 +99,17 @@ impl Sender<'_> {
     }
 
     /// Tries a message again that was in flight when the server closed the channel, or its outcome.
-    async fn alone(&self, at: usize, publish: Publish, before: Sent) -> Result<Sent, Outcome> {
+    async fn alone(&self, at: usize, publish: Publish, before: Fate) -> Result<Fate, Outcome> {
         if Instant::now() >= self.deadline {
             return Ok(before);
         }
         // The server may have reported a limit meanwhile, and the exchange may be gone.
-        if let Sent::Lost(error) | Sent::NotSent(error) = &before {
+        if let Fate::Lost(error) | Fate::NotSent(error) = &before {
             self.learn(&publish.address, error);
         }
         let publish = self.prepare(at).await?;
         let sent = self.attempt(std::slice::from_ref(&(at, publish))).await.pop();
-        Ok(sent.unwrap_or(Sent::Unknown))
+        Ok(sent.unwrap_or(Fate::Unknown))
     }
 
     /// Remembers what an error says about later messages.
@@ -124,7 +124,7 @@ impl Sender<'_> {
     }
 
     /// Sends the messages on a channel of their own, and waits for their confirms.
-    async fn attempt(&self, messages: &[(usize, Publish)]) -> Vec<Sent> {
+    async fn attempt(&self, messages: &[(usize, Publish)]) -> Vec<Fate> {
         if messages.is_empty() {
             return Vec::new();
         }
@@ -133,7 +133,7 @@ impl Sender<'_> {
             Err(error) => {
                 // Often the first sign that the connection is lost.
                 self.session.retire();
-                return messages.iter().map(|_| Sent::NotSent(error.clone())).collect();
+                return messages.iter().map(|_| Fate::NotSent(error.clone())).collect();
             }
         };
         let confirmed = join_all(messages.iter().map(|(at, publish)| self.confirm(&channel, *at, publish)));
@@ -166,26 +166,26 @@ impl Sender<'_> {
         }
     }
 
-    fn outcome(&self, address: &Address, sent: Sent) -> Outcome {
+    fn outcome(&self, address: &Address, sent: Fate) -> Outcome {
         let Address { exchange, routing_key, .. } = address;
         match sent {
-            Sent::Confirmed => Outcome::Acknowledged(Receipt::default()),
-            Sent::Returned(why) => Outcome::Rejected(Failure::new(format!(
+            Fate::Confirmed => Outcome::Acknowledged(Receipt::default()),
+            Fate::Returned(why) => Outcome::Rejected(Failure::new(format!(
                 "unroutable: exchange {exchange:?} has no queue for routing key {routing_key:?} ({why})"
             ))),
-            Sent::Refused => Outcome::Ambiguous(Failure::new(
+            Fate::Refused => Outcome::Ambiguous(Failure::new(
                 "the server could not store it in every queue (nack): a queue is full, or not available",
             )),
-            Sent::NotSent(error) => {
+            Fate::NotSent(error) => {
                 let failure = Failure::new(error::text(&error));
                 if is_of_a_message(&error) { self.refused(address, &error) } else { Outcome::Down(failure) }
             }
-            Sent::Lost(error) if is_of_a_message(&error) => self.refused(address, &error),
-            Sent::Lost(error) if meaning(&error) == Meaning::Unknown => {
+            Fate::Lost(error) if is_of_a_message(&error) => self.refused(address, &error),
+            Fate::Lost(error) if meaning(&error) == Meaning::Unknown => {
                 Outcome::Ambiguous(Failure::new(error::text(&error)))
             }
-            Sent::Lost(error) => Outcome::Ambiguous(Failure::new(error::text(&error)).while_down()),
-            Sent::Unknown => Outcome::Ambiguous(Failure::new("no confirm in time")),
+            Fate::Lost(error) => Outcome::Ambiguous(Failure::new(error::text(&error)).while_down()),
+            Fate::Unknown => Outcome::Ambiguous(Failure::new("no confirm in time")),
         }
     }
 
@@ -230,7 +230,7 @@ fn sort_out(
     messages: &[(usize, Publish)],
     confirmed: Vec<Result<Option<Confirmation>, (bool, Error)>>,
     is_complete: bool,
-) -> Vec<Sent> {
+) -> Vec<Fate> {
     let mut returned: HashMap<Address, String> = HashMap::new();
     let mut sent = Vec::with_capacity(confirmed.len());
     for one in confirmed {
@@ -244,19 +244,19 @@ fn sort_out(
                     let (exchange, routing_key) = (delivery.exchange, delivery.routing_key);
                     returned.insert(Address { exchange, routing_key, message_id }, reason);
                 }
-                if is_refused { Sent::Refused } else { Sent::Confirmed }
+                if is_refused { Fate::Refused } else { Fate::Confirmed }
             }
-            Ok(None) => Sent::Unknown,
-            Err((false, error)) => Sent::NotSent(error),
-            Err((true, error)) => Sent::Lost(error),
+            Ok(None) => Fate::Unknown,
+            Err((false, error)) => Fate::NotSent(error),
+            Err((true, error)) => Fate::Lost(error),
         });
     }
     for ((_, publish), sent) in messages.iter().zip(&mut sent) {
         match returned.get(&publish.address) {
-            Some(reason) => *sent = Sent::Returned(reason.clone()),
+            Some(reason) => *sent = Fate::Returned(reason.clone()),
             // The return of this one may wait for a confirm that never came.
-            None if !is_complete && !returned.is_empty() && matches!(sent, Sent::Confirmed) => {
-                *sent = Sent::Unknown;
+            None if !is_complete && !returned.is_empty() && matches!(sent, Fate::Confirmed) => {
+                *sent = Fate::Unknown;
             }
             None => {}
         }
