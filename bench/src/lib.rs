@@ -7,19 +7,27 @@ pub mod encode;
 pub mod growth;
 pub mod latency;
 pub mod layouts;
-#[cfg(feature = "kafka")]
+#[cfg(any(feature = "kafka", feature = "mqtt", feature = "redis"))]
 pub mod publish;
 pub mod write;
 
 mod carry;
+#[cfg(any(feature = "kafka", feature = "mqtt", feature = "redis"))]
+mod counted;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod machine;
 mod memory;
+#[cfg(feature = "mqtt")]
+mod mqtt;
 mod mysql;
 mod plot;
 mod postgres;
 mod recorder;
+#[cfg(any(feature = "kafka", feature = "mqtt", feature = "redis"))]
+mod records;
+#[cfg(feature = "redis")]
+mod redis;
 mod report;
 mod sqlite;
 mod wire;

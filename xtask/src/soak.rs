@@ -36,6 +36,16 @@ const SOAKS: &[Soak] = &[
         environment: &[("SOAK_EVENTS", "100000")],
     },
     Soak {
+        name: "soak-mqtt",
+        cargo: "test -q --workspace --all-features --test destinations -- soak::mqtt --nocapture",
+        environment: &[("SOAK_EVENTS", "100000")],
+    },
+    Soak {
+        name: "soak-redis",
+        cargo: "test -q --workspace --all-features --test destinations -- soak::redis --nocapture --test-threads 1",
+        environment: &[("SOAK_EVENTS", "100000")],
+    },
+    Soak {
         name: "soak-webhook",
         cargo: "test -q --workspace --all-features --test destinations -- soak::a_webhook --nocapture",
         environment: &[("SOAK_EVENTS", "100000")],
@@ -108,6 +118,29 @@ const SOAKS: &[Soak] = &[
     Soak {
         name: "publish-kafka-20-keys",
         cargo: "run --release -q -p postrider-cli --features bench,kafka -- bench publish --db postgres --keys 20",
+        environment: &[],
+    },
+    Soak {
+        name: "publish-mqtt",
+        cargo: "run --release -q -p postrider-cli --features bench,mqtt -- bench publish --db postgres --sink mqtt \
+                --events 50000",
+        environment: &[],
+    },
+    Soak {
+        name: "publish-mqtt-20-keys",
+        cargo: "run --release -q -p postrider-cli --features bench,mqtt -- bench publish --db postgres --sink mqtt \
+                --events 50000 --keys 20",
+        environment: &[],
+    },
+    Soak {
+        name: "publish-redis",
+        cargo: "run --release -q -p postrider-cli --features bench,redis -- bench publish --db postgres --sink redis",
+        environment: &[],
+    },
+    Soak {
+        name: "publish-redis-20-keys",
+        cargo: "run --release -q -p postrider-cli --features bench,redis -- bench publish --db postgres --sink redis \
+                --keys 20",
         environment: &[],
     },
     Soak {

@@ -4,9 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use postrider::Position;
-use postrider::encode::{Encoder, Envelope};
-use postrider::sink::Message;
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -16,6 +13,7 @@ use rdkafka::util::Timeout;
 
 use super::Topic;
 use crate::machine::Meter;
+use crate::records::{Record, records};
 use crate::workload::Workload;
 use crate::{Error, Usage};
 
@@ -30,28 +28,12 @@ const SETTINGS: [(&str, &str); 6] = [
 ];
 
 /// The records of a run.
-pub(crate) struct Alone(Vec<Ready>);
-
-struct Ready {
-    key: Option<String>,
-    body: Vec<u8>,
-    headers: Vec<(String, String)>,
-}
+pub(crate) struct Alone(Vec<Record>);
 
 impl Alone {
     /// The records that the relay would send for these events.
     pub(crate) fn new(workload: &Workload) -> Result<Self, Error> {
-        let encoder: Arc<dyn Encoder> = Arc::new(Envelope);
-        let ready = |number| {
-            let position = Position::new(i64::try_from(number)? + 1);
-            let event = Arc::new(workload.event(number));
-            let message = Message::encode(&encoder, position, event, "bench".into())?;
-            let mut headers = message.headers();
-            headers.set("content-type", message.content_type.clone());
-            let headers = headers.into_iter().collect();
-            Ok(Ready { key: message.key().map(str::to_owned), body: message.body.to_vec(), headers })
-        };
-        Ok(Self((0..workload.events).map(ready).collect::<Result<_, Error>>()?))
+        Ok(Self(records(workload)?))
     }
 
     /// Publishes all records and waits for the last acknowledgement.
@@ -62,8 +44,8 @@ impl Alone {
         let reported = Told::default();
         let producer = ThreadedProducer::from_config_and_context(&settings, reported.clone())?;
         let meter = Meter::start();
-        for ready in &self.0 {
-            send(&producer, &topic.name, ready)?;
+        for record in &self.0 {
+            send(&producer, &topic.name, record)?;
         }
         let all = self.0.len() as u64;
         producer.flush(Timeout::Never)?;
@@ -75,20 +57,20 @@ impl Alone {
     }
 }
 
-fn send(producer: &ThreadedProducer<Told>, topic: &str, ready: &Ready) -> Result<(), Error> {
+fn send(producer: &ThreadedProducer<Told>, topic: &str, record: &Record) -> Result<(), Error> {
     loop {
-        let headers = OwnedHeaders::new_with_capacity(ready.headers.len());
+        let headers = OwnedHeaders::new_with_capacity(record.headers.len());
         let insert = |all: OwnedHeaders, (key, value): &(String, String)| {
             all.insert(Header { key, value: Some(value) })
         };
-        let headers = ready.headers.iter().fold(headers, insert);
-        let record: BaseRecord<'_, str, [u8]> =
-            BaseRecord::to(topic).payload(&ready.body[..]).headers(headers);
-        let record = match &ready.key {
-            Some(key) => record.key(key.as_str()),
-            None => record,
+        let headers = record.headers.iter().fold(headers, insert);
+        let base: BaseRecord<'_, str, [u8]> =
+            BaseRecord::to(topic).payload(&record.body[..]).headers(headers);
+        let base = match &record.key {
+            Some(key) => base.key(key.as_str()),
+            None => base,
         };
-        match producer.send(record) {
+        match producer.send(base) {
             Ok(()) => return Ok(()),
             Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
                 #[expect(

@@ -1,7 +1,6 @@
 //! The contenders that write to Kafka.
 
 mod alone;
-mod counted;
 mod relay;
 mod topic;
 

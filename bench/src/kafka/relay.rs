@@ -7,7 +7,7 @@ use postrider::store::Start;
 use postrider_sinks::kafka::{Kafka, KafkaConfig};
 
 use super::Topic;
-use super::counted::Counted;
+use crate::counted::Counted;
 use crate::machine::Meter;
 use crate::postgres::Fixture;
 use crate::{Error, Usage};

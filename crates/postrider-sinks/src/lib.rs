@@ -6,18 +6,26 @@
 //! | `stdout` | [`Stdout`] | the operating system has the bytes |
 //! | `file` | [`File`](file::File) | the bytes are on disk |
 //! | `kafka` | `kafka::Kafka` | all in-sync replicas have the record |
+//! | `mqtt` | `mqtt::Mqtt` | the broker has confirmed the message |
+//! | `redis` | `redis::Redis` | the primary has added the entry to the stream, and replicas if configured |
 //! | `webhook` | `webhook::Webhook` | the endpoint responded with 2xx |
 //!
 //! The feature `webhook-verify` contains what the receiver of a webhook needs, without an HTTP client.
 
+#[cfg(any(feature = "mqtt", feature = "redis"))]
+mod address;
 #[cfg(feature = "file")]
 pub mod file;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod json_lines;
 #[cfg(feature = "kafka")]
 pub mod kafka;
+#[cfg(feature = "mqtt")]
+pub mod mqtt;
 #[cfg(feature = "null")]
 mod null;
+#[cfg(feature = "redis")]
+pub mod redis;
 #[cfg(feature = "stdout")]
 mod stdout;
 #[cfg(feature = "webhook-verify")]
@@ -25,7 +33,7 @@ pub mod webhook;
 #[cfg(any(feature = "file", feature = "stdout"))]
 mod worker;
 
-#[cfg(any(feature = "kafka", feature = "webhook"))]
+#[cfg(any(feature = "kafka", feature = "mqtt", feature = "redis", feature = "webhook"))]
 use postrider::__setters as setters;
 
 #[cfg(feature = "null")]

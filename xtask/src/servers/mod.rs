@@ -5,6 +5,7 @@
 //! - [`debezium`]: Debezium in a worker of Kafka Connect
 //! - [`kafka`]: Apache Kafka, and a client in Python
 //! - [`mysql`]: MySQL, in addition to the MariaDB of the packages
+//! - [`python`]: clients in Python for servers that are packages
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
 
 mod apicurio;
@@ -13,6 +14,7 @@ mod kafka;
 mod mysql;
 mod packages;
 pub(crate) mod postgres;
+mod python;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -34,6 +36,7 @@ pub(crate) fn prepare() -> Vec<Missing> {
         ("debezium", debezium::prepare()),
         ("kafka", kafka::prepare()),
         ("mysql", mysql::prepare()),
+        ("python clients", python::prepare()),
     ];
     for (name, prepared) in downloads {
         missing.extend(prepared.err().map(|reason| Missing { name: name.to_owned(), reason }));

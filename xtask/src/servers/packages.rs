@@ -17,6 +17,8 @@ const WANTED: &[Wanted] = &[
     Wanted { program: "initdb", package: "postgresql", folders: &["/usr/lib/postgresql/*/bin"] },
     Wanted { program: "pgbouncer", package: "pgbouncer", folders: &["/usr/sbin"] },
     Wanted { program: "mariadbd", package: "mariadb-server", folders: &["/usr/sbin"] },
+    Wanted { program: "redis-server", package: "redis-server", folders: &[] },
+    Wanted { program: "mosquitto", package: "mosquitto", folders: &["/usr/sbin"] },
     // For the download of servers that are not packages.
     Wanted { program: "pip3", package: "python3-pip", folders: &[] },
     Wanted { program: "mvn", package: "maven", folders: &[] },

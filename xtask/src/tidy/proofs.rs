@@ -241,6 +241,8 @@ fn sentence(name: &str) -> String {
         "mariadb" => "MariaDB".to_owned(),
         "sqlite" => "SQLite".to_owned(),
         "kafka" => "Kafka".to_owned(),
+        "redis" => "Redis".to_owned(),
+        "mqtt" => "MQTT".to_owned(),
         "sql" => "SQL".to_owned(),
         other => other.to_owned(),
     };

@@ -28,7 +28,7 @@ macro_rules! checks {
 }
 
 checks! {
-    /// Every sink is writable: the folder of a file exists and is writable, a Kafka broker accepts connections.
+    /// Every sink is writable: the folder of a file exists and is writable, a broker accepts connections.
     SinkReachable = 1, "see the finding: a file needs a writable folder, a broker or endpoint must accept connections";
     /// Every subscription in the configuration exists in the database; a relay creates it when it starts.
     SubscriptionCreated = 2, "start a relay with this configuration";
@@ -40,6 +40,8 @@ checks! {
     SchemasReadable = 5, "correct the file or the key that the finding names; docs/src/schemas.md describes them";
     /// The schema registry of a sink answers and knows the schemas, or would accept them. A relay does not start with a schema that it refuses, and waits while it does not answer.
     SchemasRegistered = 6, "run `postrider schemas check`; check the URL and the login, register the schema, or make it compatible";
+    /// The settings of a broker do not lose events that it has acknowledged: it writes to disk or to replicas first, and deletes nothing that was not read.
+    SinkDurable = 7, "change the setting that the finding names, or accept the loss that it describes; docs/src/sinks.md lists what each destination promises";
 
     /// The database exists and is readable.
     Readable = 101, "check address, login and permissions; `postrider migrate up` creates missing tables";
@@ -171,7 +173,7 @@ impl Check {
     pub const fn runbook(self) -> &'static str {
         use Check::*;
         match self {
-            SinkReachable | EndpointReachable | DestinationUp => "destination-down",
+            SinkReachable | SinkDurable | EndpointReachable | DestinationUp => "destination-down",
             Served | SubscriptionCreated | LayoutServed => "no-relay",
             ShutDownCleanly => "takeovers-often",
             NotPaused => "paused-for-long",

@@ -100,7 +100,7 @@ impl Subject<'_> {
     }
 
     /// A check that could not be performed.
-    pub(super) fn unchecked(&mut self, check: Check, error: &str) {
+    pub(crate) fn unchecked(&mut self, check: Check, error: &str) {
         self.warn(check, format!("cannot be checked: {error}"));
     }
 

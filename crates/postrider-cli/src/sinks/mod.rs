@@ -6,7 +6,9 @@
 
 mod file;
 mod kafka;
+mod mqtt;
 mod null;
+mod redis;
 mod stdout;
 mod webhook;
 
@@ -26,7 +28,7 @@ use crate::doctor::{Check, Subject};
 
 /// Every type of sink, in the order of the docs.
 pub(crate) const SINK_TYPES: &[SinkType] =
-    &[file::TYPE, stdout::TYPE, null::TYPE, webhook::TYPE, kafka::TYPE];
+    &[file::TYPE, stdout::TYPE, null::TYPE, webhook::TYPE, kafka::TYPE, redis::TYPE, mqtt::TYPE];
 
 /// The names of all types, for the key `type`.
 pub(crate) const SINK_TYPE_NAMES: [&str; SINK_TYPES.len()] = {

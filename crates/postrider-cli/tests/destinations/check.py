@@ -1,4 +1,5 @@
-"""Compares what was committed with what arrived: `written duplicates_max kafka BROKERS TOPIC` or `... log FILE`.
+"""Compares what was committed with what arrived: `written duplicates_max kafka BROKERS TOPIC`, `... redis PORT STREAM`,
+`... mqtt PORT SESSION` or `... log FILE`.
 
 A line of `written` is an event: id, key, its number within the key, payload; the payload in hexadecimal. Says what it
 found in one line; the exit code is 1 if something is wrong."""
@@ -23,12 +24,46 @@ def from_kafka(brokers, topic):
                     yield identity, (record.key or b"").decode(), record.value or b""
 
 
+def from_redis(port, stream):
+    """Id, key and body of every entry, in the order of the stream."""
+    import redis
+    server, start = redis.Redis(port=int(port)), "-"
+    while entries := server.xrange(stream, min=start, count=1000):
+        for _, fields in entries:
+            yield fields[b"postrider-id"].decode(), fields[b"key"].decode(), fields[b"body"]
+        start = "(" + entries[-1][0].decode()
+
+
+def from_mqtt(port, session):
+    """Id, key and payload of every message that the broker has kept for a session, in its order."""
+    import queue
+    from paho.mqtt.client import CallbackAPIVersion, Client, MQTTv5
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.properties import Properties
+    end, messages = f"postrider-test-end/{session}", queue.Queue()
+    client = Client(CallbackAPIVersion.VERSION2, client_id=session, protocol=MQTTv5)
+    # It is queued behind everything that the broker has kept for this session.
+    client.on_connect = lambda *_: client.publish(end, b"end", qos=2)
+    client.on_message = lambda _, __, message: messages.put(message)
+    kept = Properties(PacketTypes.CONNECT)
+    kept.SessionExpiryInterval = 0xFFFFFFFF
+    client.connect("127.0.0.1", int(port), clean_start=False, properties=kept)
+    client.loop_start()
+    while (message := messages.get(timeout=120)).topic != end:
+        headers = dict(message.properties.UserProperty)
+        yield headers["postrider-id"], headers["key"], message.payload
+    client.disconnect()
+    client.loop_stop()
+
+
 def from_log(file):
     """Id, key and body of every request an endpoint took, in its order."""
     for line in open(file):
         identity, key, body = line.rstrip("\n").split("\t")[:3]
         yield identity, bytes.fromhex(key).decode(), bytes.fromhex(body)
 
+
+READERS = {"kafka": from_kafka, "redis": from_redis, "mqtt": from_mqtt, "log": from_log}
 
 committed = {}
 for line in open(written):
@@ -37,7 +72,7 @@ for line in open(written):
 
 seen, newest, last = set(), {}, {}
 received = phantom = changed = misplaced = late = 0
-for identity, key, payload in (from_kafka if kind == "kafka" else from_log)(*place):
+for identity, key, payload in READERS[kind](*place):
     received += 1
     if identity not in committed:
         phantom += 1

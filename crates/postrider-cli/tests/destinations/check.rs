@@ -7,6 +7,10 @@ use std::process::Command;
 pub(crate) enum Arrived<'a> {
     /// Brokers, topic, and the folder of the Python client.
     Kafka { brokers: String, topic: &'a str, packages: &'a Path },
+    /// Port, stream, and the folder of the Python client.
+    Redis { port: u16, stream: &'a str, packages: &'a Path },
+    /// Port, session, and the folder of the Python client.
+    Mqtt { port: u16, session: &'a str, packages: &'a Path },
     /// The file of an endpoint.
     Log(&'a Path),
 }
@@ -18,6 +22,12 @@ pub(crate) fn check(written: &Path, arrived: &Arrived<'_>, duplicates_max: u64) 
     match arrived {
         Arrived::Kafka { brokers, topic, packages } => {
             python.args(["kafka", brokers, topic]).env("PYTHONPATH", packages)
+        }
+        Arrived::Redis { port, stream, packages } => {
+            python.args(["redis", &port.to_string(), stream]).env("PYTHONPATH", packages)
+        }
+        Arrived::Mqtt { port, session, packages } => {
+            python.args(["mqtt", &port.to_string(), session]).env("PYTHONPATH", packages)
         }
         Arrived::Log(file) => python.arg("log").arg(file),
     };

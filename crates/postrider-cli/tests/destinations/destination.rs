@@ -4,6 +4,8 @@ use std::path::Path;
 
 use postrider_testkit::servers::endpoint::{Endpoint, SECRET};
 use postrider_testkit::servers::kafka::Kafka;
+use postrider_testkit::servers::mosquitto::{Listener, Mosquitto};
+use postrider_testkit::servers::redis::Redis;
 
 use super::check::{Arrived, check};
 
@@ -68,6 +70,91 @@ impl Destination for Topic {
     fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
         let (brokers, packages) = (self.kafka.brokers(), self.kafka.packages());
         check(written, &Arrived::Kafka { brokers, topic: self.name, packages }, duplicates_max)
+    }
+}
+
+/// A stream of a Redis server.
+pub(crate) struct Stream {
+    pub(crate) redis: Redis,
+    pub(crate) name: &'static str,
+    pub(crate) fencing: bool,
+}
+
+impl Destination for Stream {
+    fn sink(&self) -> String {
+        let (address, stream, fencing) = (self.redis.address(), self.name, self.fencing);
+        format!(
+            "[sink.redis]\ntype = 'redis'\naddress = '{address}'\nstream = '{stream}'\nencoder = 'plain'\n\
+             timeout = '2s'\nconnect_timeout = '1s'\nfencing = {fencing}\n"
+        )
+    }
+
+    fn stop(&self) {
+        self.redis.stop();
+    }
+
+    fn kill(&self) {
+        self.redis.kill();
+    }
+
+    fn start(&self) {
+        self.redis.start();
+    }
+
+    fn pause(&self) {
+        self.redis.pause();
+    }
+
+    fn resume(&self) {
+        self.redis.resume();
+    }
+
+    fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
+        let (port, packages) = (self.redis.port(), self.redis.packages());
+        check(written, &Arrived::Redis { port, stream: self.name, packages }, duplicates_max)
+    }
+}
+
+/// A topic of an MQTT broker, and a session that keeps its messages.
+pub(crate) struct MqttTopic {
+    pub(crate) broker: Mosquitto,
+    pub(crate) name: &'static str,
+    pub(crate) qos: u8,
+}
+
+impl Destination for MqttTopic {
+    fn sink(&self) -> String {
+        let (address, topic, qos) = (self.broker.address(Listener::Plain), self.name, self.qos);
+        format!(
+            "[sink.mqtt]\ntype = 'mqtt'\naddress = '{address}'\ntopic = '{topic}'\nencoder = 'plain'\n\
+             timeout = '2s'\nconnect_timeout = '1s'\nqos = '{qos}'\n"
+        )
+    }
+
+    fn stop(&self) {
+        self.broker.stop();
+    }
+
+    /// Stops it cleanly, too: a broker that is killed loses what it has in memory, also for subscribers.
+    fn kill(&self) {
+        self.broker.stop();
+    }
+
+    fn start(&self) {
+        self.broker.start();
+    }
+
+    fn pause(&self) {
+        self.broker.pause();
+    }
+
+    fn resume(&self) {
+        self.broker.resume();
+    }
+
+    fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
+        let (port, packages) = (self.broker.port(Listener::Plain), self.broker.packages());
+        check(written, &Arrived::Mqtt { port, session: self.name, packages }, duplicates_max)
     }
 }
 

@@ -7,6 +7,7 @@
 mod both;
 mod check;
 mod destination;
+mod doctor;
 mod relays;
 mod shop;
 mod soak;

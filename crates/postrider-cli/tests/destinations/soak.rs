@@ -3,8 +3,10 @@
 
 use postrider_testkit::eventually_blocking;
 use postrider_testkit::servers::endpoint::Endpoint;
+use postrider_testkit::servers::mosquitto::Mosquitto;
+use postrider_testkit::servers::redis::Redis;
 
-use super::destination::{Destination, Topic};
+use super::destination::{Destination, MqttTopic, Stream, Topic};
 use super::relays::Relays;
 use super::shop::Shop;
 
@@ -47,6 +49,25 @@ fn kafka_with_transactions_receives_everything_in_order_while_relays_and_the_bro
 fn a_webhook_receives_everything_in_order_while_relays_and_the_endpoint_are_killed() {
     let Some(endpoint) = Endpoint::private() else { return };
     soak("webhook", &endpoint);
+}
+
+#[test]
+fn redis_receives_everything_in_order_while_relays_and_the_server_are_killed() {
+    let Some(redis) = Redis::private() else { return };
+    soak("redis", &Stream { redis, name: "stock", fencing: false });
+}
+
+#[test]
+fn redis_with_a_fence_receives_everything_in_order_while_relays_and_the_server_are_killed() {
+    let Some(redis) = Redis::private() else { return };
+    soak("redis with a fence", &Stream { redis, name: "stock", fencing: true });
+}
+
+#[test]
+fn mqtt_receives_everything_in_order_while_relays_are_killed_and_the_broker_restarts() {
+    let Some(broker) = Mosquitto::private() else { return };
+    broker.subscribe("stock", "stock");
+    soak("mqtt", &MqttTopic { broker, name: "stock", qos: 1 });
 }
 
 fn soak(name: &str, destination: &dyn Destination) {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use postrider::sink::{Outcome, Sink};
+use postrider::sink::Sink;
 use postrider_sinks::kafka::{Kafka as KafkaSink, KafkaConfig};
+pub(crate) use postrider_testkit::conformance::sink::letters;
 use postrider_testkit::servers::kafka::{Isolation, Kafka, Record};
 
 /// Long enough for a lease, short enough to see an outage soon.
@@ -34,20 +35,4 @@ pub(crate) fn committed(kafka: &Kafka, topic: &str) -> Vec<Record> {
 
 pub(crate) fn texts(records: &[Record]) -> Vec<String> {
     records.iter().map(|record| String::from_utf8(record.value.clone()).unwrap()).collect()
-}
-
-/// One letter per outcome.
-pub(crate) fn letters(outcomes: &[Outcome]) -> String {
-    let letter = |outcome: &Outcome| match outcome {
-        Outcome::Acknowledged(_) => 'a',
-        Outcome::Retryable(_) => 'y',
-        Outcome::Failed(_) => 'f',
-        Outcome::Rejected(_) => 'r',
-        Outcome::Ambiguous(failure) if failure.destination_down => 'D',
-        Outcome::Ambiguous(_) => '?',
-        Outcome::Down(_) => 'd',
-        Outcome::Untried => '-',
-        Outcome::Fenced => 'x',
-    };
-    outcomes.iter().map(letter).collect()
 }

@@ -7,6 +7,10 @@
 mod counted;
 #[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(feature = "mqtt")]
+mod mqtt;
+#[cfg(feature = "redis")]
+mod redis;
 mod shop;
 mod through;
 mod webhook;

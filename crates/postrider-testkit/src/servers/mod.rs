@@ -12,10 +12,13 @@ pub mod endpoint;
 pub mod fake_registry;
 pub mod kafka;
 mod keeper;
+pub mod mosquitto;
 pub mod mysql;
 pub mod pgbouncer;
+mod python;
 mod server_folder;
 pub mod postgres;
+pub mod redis;
 
 pub use controlled::{Controlled, Copy};
 pub use server_folder::{cache, free_port, skipped};

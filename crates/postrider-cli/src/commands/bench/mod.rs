@@ -1,6 +1,8 @@
 //! `postrider bench`
 
 mod kafka;
+mod mqtt;
+mod redis;
 mod servers;
 
 use std::path::PathBuf;
@@ -25,6 +27,7 @@ const EXAMPLES: &str = "Examples:
   postrider bench drain --keys 20 --svg d.svg with few hot keys, and a chart
   postrider bench drain --db postgres         on a private server, if one is installed
   postrider bench publish --db postgres       from there to a private Kafka server
+  postrider bench publish --db postgres --sink redis
   postrider bench latency --json              commit to acknowledgement, for programs";
 
 /// Measure this machine and database, each figure next to its physical limit
@@ -35,7 +38,8 @@ const EXAMPLES: &str = "Examples:
 /// For the other databases it starts a private server, or uses the one in POSTRIDER_BENCH_URL: there it
 /// creates schemas (on MySQL and MariaDB databases) postrider_bench_* and drops them afterwards. For Kafka it
 /// also starts a private server, or uses the one in POSTRIDER_BENCH_KAFKA: there it creates topics
-/// postrider-bench-* and deletes them afterwards.
+/// postrider-bench-* and deletes them afterwards. The same for streams of Redis and POSTRIDER_BENCH_REDIS,
+/// and for topics of MQTT and POSTRIDER_BENCH_MQTT.
 ///
 /// This command is in programs that are built with `--features bench`.
 #[derive(Debug, Args)]
@@ -73,6 +77,14 @@ enum Destination {
     Kafka,
 }
 
+/// The brokers that a backlog is published to.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Broker {
+    Kafka,
+    Redis,
+    Mqtt,
+}
+
 // Without a doc comment: clap would show it instead of that of the command.
 #[derive(Debug, Args)]
 struct Events {
@@ -92,9 +104,17 @@ enum BenchCommand {
     /// How fast a backlog is delivered, compared with a paged SELECT and with row-by-row updates
     #[command(before_help = "Examples:\n  postrider bench drain --events 1000000 --keys 20")]
     Drain(Events),
-    /// How fast a backlog reaches Kafka, compared with librdkafka publishing the same records alone
-    #[command(before_help = "Examples:\n  postrider bench publish --db postgres --keys 20")]
-    Publish(Events),
+    /// How fast a backlog reaches a broker, compared with its client publishing the same records alone
+    #[command(
+        before_help = "Examples:\n  postrider bench publish --db postgres --keys 20\n  postrider bench publish --db postgres --sink redis"
+    )]
+    Publish {
+        #[command(flatten)]
+        events: Events,
+        /// Where events go
+        #[arg(long, value_enum, default_value = "kafka")]
+        sink: Broker,
+    },
     /// Time from commit to acknowledgement at a steady rate
     #[command(before_help = "Examples:\n  postrider bench latency --rate 500 --seconds 10")]
     Latency {
@@ -189,9 +209,15 @@ impl Bench {
                     }
                 }
             }
-            BenchCommand::Publish(ref events) => match self.db {
-                Database::Postgres => {
+            BenchCommand::Publish { ref events, sink } => match (self.db, sink) {
+                (Database::Postgres, Broker::Kafka) => {
                     kafka::publish(&runtime, events, self.repetitions.map(usize::from), progress)
+                }
+                (Database::Postgres, Broker::Mqtt) => {
+                    mqtt::publish(&runtime, events, self.repetitions.map(usize::from), progress)
+                }
+                (Database::Postgres, Broker::Redis) => {
+                    redis::publish(&runtime, events, self.repetitions.map(usize::from), progress)
                 }
                 _ => Err("this benchmark runs on PostgreSQL only: add --db postgres".into()),
             },

@@ -99,3 +99,46 @@ impl Kafka {
         Ok(Self { brokers: started.brokers(), _started: Some(started) })
     }
 }
+
+/// A Redis server to measure; a private server ends when this is dropped.
+#[cfg(feature = "redis")]
+pub(super) struct Redis {
+    pub(super) address: String,
+    _started: Option<postrider_testkit::servers::redis::Redis>,
+}
+
+#[cfg(feature = "redis")]
+impl Redis {
+    pub(super) fn find() -> Result<Self, postrider_bench::Error> {
+        if let Ok(address) = std::env::var("POSTRIDER_BENCH_REDIS") {
+            return Ok(Self { address, _started: None });
+        }
+        let started = postrider_testkit::servers::redis::Redis::private();
+        let started = started
+            .ok_or("no Redis server can be started here: set POSTRIDER_BENCH_REDIS to the address of one")?;
+        Ok(Self { address: started.address(), _started: Some(started) })
+    }
+}
+
+/// An MQTT broker to measure; a private one ends when this is dropped. It accepts as many messages at once as the sink sends;
+/// the default of Mosquitto is 20.
+#[cfg(feature = "mqtt")]
+pub(super) struct Mosquitto {
+    pub(super) address: String,
+    _started: Option<postrider_testkit::servers::mosquitto::Mosquitto>,
+}
+
+#[cfg(feature = "mqtt")]
+impl Mosquitto {
+    pub(super) fn find() -> Result<Self, postrider_bench::Error> {
+        use postrider_testkit::servers::mosquitto::{Listener, Mosquitto};
+
+        if let Ok(address) = std::env::var("POSTRIDER_BENCH_MQTT") {
+            return Ok(Self { address, _started: None });
+        }
+        let started = Mosquitto::with("max_inflight_messages 1000");
+        let started = started
+            .ok_or("no MQTT broker can be started here: set POSTRIDER_BENCH_MQTT to the address of one")?;
+        Ok(Self { address: started.address(Listener::Plain), _started: Some(started) })
+    }
+}

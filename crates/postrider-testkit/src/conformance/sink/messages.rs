@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use postrider::encode::{Encoder, Plain};
-use postrider::sink::Message;
+use postrider::sink::{Message, Outcome};
 use postrider::{Event, Headers, Position};
 
 /// The `number`th message of a key. Its body is compact JSON.
@@ -27,4 +27,20 @@ pub fn message_with(key: &str, number: usize, body: impl Into<Bytes>, headers: H
 /// Messages of one key.
 pub fn batch(key: &str, numbers: Range<usize>) -> Vec<Message> {
     numbers.map(|number| message(key, number)).collect()
+}
+
+/// One letter per outcome: `D` is an ambiguous one while the destination was down.
+pub fn letters(outcomes: &[Outcome]) -> String {
+    let letter = |outcome: &Outcome| match outcome {
+        Outcome::Acknowledged(_) => 'a',
+        Outcome::Retryable(_) => 'y',
+        Outcome::Failed(_) => 'f',
+        Outcome::Rejected(_) => 'r',
+        Outcome::Ambiguous(failure) if failure.destination_down => 'D',
+        Outcome::Ambiguous(_) => '?',
+        Outcome::Down(_) => 'd',
+        Outcome::Untried => '-',
+        Outcome::Fenced => 'x',
+    };
+    outcomes.iter().map(letter).collect()
 }

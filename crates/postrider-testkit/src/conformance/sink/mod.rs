@@ -11,7 +11,7 @@
 pub mod cases;
 mod messages;
 
-pub use messages::{batch, message, message_with};
+pub use messages::{batch, letters, message, message_with};
 
 use std::sync::Arc;
 

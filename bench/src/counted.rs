@@ -7,18 +7,18 @@ use postrider::sink::{Capabilities, Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
 use tokio::sync::watch;
 
-pub(super) struct Counted {
+pub(crate) struct Counted {
     inner: Arc<dyn Sink>,
     acknowledged: watch::Sender<u64>,
 }
 
 impl Counted {
-    pub(super) fn new(inner: Arc<dyn Sink>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Sink>) -> Self {
         Self { inner, acknowledged: watch::channel(0).0 }
     }
 
     /// Waits until this many messages were acknowledged.
-    pub(super) async fn wait_for(&self, events: u64) {
+    pub(crate) async fn wait_for(&self, events: u64) {
         // The sender exists as long as this sink.
         _ = self.acknowledged.subscribe().wait_for(|acknowledged| *acknowledged >= events).await;
     }

@@ -1,0 +1,10 @@
+//! The MQTT sink against a real Mosquitto, which is read with a client in Python.
+#![cfg(unix)]
+#![cfg(test)]
+#![allow(clippy::disallowed_methods, reason = "processes give no signal; times are only printed")]
+
+mod conformance;
+mod outage;
+mod refusals;
+mod secure;
+mod topic;
