@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
-use postrider::action::{Action, Database, Entity, EventPersister, Model, Performed, Plan, SqlxRepository};
+use postrider::action::{Action, Database, EventPersister, Model, Performed, Plan, SqlxRepository};
 use postrider::{BoxFuture, Code, Error, Event, Limits, Result};
 use serde::Serialize;
 use uuid::Uuid;

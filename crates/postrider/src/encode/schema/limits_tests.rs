@@ -95,10 +95,8 @@ fn an_import_must_be_in_the_folder_of_its_schema() {
     files.add("schemas/sub/a.proto", "syntax = \"proto3\"; message A { string a = 1; }");
     std::os::unix::fs::symlink(&secret, files.path("schemas/linked.proto")).unwrap();
     std::os::unix::fs::symlink(files.0.path(), files.path("schemas/up")).unwrap();
+    let import = |name: &str| format!("syntax = \"proto3\"; import \"{name}\";");
     let importing = |name: &str| files.add("schemas/T.proto", &format!("{} message T {{}}", import(name)));
-    fn import(name: &str) -> String {
-        format!("syntax = \"proto3\"; import \"{name}\";")
-    }
     for name in [
         "../secret.proto",
         "sub/../../secret.proto",
