@@ -41,7 +41,7 @@ pub(super) fn meaning(code: ErrorCode) -> Meaning {
         | ErrorCode::UnknownPartition
         | ErrorCode::UnknownTopicOrPartition
         | ErrorCode::TopicAuthorizationFailed => Meaning::NotAllowedYet,
-        ErrorCode::QueueFull | ErrorCode::PurgeQueue => Meaning::NotSent,
+        ErrorCode::QueueFull | ErrorCode::PurgeQueue | ErrorCode::Fatal => Meaning::NotSent,
         ErrorCode::Fenced | ErrorCode::ProducerFenced | ErrorCode::InvalidProducerEpoch => Meaning::Fenced,
         _ => Meaning::Unknown,
     }
@@ -107,6 +107,7 @@ mod tests {
             (ErrorCode::NotLeaderForPartition, Meaning::Unknown),
             (ErrorCode::PurgeInflight, Meaning::Unknown),
             (ErrorCode::PurgeQueue, Meaning::NotSent),
+            (ErrorCode::Fatal, Meaning::NotSent),
             (ErrorCode::ProducerFenced, Meaning::Fenced),
         ] {
             assert_eq!(meaning(code), expected, "{code}");

@@ -7,14 +7,18 @@
 //!
 //! With a transactional id a batch is one transaction, and the broker fences a relay that lost its lease.
 
+mod attempt;
 mod client;
 mod config;
+mod confirmed;
 mod delivery;
 mod error;
 mod message;
 mod metadata;
+mod pending;
 mod plain;
 mod producer;
+mod renewable;
 mod split;
 mod topics;
 mod transaction;
