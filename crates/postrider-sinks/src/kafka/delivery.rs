@@ -8,7 +8,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::ProducerContext;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 /// In the reason of the fatal error after a refused message: later messages must not be written.
 const GAPLESS: &str = "gap-less guarantee";
@@ -99,7 +99,7 @@ impl DeliverySlot {
 }
 
 /// Receives the client's errors, log lines and delivery reports.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Context {
     /// Connection errors since the start. If the count grows during a batch, there was an outage in between.
     error_count: AtomicU64,
@@ -107,30 +107,11 @@ pub(super) struct Context {
     last_error: Mutex<String>,
     /// All brokers are down, and that was logged.
     down: AtomicBool,
-    /// The client had a fatal error: it sends nothing more.
-    fatal: watch::Sender<bool>,
     /// The sink failed all messages of this client.
     given_up: AtomicBool,
 }
 
-impl Default for Context {
-    fn default() -> Self {
-        Self {
-            error_count: AtomicU64::new(0),
-            last_error: Mutex::default(),
-            down: AtomicBool::new(false),
-            fatal: watch::Sender::new(false),
-            given_up: AtomicBool::new(false),
-        }
-    }
-}
-
 impl Context {
-    /// Is true after a fatal error.
-    pub(super) fn fatal(&self) -> watch::Receiver<bool> {
-        self.fatal.subscribe()
-    }
-
     pub(super) fn give_up(&self) {
         self.given_up.store(true, Ordering::SeqCst);
     }
@@ -169,7 +150,6 @@ impl ClientContext for Context {
             } else {
                 tracing::warn!(target: "librdkafka", "{reason}");
             }
-            self.fatal.send_replace(true);
             return;
         }
         tracing::debug!(target: "librdkafka", "{reason}");

@@ -155,6 +155,7 @@ impl Shared {
     /// because of others or themselves.
     async fn publish_batched(&self, attempt: &mut Attempt<'_>, alone: &mut Alone) {
         let deadline = Instant::now() + self.delivery_timeout;
+        let mut fatal = String::new();
         for _ in 0..CLIENTS_MAX {
             let generation = match self.batched.get() {
                 Ok(generation) => generation,
@@ -186,7 +187,15 @@ impl Shared {
                     sleep(PAUSE).await;
                 }
             }
+            if let Some((code, reason)) = client.client().fatal_error() {
+                fatal = reason;
+                // This user may not write to any topic.
+                if code == ErrorCode::ClusterAuthorizationFailed {
+                    break;
+                }
+            }
         }
+        attempt.fail_open(&Outcome::Down(Failure::new(fatal)));
     }
 
     /// Passes messages to the client and waits for their reports until the deadline.
@@ -394,24 +403,18 @@ async fn wait(
     joined: &[(usize, PendingMessage)],
     deadline: Instant,
 ) {
-    let Some(client) = generation.client() else { return };
-    let mut fatal = client.context().fatal();
     let deadline = sleep_until(deadline);
     let complete = deliveries.complete();
     tokio::pin!(deadline, complete);
-    let (mut is_complete, mut is_broken) = (false, false);
+    let mut is_complete = false;
     while !is_complete || joined.iter().any(|(_, pending)| pending.delivery().is_none()) {
         tokio::select! {
             biased;
             _ = &mut complete, if !is_complete => is_complete = true,
             () = &mut deadline => return,
-            // The sender is part of the client.
-            _ = fatal.wait_for(|is_fatal| *is_fatal), if !is_broken => {
-                is_broken = true;
-                generation.purge_queue();
-            }
-            // After a fatal error the client may put messages back into its queue, where they would stay.
-            () = sleep(PAUSE), if is_broken || is_complete => {
+            // After a fatal error, the client does not send what is in its queue, and puts messages back into it. It does
+            // not report every such error.
+            () = sleep(PAUSE) => {
                 let joined = joined.iter().map(|(_, pending)| &*pending.generation);
                 joined.chain([generation]).filter(|one| one.producer.is_broken()).for_each(Generation::purge_queue);
             }

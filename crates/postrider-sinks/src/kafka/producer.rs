@@ -76,7 +76,7 @@ const MANAGED: [&str; 23] = [
 pub(super) enum Kind {
     /// Batches records. A message that is not written keeps the later ones of its partition from being written.
     Plain,
-    /// Sends each record in a separate request, so that none is refused because of another.
+    /// Sends each record in a separate request, so that none is refused because of another; in any order, and once.
     SingleRecord,
     /// Uses transactions, for an owner with this lease duration.
     Transactional(Duration),
@@ -128,7 +128,11 @@ pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig>
     match (kind, &config.transactional_id) {
         // A refused message is a fatal error, instead of a gap before the next messages.
         (Kind::Plain, _) => _ = client.set("enable.gapless.guarantee", "true"),
-        (Kind::SingleRecord, _) => _ = client.set("batch.num.messages", "1"),
+        // No sequence, which every refused record would interrupt, and therefore no retries: the relay decides.
+        (Kind::SingleRecord, _) => {
+            client.set("batch.num.messages", "1").set("enable.idempotence", "false");
+            client.set("message.send.max.retries", "0");
+        }
         (Kind::Transactional(lease), Some(id)) => {
             client.set("transactional.id", id);
             client.set("transaction.timeout.ms", ms(lease.max(TRANSACTION_MIN)));

@@ -49,29 +49,44 @@ impl Generation {
 
 pub(super) struct Renewable {
     settings: Mutex<ClientConfig>,
-    current: Mutex<Option<Arc<Generation>>>,
+    current: Mutex<Current>,
+}
+
+#[derive(Default)]
+struct Current {
+    generation: Option<Arc<Generation>>,
+    /// The next client. A new client needs half a second until it can send, so the next one is created after the first
+    /// fatal error.
+    spare: Option<Arc<Generation>>,
 }
 
 impl Renewable {
     pub(super) fn new(settings: ClientConfig) -> Self {
-        Self { settings: Mutex::new(settings), current: Mutex::new(None) }
+        Self { settings: Mutex::new(settings), current: Mutex::default() }
     }
 
     /// The current client, or a new one if that had a fatal error.
     pub(super) fn get(&self) -> Result<Arc<Generation>, KafkaError> {
         let mut current = lock(&self.current);
-        if let Some(generation) = current.as_ref().filter(|generation| generation.is_usable()) {
+        let is_first = current.generation.is_none();
+        if let Some(generation) = current.generation.as_ref().filter(|generation| generation.is_usable()) {
             return Ok(generation.clone());
         }
+        let spare = current.spare.take().filter(|spare| spare.is_usable());
+        let next = spare.map_or_else(|| self.make(), Ok)?;
+        current.generation = Some(next.clone());
+        current.spare = if is_first { None } else { Some(self.make()?) };
+        Ok(next)
+    }
+
+    fn make(&self) -> Result<Arc<Generation>, KafkaError> {
         let settings = lock(&self.settings);
         let batch_bytes = settings.get(BATCH_BYTES).and_then(|bytes| bytes.parse().ok());
-        let made = Arc::new(Generation {
+        Ok(Arc::new(Generation {
             producer: Producer::make(&settings)?,
             confirmed: ConfirmedPartitions::default(),
             batch_bytes: batch_bytes.unwrap_or(BATCH_BYTES_DEFAULT),
-        });
-        *current = Some(made.clone());
-        Ok(made)
+        }))
     }
 
     /// The next client sends smaller batches: a topic refuses batches of this one. Once per client.
@@ -81,20 +96,22 @@ impl Renewable {
         let next = settings.get(BATCH_BYTES).and_then(|bytes| bytes.parse().ok());
         if next.is_none_or(|next: usize| next > half) {
             settings.set(BATCH_BYTES, half.to_string());
+            drop(settings);
+            lock(&self.current).spare = None;
         }
     }
 
     /// Does not use this client for new messages any more.
     pub(super) fn forget(&self, generation: &Arc<Generation>) {
         let mut current = lock(&self.current);
-        if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, generation)) {
-            *current = None;
+        if current.generation.as_ref().is_some_and(|current| Arc::ptr_eq(current, generation)) {
+            current.generation = None;
         }
     }
 
     /// Drops the current client.
     pub(super) fn close(&self) {
-        if let Some(generation) = lock(&self.current).take() {
+        if let Some(generation) = std::mem::take(&mut *lock(&self.current)).generation {
             generation.purge();
         }
     }
