@@ -67,6 +67,14 @@ pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
     }
 }
 
+/// Whether the code means that a message or a batch is too large.
+pub(super) fn is_size(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::MessageSizeTooLarge | ErrorCode::MessageBatchTooLarge | ErrorCode::InvalidMessageSize
+    )
+}
+
 pub(super) fn acknowledged(partition: i32, offset: i64) -> Outcome {
     Outcome::Acknowledged(Receipt::new(format!("partition {partition} offset {offset}")))
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::delivery::{Deliveries, Delivery};
 use super::renewable::Generation;
 
-/// How long a report is kept that nobody asks for, because its event was given up or discarded.
+/// How long a report is kept that is not asked for, because its event was given up or discarded.
 const REPORT_MAX: Duration = Duration::from_secs(600);
 
 #[derive(Default)]

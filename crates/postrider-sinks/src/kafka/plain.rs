@@ -15,15 +15,17 @@ use rdkafka::error::RDKafkaErrorCode as ErrorCode;
 use rdkafka::producer::Producer as _;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::alone::send_alone;
 use super::attempt::Attempt;
 use super::config::KafkaConfig;
 use super::delivery::{Deliveries, Delivery};
 use super::error::{self, Meaning, meaning, not_opened};
 use super::message::{invalid_topic, record};
-use super::metadata::{TopicHealth, partition_count, topic_health};
+use super::metadata::partition_count;
 use super::pending::{PendingMessage, PendingMessages};
-use super::producer::{Kind, Producer, settings};
+use super::producer::{Kind, settings};
 use super::renewable::{Generation, Renewable};
+use super::unknown::UnknownOutcomes;
 
 /// Clients that one call uses after fatal errors.
 const CLIENTS_MAX: usize = 5;
@@ -303,7 +305,7 @@ impl Shared {
         for (&at, reported) in alone.messages.iter().zip(reported) {
             let topic = attempt.topic_of(at);
             let outcome = reported.unwrap_or_else(|code| {
-                if is_size(code) {
+                if error::is_size(code) {
                     is_any_oversized = true;
                     self.remember_oversized(topic, attempt.batch[at].body.len());
                 }
@@ -334,7 +336,7 @@ impl Shared {
         Running(self)
     }
 
-    /// Fails the pending messages when nobody has published for some time: the relay has lost its lease, or was paused.
+    /// Fails the pending messages after some time without a call: the relay has lost its lease, or was paused.
     fn watch_pending(shared: &Arc<Self>) {
         if std::mem::replace(&mut lock(&shared.calls).is_watched, true) {
             return;
@@ -458,7 +460,7 @@ async fn record_report(
             Meaning::RefusedTogether => {
                 alone.messages.push(at);
                 attempt.stop(at, Outcome::Untried);
-                return is_size(code);
+                return error::is_size(code);
             }
             Meaning::Unknown | Meaning::NotAllowedYet => {
                 let outcome = unknown.outcome(topic, code).await;
@@ -478,103 +480,12 @@ async fn record_report(
     false
 }
 
-/// Whether the code means that a message or a batch is too large.
-fn is_size(code: ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::MessageSizeTooLarge | ErrorCode::MessageBatchTooLarge | ErrorCode::InvalidMessageSize
-    )
-}
-
 impl From<Delivery> for Report {
     fn from(delivery: Delivery) -> Self {
         match delivery {
             Delivery::Written { partition, offset } => Self::Written { partition, offset },
             Delivery::Failed(code) => Self::Failed(code),
         }
-    }
-}
-
-/// Sends each of these messages of the batch in its own request, then waits for their delivery reports. `Err` is the code
-/// with which the broker refused it.
-async fn send_alone(
-    client: &Renewable,
-    batch: &[Message],
-    indices: &[usize],
-    topic: Option<&str>,
-) -> Vec<Result<Outcome, ErrorCode>> {
-    let generation = match client.get() {
-        Ok(generation) => generation,
-        Err(error) => {
-            return vec![Ok(Outcome::Down(Failure::new(error.to_string()))); indices.len()];
-        }
-    };
-    let Some(client) = generation.client() else { return Vec::new() };
-    let error_count = client.context().error_count();
-    let deliveries = Deliveries::of(indices.len());
-    for (index, &at) in indices.iter().enumerate() {
-        let record = record(topic_of(&batch[at], topic), &batch[at], deliveries.slot(index));
-        if let Err((error, record)) = client.send(record) {
-            let code = error.rdkafka_error_code().unwrap_or(ErrorCode::InvalidArgument);
-            record.delivery_opaque.fill(Delivery::Failed(code));
-        }
-    }
-    let reported = deliveries.complete().await;
-    let mut unknown =
-        UnknownOutcomes { producer: &generation.producer, error_count, topics: BTreeMap::new() };
-    let mut outcomes = Vec::with_capacity(reported.len());
-    for (&at, delivery) in indices.iter().zip(reported) {
-        let topic = topic_of(&batch[at], topic);
-        outcomes.push(match delivery {
-            Delivery::Written { partition, offset } => Ok(error::acknowledged(partition, offset)),
-            Delivery::Failed(code) => match meaning(code) {
-                Meaning::RefusedTogether => Err(code),
-                Meaning::Unknown | Meaning::NotAllowedYet => Ok(unknown.outcome(topic, code).await),
-                Meaning::Refused | Meaning::NotSent | Meaning::Fenced => Ok(error::outcome(topic, code)),
-            },
-        });
-    }
-    outcomes
-}
-
-/// Decides the outcome of messages that timed out or whose topic was missing. Requests the state of each topic once.
-struct UnknownOutcomes<'a> {
-    producer: &'a Producer,
-    /// The client's error count before the messages were sent.
-    error_count: u64,
-    topics: BTreeMap<String, TopicHealth>,
-}
-
-impl UnknownOutcomes<'_> {
-    async fn outcome(&mut self, topic: &str, code: ErrorCode) -> Outcome {
-        if !self.topics.contains_key(topic) {
-            self.topics.insert(topic.to_owned(), topic_health(self.producer, topic).await);
-        }
-        let failure = |why: &str| Failure::new(format!("topic {topic}: {code}: {why}"));
-        let context = self.producer.client().map(|client| client.context());
-        let failed_since = context.filter(|context| context.error_count() > self.error_count);
-        match (self.topics.get(topic), failed_since) {
-            (Some(TopicHealth::NotAllowed(code)), _) => error::outcome(topic, *code),
-            (Some(TopicHealth::Up), _) if code == ErrorCode::TopicAuthorizationFailed => {
-                error::outcome(topic, code)
-            }
-            // The topic was missing, so nothing was sent. It may exist now, or the cluster does not respond.
-            _ if meaning(code) == Meaning::NotAllowedYet => match self.topics.get(topic) {
-                Some(TopicHealth::Down(why)) => Outcome::Down(failure(why)),
-                _ => Outcome::Retryable(failure("the topic exists now")),
-            },
-            (Some(TopicHealth::Down(why)), _) => Outcome::Ambiguous(failure(why).while_down()),
-            // The cluster is up now, but was down in between.
-            (_, Some(context)) => Outcome::Ambiguous(failure(&context.last_error()).while_down()),
-            (_, None) => error::outcome(topic, code),
-        }
-    }
-
-    /// Whether a message that the client purged from its queue may have been sent before: the connection was lost, or
-    /// the sink has given the client up.
-    fn may_have_been_sent(&self) -> bool {
-        let context = self.producer.client().map(|client| client.context());
-        context.is_none_or(|context| context.is_given_up() || context.error_count() > self.error_count)
     }
 }
 
