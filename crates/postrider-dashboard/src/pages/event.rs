@@ -120,9 +120,18 @@ fn explain(page: &PageContext, of: &Explanation, parked: &[ParkedItem], now: Tim
     Explained {
         subscription: of.subscription.clone(),
         href: format!("{}/subscriptions/{}", page.outbox_path, encoded(&of.subscription)),
-        sentence: of.to_string(),
+        sentence: sentence(of),
         next: parked.as_ref().and_then(|item| When::of(item.next_attempt_at, now)),
         parked,
+    }
+}
+
+/// The sentence without the name of the subscription, which is above it.
+fn sentence(of: &Explanation) -> String {
+    let sentence = of.to_string();
+    match sentence.strip_prefix(&format!("{}: ", of.subscription)) {
+        Some(rest) => rest.to_owned(),
+        None => sentence,
     }
 }
 

@@ -253,7 +253,7 @@ impl Browser {
             return;
         }
         let height =
-            self.run("return document.documentElement.scrollHeight").await.as_u64().unwrap().clamp(600, 1600);
+            self.run("return document.documentElement.scrollHeight").await.as_u64().unwrap().clamp(600, 1000);
         let width = self.run("return window.innerWidth").await.as_u64().unwrap();
         self.cdp(
             "Emulation.setDeviceMetricsOverride",
@@ -261,7 +261,7 @@ impl Browser {
         )
         .await;
         let picture = self.command("GET", "/screenshot", Value::Null).await;
-        self.cdp("Emulation.clearDeviceMetricsOverride", json!({})).await;
+        self.width(u32::try_from(width).unwrap()).await;
         let bytes = base64::engine::general_purpose::STANDARD.decode(picture.as_str().unwrap()).unwrap();
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/dashboard");
         std::fs::create_dir_all(&folder).unwrap();
