@@ -14,6 +14,7 @@ mod event_counts;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod events;
 mod explain;
+mod explain_rows;
 mod explain_walk;
 #[cfg(all(unix, any(feature = "mysql", feature = "postgres")))]
 mod eventlog;
@@ -39,6 +40,8 @@ mod parked;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod program;
+#[cfg(unix)]
+mod replaced;
 mod replay;
 mod restarted;
 mod runbooks;
