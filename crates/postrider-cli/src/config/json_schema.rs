@@ -54,7 +54,7 @@ fn table(schema: Schema, section: Section) -> Value {
     let conditions: Vec<Value> = types(schema, section)
         .into_iter()
         .map(|of_type| {
-            let (own, others): (Vec<_>, Vec<_>) = schema
+            let (own, others): (Vec<&KeySpec>, Vec<&KeySpec>) = schema
                 .keys(section)
                 .filter(|spec| spec.of_type.is_some())
                 .partition(|spec| spec.of_type == Some(of_type));
