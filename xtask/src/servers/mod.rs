@@ -1,6 +1,7 @@
 //! The servers that tests run against: found, or installed before the tests, never by a test.
 //!
 //! - [`apicurio`]: a schema registry in two versions, and readers of its messages in Python and Java
+//! - [`axe`]: the accessibility checks of the dashboard's tests
 //! - [`packages`]: programs from the system's package manager
 //! - [`debezium`]: Debezium in a worker of Kafka Connect
 //! - [`kafka`]: Apache Kafka, and a client in Python
@@ -9,6 +10,7 @@
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
 
 mod apicurio;
+mod axe;
 mod debezium;
 mod kafka;
 mod mysql;
@@ -33,6 +35,7 @@ pub(crate) fn prepare() -> Vec<Missing> {
     missing.extend(postgres::prepare());
     let downloads = [
         ("apicurio", apicurio::prepare()),
+        ("axe-core", axe::prepare()),
         ("debezium", debezium::prepare()),
         ("kafka", kafka::prepare()),
         ("mysql", mysql::prepare()),

@@ -77,6 +77,7 @@ fn file(section: Section, key: &str, value: &str) -> String {
     match section {
         Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),
         Section::Http => lines.insert(format!("http.{key}"), value.to_owned()),
+        Section::Dashboard => lines.insert(format!("dashboard.{key}"), value.to_owned()),
         Section::Traces => {
             // Without an endpoint, nothing is exported.
             lines.insert("traces.endpoint".into(), "'http://h'".into());

@@ -1,0 +1,10 @@
+//! The dashboard over HTTP, as a browser uses it, on SQLite and PostgreSQL.
+
+mod changes;
+mod client;
+mod lists;
+mod many;
+mod outbox;
+mod pages;
+mod routes;
+mod secrets;
