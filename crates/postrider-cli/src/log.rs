@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
@@ -17,7 +18,9 @@ use crate::traces::Traces;
 /// to a collector, if there is one. A second call has no effect.
 pub fn start(settings: &RelaySettings, traces: Option<&Traces>, output: Output) {
     let level = level(&settings.log, output.verbosity());
-    let lines = lines(settings.log_format, output.colours_talk()).with_filter(level);
+    // The client of RabbitMQ logs messages with their payload. What it says is also in the outcomes.
+    let wanted = Targets::new().with_default(level).with_target("lapin", LevelFilter::OFF);
+    let lines = lines(settings.log_format, output.colours_talk()).with_filter(wanted);
     let subscriber = Registry::default().with(traces.map(Traces::layer)).with(lines);
     // Fails only if a log is already set up.
     let _ = tracing::subscriber::set_global_default(subscriber);

@@ -6,12 +6,14 @@
 //! - [`kafka`]: Apache Kafka, and a client in Python
 //! - [`mysql`]: MySQL, in addition to the MariaDB of the packages
 //! - [`python`]: clients in Python for servers that are packages
+//! - [`nats`]: NATS, and a client in Python
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
 
 mod apicurio;
 mod debezium;
 mod kafka;
 mod mysql;
+mod nats;
 mod packages;
 pub(crate) mod postgres;
 mod python;
@@ -37,6 +39,7 @@ pub(crate) fn prepare() -> Vec<Missing> {
         ("kafka", kafka::prepare()),
         ("mysql", mysql::prepare()),
         ("python clients", python::prepare()),
+        ("nats", nats::prepare()),
     ];
     for (name, prepared) in downloads {
         missing.extend(prepared.err().map(|reason| Missing { name: name.to_owned(), reason }));

@@ -19,6 +19,7 @@ const WANTED: &[Wanted] = &[
     Wanted { program: "mariadbd", package: "mariadb-server", folders: &["/usr/sbin"] },
     Wanted { program: "redis-server", package: "redis-server", folders: &[] },
     Wanted { program: "mosquitto", package: "mosquitto", folders: &["/usr/sbin"] },
+    Wanted { program: "rabbitmq-server", package: "rabbitmq-server", folders: &["/usr/lib/rabbitmq/bin"] },
     // For the download of servers that are not packages.
     Wanted { program: "pip3", package: "python3-pip", folders: &[] },
     Wanted { program: "mvn", package: "maven", folders: &[] },

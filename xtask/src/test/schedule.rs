@@ -34,13 +34,15 @@ const fn computes(seconds: u32) -> Needs {
 }
 
 /// Programs that take long. The measured times are in `docs/figures/test-loop.md`.
-const LIST: [(&str, Needs); 15] = [
+const LIST: [(&str, Needs); 17] = [
     // Two thirds of all tests, on servers that they share.
     ("postrider/stores", Needs { seconds: 350, places: 2, threads_per_core: 2, whole_build: false }),
     ("postrider-cli/cli", waits(150)),
     ("postrider-cli/destinations", waits(118)),
     ("postrider-sinks/kafka", waits(106)),
-    ("postrider-sinks/network", waits(62)),
+    ("postrider-sinks/network", waits(100)),
+    ("postrider-sinks/rabbitmq", waits(60)),
+    ("postrider-sinks/nats", waits(20)),
     // It starts the examples; cargo does not know this dependency.
     ("postrider-sinks/processes", Needs { whole_build: true, ..waits(20) }),
     // It starts cargo for programs that must not compile.

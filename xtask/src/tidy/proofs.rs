@@ -243,6 +243,9 @@ fn sentence(name: &str) -> String {
         "kafka" => "Kafka".to_owned(),
         "redis" => "Redis".to_owned(),
         "mqtt" => "MQTT".to_owned(),
+        "rabbitmq" => "RabbitMQ".to_owned(),
+        "jetstream" => "JetStream".to_owned(),
+        "nats" => "NATS".to_owned(),
         "sql" => "SQL".to_owned(),
         other => other.to_owned(),
     };

@@ -42,6 +42,8 @@ checks! {
     SchemasRegistered = 6, "run `postrider schemas check`; check the URL and the login, register the schema, or make it compatible";
     /// The settings of a broker do not lose events that it has acknowledged: it writes to disk or to replicas first, and deletes nothing that was not read.
     SinkDurable = 7, "change the setting that the finding names, or accept the loss that it describes; docs/src/sinks.md lists what each destination promises";
+    /// The exchange, queue or stream that the configuration names exists at the destination.
+    DestinationExists = 8, "create it at the destination, or correct its name in the configuration; docs/src/sinks.md says which of them a sink can create";
 
     /// The database exists and is readable.
     Readable = 101, "check address, login and permissions; `postrider migrate up` creates missing tables";
@@ -173,7 +175,9 @@ impl Check {
     pub const fn runbook(self) -> &'static str {
         use Check::*;
         match self {
-            SinkReachable | SinkDurable | EndpointReachable | DestinationUp => "destination-down",
+            SinkReachable | SinkDurable | DestinationExists | EndpointReachable | DestinationUp => {
+                "destination-down"
+            }
             Served | SubscriptionCreated | LayoutServed => "no-relay",
             ShutDownCleanly => "takeovers-often",
             NotPaused => "paused-for-long",

@@ -7,7 +7,9 @@
 mod file;
 mod kafka;
 mod mqtt;
+mod nats;
 mod null;
+mod rabbitmq;
 mod redis;
 mod stdout;
 mod webhook;
@@ -27,8 +29,17 @@ use crate::config::settings::ConfigTable;
 use crate::doctor::{Check, Subject};
 
 /// Every type of sink, in the order of the docs.
-pub(crate) const SINK_TYPES: &[SinkType] =
-    &[file::TYPE, stdout::TYPE, null::TYPE, webhook::TYPE, kafka::TYPE, redis::TYPE, mqtt::TYPE];
+pub(crate) const SINK_TYPES: &[SinkType] = &[
+    file::TYPE,
+    stdout::TYPE,
+    null::TYPE,
+    webhook::TYPE,
+    kafka::TYPE,
+    rabbitmq::TYPE,
+    nats::TYPE,
+    redis::TYPE,
+    mqtt::TYPE,
+];
 
 /// The names of all types, for the key `type`.
 pub(crate) const SINK_TYPE_NAMES: [&str; SINK_TYPES.len()] = {

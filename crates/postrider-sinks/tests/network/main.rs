@@ -11,6 +11,10 @@ mod kafka;
 mod mqtt;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
 mod shop;
 mod through;
 mod webhook;

@@ -14,11 +14,13 @@ pub mod kafka;
 mod keeper;
 pub mod mosquitto;
 pub mod mysql;
+pub mod nats;
 pub mod pgbouncer;
-mod python;
-mod server_folder;
 pub mod postgres;
+mod python;
+pub mod rabbitmq;
 pub mod redis;
+mod server_folder;
 
 pub use controlled::{Controlled, Copy};
 pub use server_folder::{cache, free_port, skipped};
