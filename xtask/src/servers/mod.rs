@@ -46,6 +46,7 @@ pub(crate) fn prepare() -> Vec<Missing> {
         ("nats", nats::prepare()),
         ("rabbitmq", rabbitmq::prepare()),
         ("python clients", python::prepare()),
+        ("nats", nats::prepare()),
     ];
     for (name, prepared) in downloads {
         missing.extend(prepared.err().map(|reason| Missing { name: name.to_owned(), reason }));

@@ -9,11 +9,13 @@ use super::packages::run;
 /// folders.
 const REDIS: &str = "redis-py-8.1.0";
 const MQTT: &str = "paho-mqtt-2.2.0";
+const RABBITMQ: &str = "pika-1.4.4";
 
 /// Downloads what is missing.
 pub(super) fn prepare() -> Result<(), String> {
     super::once(REDIS, |folder| install(folder, "redis==8.1.0"))?;
-    super::once(MQTT, |folder| install(folder, "paho-mqtt==2.2.0"))
+    super::once(MQTT, |folder| install(folder, "paho-mqtt==2.2.0"))?;
+    super::once(RABBITMQ, |folder| install(folder, "pika==1.4.4"))
 }
 
 fn install(folder: &Path, package: &str) -> Result<(), String> {

@@ -1,5 +1,5 @@
-"""Compares what was committed with what arrived: `written duplicates_max kafka BROKERS TOPIC`, `... rabbitmq URL QUEUE`,
-`... nats URL STREAM`, `... redis PORT STREAM`, `... mqtt PORT SESSION` or `... log FILE`.
+"""Compares what was committed with what arrived: `written duplicates_max kafka BROKERS TOPIC`, `... redis PORT STREAM`,
+`... mqtt PORT SESSION`, `... rabbitmq URL QUEUE`, `... nats URL STREAM` or `... log FILE`.
 
 A line of `written` is an event: id, key, its number within the key, payload; the payload in hexadecimal. Says what it
 found in one line; the exit code is 1 if something is wrong."""
@@ -91,9 +91,8 @@ def from_log(file):
         yield identity, bytes.fromhex(key).decode(), bytes.fromhex(body)
 
 
-READERS = {
-    "kafka": from_kafka, "mqtt": from_mqtt, "nats": from_nats, "rabbitmq": from_rabbitmq, "redis": from_redis, "log": from_log,
-}
+READERS = {"kafka": from_kafka, "redis": from_redis, "mqtt": from_mqtt, "nats": from_nats,
+           "rabbitmq": from_rabbitmq, "log": from_log}
 
 committed = {}
 for line in open(written):

@@ -2,8 +2,10 @@
 
 use std::process::Command;
 
-use postrider_testkit::servers::mosquitto::{Listener, Mosquitto, USER as MQTT_USER};
-use postrider_testkit::servers::nats::Nats;
+use postrider_testkit::servers::mosquitto::{
+    Listener, Mosquitto, PASSWORD as MQTT_PASSWORD, USER as MQTT_USER,
+};
+use postrider_testkit::servers::nats::{self, Nats};
 use postrider_testkit::servers::rabbitmq;
 use postrider_testkit::servers::redis::{PASSWORD, Redis, USER};
 
@@ -52,6 +54,7 @@ fn doctor_reports_what_redis_loses_in_a_crash() {
 #[test]
 fn doctor_reports_the_limits_of_an_mqtt_broker_and_what_it_cannot_know() {
     let Some(broker) = Mosquitto::with("max_qos 1\n") else { return };
+    assert_eq!(MQTT_PASSWORD, PASSWORD);
     let sink = |address: String, qos: u8| {
         format!(
             "[sink.mqtt]\ntype = 'mqtt'\naddress = '{address}'\nusername = '{MQTT_USER}'\npassword = 'env:SINK_PASSWORD'\n\
@@ -70,9 +73,10 @@ fn doctor_reports_queues_of_rabbitmq_that_are_missing_or_on_one_node() {
     let Some(server) = rabbitmq::shared() else { return };
     let sink = |keys: &str| {
         format!(
-            "[sink.rabbit]\ntype = 'rabbitmq'\nurl = 'amqp://127.0.0.1:{}'\nusername = '{USER}'\n\
+            "[sink.rabbit]\ntype = 'rabbitmq'\nurl = 'amqp://127.0.0.1:{}'\nusername = '{}'\n\
              password = 'env:SINK_PASSWORD'\n{keys}\n",
-            server.port()
+            server.port(),
+            rabbitmq::USER
         )
     };
     assert_finds(&doctor(&sink("routing_key = 'none'")), "fail PD-0008", "none");
@@ -89,7 +93,7 @@ fn doctor_reports_queues_of_rabbitmq_that_are_missing_or_on_one_node() {
     server.create_queue("classic", &[]);
     assert_finds(&doctor(&sink("routing_key = 'classic'")), "warn PD-0007", "one node");
     assert_finds(&doctor(&sink("exchange = 'nowhere'")), "fail PD-0008", "nowhere");
-    let wrong = sink("").replace(USER, "nobody");
+    let wrong = sink("").replace(rabbitmq::USER, "nobody");
     assert_finds(&doctor(&wrong), "fail PD-0001", "ACCESS_REFUSED");
 }
 
@@ -99,9 +103,10 @@ fn doctor_reports_a_missing_stream_of_nats_and_whether_the_server_syncs_before_i
         let Some(server) = server else { return };
         let sink = |keys: &str| {
             format!(
-                "[sink.nats]\ntype = 'nats'\nurl = 'nats://127.0.0.1:{}'\nusername = '{USER}'\n\
+                "[sink.nats]\ntype = 'nats'\nurl = 'nats://127.0.0.1:{}'\nusername = '{}'\n\
                  password = 'env:SINK_PASSWORD'\nstream = 'ORDERS'\n{keys}\n",
-                server.port()
+                server.port(),
+                nats::USER
             )
         };
         assert_finds(&doctor(&sink("")), "fail PD-0008", "ORDERS");
