@@ -116,7 +116,7 @@ enum BenchCommand {
     Drain(Events),
     /// How fast a backlog reaches a broker, compared with its client publishing the same records alone
     ///
-    /// With --encoders, the relay to Kafka with each of these encoders, compared with `plain`: the events have a payload of
+    /// With --encoders, the relay with each of these encoders into Kafka, compared with `plain`: the events have a payload of
     /// 334 bytes, an action and a separate key.
     #[command(
         before_help = "Examples:\n  postrider bench publish --db postgres --keys 20\n  postrider bench publish --db postgres --sink redis\n  postrider bench publish --db postgres --encoders avro,protobuf"
