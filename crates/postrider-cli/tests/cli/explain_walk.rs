@@ -36,7 +36,7 @@ pub(crate) struct Walk<'a> {
 const LEASE: &str = "lease = '2s'\nprobe_min = '100ms'\nprobe_max = '1s'\n";
 
 /// `orders` has rules and several destinations, `plain` sends everything to the endpoint.
-pub(crate) fn config_of(outbox: &str, endpoint: &Endpoint, with_plain: bool) -> String {
+fn config(outbox: &str, endpoint: &Endpoint) -> String {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap();
     let sink = "type = 'webhook'\nallow_private = true\nsecret = 'file:secret.txt'\n";
@@ -46,11 +46,9 @@ pub(crate) fn config_of(outbox: &str, endpoint: &Endpoint, with_plain: bool) -> 
         format!("[[subscription.orders.rule]]\ntypes = ['{types}']\ndestination = '{url}'\n")
     };
     let plain = format!("[sink.hook]\n{sink}url = '{good}'\n[subscription.plain]\nsink = 'hook'\n{LEASE}");
-    let on_dead = if with_plain { "on_dead = 'block'\n" } else { "" };
-    let plain = if with_plain { plain } else { String::new() };
     format!(
         "[relay]\nname = 'walker'\n[outbox.shop]\n{outbox}\n[sink.rules]\n{sink}{plain}\
-         [subscription.orders]\nsink = 'rules'\nunrouted = 'park'\n{on_dead}several_destinations = true\n\
+         [subscription.orders]\nsink = 'rules'\nunrouted = 'park'\non_dead = 'block'\nseveral_destinations = true\n\
          read_ahead_events_max = 16\nbackoff_min = '1h'\nbackoff_max = '2h'\n{LEASE}{}{}{}",
         rule("good", &good),
         rule("busy", &busy),
@@ -58,7 +56,7 @@ pub(crate) fn config_of(outbox: &str, endpoint: &Endpoint, with_plain: bool) -> 
     )
 }
 
-pub(crate) fn ok(program: &Program, args: &[&str]) -> String {
+fn ok(program: &Program, args: &[&str]) -> String {
     let ran = program.run(args);
     assert_eq!(ran.exit, Some(0), "{args:?}: {ran:?}");
     ran.stdout
@@ -70,7 +68,7 @@ fn write(program: &Program, kind: &str, key: &str, more: &[&str]) -> String {
     printed.strip_prefix("id=").unwrap().split_whitespace().next().unwrap().to_owned()
 }
 
-pub(crate) fn relay(program: &Program) -> Running {
+fn relay(program: &Program) -> Running {
     let mut command = program.command(&["relay"]);
     command.stderr(Stdio::null());
     Running::start(command)
@@ -84,14 +82,14 @@ fn sentence(program: &Program, event: &str, subscription: &str) -> String {
 }
 
 /// The same as fields.
-pub(crate) fn state(program: &Program, event: &str, subscription: &str) -> Value {
+fn state(program: &Program, event: &str, subscription: &str) -> Value {
     let all: Value = serde_json::from_str(&ok(program, &["explain", event, "--json"])).unwrap();
     let mut of = all[0]["subscriptions"].as_array().unwrap().iter();
     of.find(|of| of["subscription"] == subscription).cloned().unwrap_or_default()
 }
 
 /// Waits until the event is in this state and the sentence has these parts.
-pub(crate) fn is(program: &Program, (event, subscription): (&str, &str), wanted: &str, parts: &[&str]) {
+fn is(program: &Program, (event, subscription): (&str, &str), wanted: &str, parts: &[&str]) {
     let mut last = String::new();
     eventually_blocking(&format!("event {event} is {wanted} in {subscription}"), || {
         let (state, said) = (state(program, event, subscription), sentence(program, event, subscription));
@@ -107,7 +105,7 @@ pub(crate) fn is(program: &Program, (event, subscription): (&str, &str), wanted:
 /// Returns without an endpoint.
 pub(crate) fn every_state_is_produced_and_explained(walk: &Walk<'_>) {
     let Some(endpoint) = Endpoint::private() else { return };
-    let program = Program::with_config(&config_of(walk.outbox, &endpoint, true)).file("secret.txt", SECRET);
+    let program = Program::with_config(&config(walk.outbox, &endpoint)).file("secret.txt", SECRET);
     ok(&program, &["migrate", "up"]);
     let running = relay(&program);
     delivered_failed_and_parked_events(&program);

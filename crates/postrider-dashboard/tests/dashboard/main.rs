@@ -1,4 +1,5 @@
 //! The dashboard over HTTP, as a browser uses it, on SQLite and PostgreSQL.
+#![cfg(test)]
 
 mod changes;
 mod client;
