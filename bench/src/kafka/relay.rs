@@ -16,6 +16,8 @@ use crate::{Error, Usage};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Plain,
+    /// A batch has at most one event of a key.
+    OnePerKey,
     /// A batch is a transaction.
     Transactional,
 }
@@ -33,7 +35,7 @@ pub(crate) async fn relay(
     if mode == Mode::Transactional {
         config = config.transactional_id(name);
     }
-    let sink = Arc::new(Counted::new(Arc::new(Kafka::open(&config)?)));
+    let sink = Arc::new(Counted::new(Arc::new(Kafka::open(&config)?), mode != Mode::OnePerKey));
     let subscription = Subscription::new(name, sink.clone()).start(Start::Beginning);
     let meter = Meter::start();
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;

@@ -121,7 +121,7 @@ async fn compare<B: Broker>(
 #[cfg(any(feature = "mqtt", feature = "redis"))]
 async fn deliver(fixture: &Fixture, name: &str, sink: Arc<dyn Sink>, events: u64) -> Result<Usage, Error> {
     let store = fixture.store().await?;
-    let sink = Arc::new(Counted::new(sink));
+    let sink = Arc::new(Counted::new(sink, true));
     let subscription = Subscription::new(name, sink.clone()).start(Start::Beginning);
     let meter = Meter::start();
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;

@@ -41,7 +41,7 @@ pub(super) fn meaning(code: ErrorCode) -> Meaning {
         | ErrorCode::UnknownPartition
         | ErrorCode::UnknownTopicOrPartition
         | ErrorCode::TopicAuthorizationFailed => Meaning::NotAllowedYet,
-        ErrorCode::QueueFull | ErrorCode::PurgeQueue => Meaning::NotSent,
+        ErrorCode::QueueFull | ErrorCode::PurgeQueue | ErrorCode::Fatal => Meaning::NotSent,
         ErrorCode::Fenced | ErrorCode::ProducerFenced | ErrorCode::InvalidProducerEpoch => Meaning::Fenced,
         _ => Meaning::Unknown,
     }
@@ -65,6 +65,14 @@ pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
         Meaning::Unknown => Outcome::Ambiguous(failure),
         Meaning::Fenced => Outcome::Fenced,
     }
+}
+
+/// Whether the code means that a message or a batch is too large.
+pub(super) fn is_size(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::MessageSizeTooLarge | ErrorCode::MessageBatchTooLarge | ErrorCode::InvalidMessageSize
+    )
 }
 
 pub(super) fn acknowledged(partition: i32, offset: i64) -> Outcome {
@@ -107,6 +115,7 @@ mod tests {
             (ErrorCode::NotLeaderForPartition, Meaning::Unknown),
             (ErrorCode::PurgeInflight, Meaning::Unknown),
             (ErrorCode::PurgeQueue, Meaning::NotSent),
+            (ErrorCode::Fatal, Meaning::NotSent),
             (ErrorCode::ProducerFenced, Meaning::Fenced),
         ] {
             assert_eq!(meaning(code), expected, "{code}");

@@ -60,3 +60,18 @@ pub(super) fn fetch_topic_health(client: &Client, topic: &str) -> TopicHealth {
         None => TopicHealth::Up,
     }
 }
+
+/// The number of partitions of a topic.
+pub(super) async fn partition_count(producer: &Producer, topic: &str) -> Option<usize> {
+    let client = producer.client()?.clone();
+    let topic = topic.to_owned();
+    let fetched = tokio::task::spawn_blocking(move || {
+        let metadata = client.client().fetch_metadata(Some(&topic), METADATA_TIMEOUT).ok()?;
+        metadata
+            .topics()
+            .first()
+            .filter(|topic| topic.error().is_none())
+            .map(|topic| topic.partitions().len())
+    });
+    fetched.await.ok().flatten()
+}
