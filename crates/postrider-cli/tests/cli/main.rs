@@ -16,7 +16,6 @@ mod event_counts;
 #[cfg(all(unix, feature = "mysql", feature = "postgres"))]
 mod events;
 mod explain;
-mod explain_rows;
 mod explain_walk;
 #[cfg(all(unix, any(feature = "mysql", feature = "postgres")))]
 mod eventlog;
