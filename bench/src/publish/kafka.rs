@@ -54,7 +54,7 @@ pub async fn postgres_to_kafka(
 }
 
 /// Checks that every run did the same work. Deletes the topic, because the next run needs the disk space.
-async fn holds_each_once(topic: Topic, events: u64) -> Result<(), Error> {
+pub(super) async fn holds_each_once(topic: Topic, events: u64) -> Result<(), Error> {
     let records = tokio::task::block_in_place(|| topic.offsets())?;
     let name = topic.name.clone();
     topic.delete().await?;

@@ -1,12 +1,16 @@
 //! How fast a backlog reaches a broker, compared with the broker's client publishing the same records alone.
 
 #[cfg(feature = "kafka")]
+mod encoders;
+#[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 #[cfg(feature = "redis")]
 mod redis;
 
+#[cfg(feature = "kafka")]
+pub use encoders::{PublishedAs, encoders_to_kafka};
 #[cfg(feature = "kafka")]
 pub use kafka::postgres_to_kafka;
 #[cfg(feature = "mqtt")]

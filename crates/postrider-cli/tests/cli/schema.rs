@@ -61,6 +61,9 @@ fn file(section: Section, key: &str, value: &str) -> String {
         }
     }
     if is_about_schemas(section, key, value) {
+        // A file takes no binary messages.
+        lines.insert("sink.main.type".into(), "'null'".into());
+        lines.remove("sink.main.path");
         lines.insert("sink.main.encoder".into(), "'avro'".into());
         lines.insert("sink.main.schemas".into(), "[{ type = 'T', file = 't.avsc' }]".into());
     }
