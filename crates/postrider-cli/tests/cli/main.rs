@@ -39,6 +39,8 @@ mod parked;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod program;
+#[cfg(unix)]
+mod replaced;
 mod replay;
 mod restarted;
 mod runbooks;

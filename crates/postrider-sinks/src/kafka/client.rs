@@ -7,6 +7,7 @@ use postrider::sink::{Capabilities, Destinations, Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
 
 use super::config::KafkaConfig;
+use super::metadata;
 use super::plain::Plain;
 use super::topics;
 use super::transaction::Transactional;
@@ -52,6 +53,16 @@ impl Kafka {
             Some(_) => Mode::Transactional(Box::new(Transactional::open(config)?)),
         };
         Ok(Self { topic: config.topic.clone(), mode, about: format!("{config:?}") })
+    }
+
+    /// Logs in at the cluster and asks for the topic of the configuration: why it cannot be written to, if it cannot.
+    /// Writes nothing and creates nothing; a topic that [`KafkaConfig::create_topics`] lists may be missing. `None`
+    /// without a topic.
+    ///
+    /// # Errors
+    /// [`Code::SinkOpen`](postrider::Code::SinkOpen) for invalid settings.
+    pub async fn problem(config: &KafkaConfig) -> Result<Option<String>> {
+        metadata::problem(config).await
     }
 }
 

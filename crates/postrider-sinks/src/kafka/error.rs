@@ -47,9 +47,9 @@ pub(super) fn meaning(code: ErrorCode) -> Meaning {
     }
 }
 
-/// The outcome of a message with this error code. For `Unknown` the caller also checks the state of the topic.
-pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
-    let failure = Failure::new(match code {
+/// The error about a topic, in words.
+pub(super) fn described(topic: &str, code: ErrorCode) -> String {
+    match code {
         ErrorCode::UnknownTopic | ErrorCode::UnknownPartition | ErrorCode::UnknownTopicOrPartition => {
             format!("topic {topic:?} does not exist; create it, or add it to `create_topics` of the sink")
         }
@@ -57,7 +57,12 @@ pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
             format!("topic {topic:?}: authorization failed: this user may not write to it")
         }
         code => format!("topic {topic:?}: {code}"),
-    });
+    }
+}
+
+/// The outcome of a message with this error code. For `Unknown` the caller also checks the state of the topic.
+pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
+    let failure = Failure::new(described(topic, code));
     match meaning(code) {
         Meaning::Refused | Meaning::RefusedTogether => Outcome::Rejected(failure),
         Meaning::NotAllowedYet => Outcome::Failed(failure),
