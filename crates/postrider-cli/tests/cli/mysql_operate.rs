@@ -2,7 +2,6 @@
 
 use crate::cleanup::{LogCase, TIME, delivered_events_are_deleted_and_everything_else_stays, json};
 use crate::dead::{a_discarded_event_is_never_delivered, dead_events_are_listed_shown_and_retried};
-use crate::explain_rows::{RowWalk, every_state_of_a_row_is_produced_and_explained as row_walk};
 use crate::explain_walk::{Walk, every_state_is_produced_and_explained as walk};
 use crate::inbox::{inserts, processed_messages_are_listed_page_by_page};
 use crate::mysql::{Shop, rows};
@@ -51,25 +50,6 @@ fn every_state_is_produced_and_explained() {
             }),
             shows_statement: !shop.url.starts_with("mariadb"),
         });
-    }
-}
-
-#[test]
-fn every_state_of_a_row_is_produced_and_explained() {
-    for shop in Shop::all() {
-        shop.sql("CREATE DATABASE {schema}_shop");
-        let url = format!("{}/{}_shop", shop.url.trim_end_matches("/test"), shop.schema);
-        for layout in ["event_outbox", "outbox_events"] {
-            // Postrider's own tables belong to one outbox.
-            let schema = format!("{}_{layout}", shop.schema);
-            row_walk(&RowWalk {
-                layout,
-                outbox: &format!("url = '{url}'\nschema = '{schema}'"),
-                table: &format!("{}_shop.{layout}", shop.schema),
-                sql: &|_, sql| shop.sql(sql),
-                open: Some(&|sql| shop.open(sql)),
-            });
-        }
     }
 }
 

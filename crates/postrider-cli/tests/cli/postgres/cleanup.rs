@@ -4,7 +4,6 @@ use super::Shop;
 use super::layouts::INSERTS;
 use crate::cleanup::{LogCase, TIME, delivered_events_are_deleted_and_everything_else_stays, json};
 use crate::dead::{a_discarded_event_is_never_delivered, dead_events_are_listed_shown_and_retried};
-use crate::explain_rows::{RowWalk, every_state_of_a_row_is_produced_and_explained as row_walk};
 use crate::explain_walk::{Walk, every_state_is_produced_and_explained as walk};
 use crate::parked::waiting_events_are_listed_given_up_and_skipped;
 use crate::program::Program;
@@ -48,20 +47,6 @@ fn every_state_is_produced_and_explained() {
         }),
         shows_statement: true,
     });
-}
-
-#[test]
-fn every_state_of_a_row_is_produced_and_explained() {
-    for (layout, _) in INSERTS {
-        let Some(shop) = Shop::new() else { return };
-        row_walk(&RowWalk {
-            layout,
-            outbox: &format!("url = '{}'", shop.url),
-            table: layout,
-            sql: &|_, sql| shop.sql(sql),
-            open: Some(&|sql| shop.open(sql)),
-        });
-    }
 }
 
 #[test]
