@@ -235,7 +235,7 @@ fn an_open_transaction(walk: &Walk<'_>, program: &Program, open: &dyn Fn(&str) -
     for event in [id.as_str(), "22"] {
         let parts = ["its transaction may still be open: backend ", " of ", " since 20"];
         let statement = walk.shows_statement.then_some("last statement: INSERT INTO ");
-        // MariaDB shows when it began only while nobody else, such as another test, asks for it all the time.
+        // MariaDB shows when it began only if no other process, such as another test, asks for it all the time.
         let mut said = String::new();
         eventually_blocking(&format!("the transaction of event {event} is shown"), || {
             said = ok(program, &["explain", event]);

@@ -1,4 +1,4 @@
-//! The state of a topic according to the cluster, after a message timed out or when somebody asks.
+//! The state of a topic according to the cluster, after a message timed out or for a check.
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use super::{METRICS, Metric};
 
 /// A recorder that counts Postrider's histograms in their buckets, and gives everything else to another recorder.
 ///
-/// An exporter keeps every observation until somebody reads it: at 400,000 events per second that costs a relay 5% of its
+/// An exporter keeps every observation until it is read: at 400,000 events per second that costs a relay 5% of its
 /// throughput, and memory. Here an observation is two additions, and the memory is fixed.
 /// `adr/0110-fixed-histogram-buckets.md` of the repository has the figures.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::str::Chars;
 /// Maximum number of characters that are shown.
 const CHARS_MAX: usize = 200;
 
-/// What differs between the databases when values are told from names.
+/// What differs between the databases between values and names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SqlFlavor {

@@ -110,7 +110,7 @@ pub(super) async fn open_writers(tx: &mut Tx<'_>, schema: &str, table: &str) -> 
 }
 
 /// When the transactions of these writers began. Without the right PROCESS nothing is known, and they are shown without
-/// their times. The server shows a copy that is not renewed while somebody reads it more often than every 0.1 s, so a
+/// their times. The server shows a copy that is not renewed while any session reads it more often than every 0.1 s, so a
 /// transaction that is missing is looked for again.
 async fn begun(tx: &mut Tx<'_>, writers: &[Row]) -> Vec<Row> {
     let clock = SystemClock::new();

@@ -1,4 +1,4 @@
-//! The file behind a connection: a process that has it open keeps the old one if somebody deletes or replaces it.
+//! The file behind a connection: a process that has it open keeps the old one if it is deleted or replaced.
 
 use std::path::{Path, PathBuf};
 

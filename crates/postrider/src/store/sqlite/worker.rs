@@ -89,7 +89,7 @@ impl Worker {
     {
         let (reply, answer) = oneshot::channel();
         let job = move |file: &mut OpenFile| {
-            // Otherwise it would read from a file that nobody else sees, and write into it.
+            // Otherwise it would read from a file that no other process sees, and write into it.
             let checked = file.check().map_err(SqliteFailure::from);
             let done = checked.and_then(|()| in_transaction(&mut file.connection, behavior, operation));
             // Fails if the caller has stopped waiting, which is not an error of the job.
