@@ -26,8 +26,8 @@ pub(super) struct Attempt<'a> {
 /// The messages of one key in the batch.
 #[derive(Debug, Clone, Default)]
 struct KeyState {
-    /// A message failed: later ones stay untried.
-    is_stopped: bool,
+    /// The first message that failed, or must not be sent with others: later ones stay untried.
+    stopped_at: Option<usize>,
     /// Its partition has accepted a record of this client, according to a report of this batch.
     is_confirmed: bool,
     /// The last wave with a message of this key.
@@ -38,6 +38,12 @@ struct KeyState {
     held_in: u32,
     /// Its first message in the batch.
     first: usize,
+}
+
+impl KeyState {
+    fn is_stopped(&self, at: usize) -> bool {
+        self.stopped_at.is_some_and(|stopped_at| stopped_at < at)
+    }
 }
 
 impl<'a> Attempt<'a> {
@@ -92,7 +98,7 @@ impl<'a> Attempt<'a> {
             };
             let topic = self.topic_of(at);
             let key = &mut self.keys[key];
-            if key.is_stopped || (key.wave == self.wave && !key.is_free) {
+            if key.is_stopped(at) || (key.wave == self.wave && !key.is_free) {
                 continue;
             }
             if key.wave != self.wave {
@@ -113,7 +119,7 @@ impl<'a> Attempt<'a> {
 
     /// Whether an earlier message of its key was not written: this one must not have been either.
     pub(super) fn is_behind(&self, at: usize) -> bool {
-        self.key_of[at].is_some_and(|key| self.keys[key].is_stopped || self.keys[key].held_in == self.wave)
+        self.is_stopped(at) || self.key_of[at].is_some_and(|key| self.keys[key].held_in == self.wave)
     }
 
     /// Whether it is the first message of its key in the batch.
@@ -121,8 +127,9 @@ impl<'a> Attempt<'a> {
         self.key_of[at].is_none_or(|key| self.keys[key].first == at)
     }
 
+    /// Whether an earlier message of its key failed, or must not be sent with others.
     pub(super) fn is_stopped(&self, at: usize) -> bool {
-        self.key_of[at].is_some_and(|key| self.keys[key].is_stopped)
+        self.key_of[at].is_some_and(|key| self.keys[key].is_stopped(at))
     }
 
     pub(super) fn acknowledge(&mut self, at: usize, outcome: Outcome) {
@@ -143,7 +150,8 @@ impl<'a> Attempt<'a> {
     pub(super) fn stop(&mut self, at: usize, outcome: Outcome) {
         self.outcomes[at] = Some(outcome);
         if let Some(key) = self.key_of[at] {
-            self.keys[key].is_stopped = true;
+            let stopped_at = &mut self.keys[key].stopped_at;
+            *stopped_at = Some(stopped_at.map_or(at, |before| before.min(at)));
         }
     }
 
@@ -213,5 +221,16 @@ mod tests {
         assert_eq!(attempt.next_wave(&confirmed.view(now)), [1, 2, 3, 4, 5]);
         assert!(!attempt.is_behind(2), "it is sent again after the one before it");
         assert_eq!(attempt.outcomes()[1..], vec![Outcome::Untried; 5]);
+    }
+
+    #[test]
+    fn messages_before_one_that_must_not_be_sent_are_sent() {
+        let (messages, confirmed) = (messages(), ConfirmedPartitions::default());
+        let now = Instant::now();
+        confirmed.view(now).accepted("t", None, 0);
+        confirmed.view(now).set_count("t", 1);
+        let mut attempt = Attempt::new(&messages, Some("t"));
+        attempt.stop(2, Outcome::Untried);
+        assert_eq!(attempt.next_wave(&confirmed.view(now)), [0, 1, 3, 4]);
     }
 }
