@@ -46,16 +46,6 @@ const SOAKS: &[Soak] = &[
         environment: &[("SOAK_EVENTS", "100000")],
     },
     Soak {
-        name: "soak-nats",
-        cargo: "test -q --workspace --all-features --test destinations -- soak::nats --nocapture",
-        environment: &[("SOAK_EVENTS", "100000")],
-    },
-    Soak {
-        name: "soak-rabbitmq",
-        cargo: "test -q --workspace --all-features --test destinations -- soak::rabbitmq --nocapture",
-        environment: &[("SOAK_EVENTS", "100000")],
-    },
-    Soak {
         name: "soak-webhook",
         cargo: "test -q --workspace --all-features --test destinations -- soak::a_webhook --nocapture",
         environment: &[("SOAK_EVENTS", "100000")],

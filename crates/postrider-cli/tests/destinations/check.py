@@ -1,5 +1,5 @@
 """Compares what was committed with what arrived: `written duplicates_max kafka BROKERS TOPIC`, `... redis PORT STREAM`,
-`... mqtt PORT SESSION`, `... rabbitmq URL QUEUE`, `... nats URL STREAM` or `... log FILE`.
+`... mqtt PORT SESSION` or `... log FILE`.
 
 A line of `written` is an event: id, key, its number within the key, payload; the payload in hexadecimal. Says what it
 found in one line; the exit code is 1 if something is wrong."""
@@ -56,34 +56,6 @@ def from_mqtt(port, session):
     client.loop_stop()
 
 
-def from_rabbitmq(url, queue):
-    """Id, key and body of every message, in the order of the queue."""
-    import pika
-    channel = pika.BlockingConnection(pika.URLParameters(url)).channel()
-    for _, properties, body in channel.consume(queue, auto_ack=True, inactivity_timeout=2):
-        if properties is None:
-            return
-        yield properties.message_id, properties.headers["postrider-key"], body
-
-
-def from_nats(url, stream):
-    """Id, key and body of every message, in the order of the stream."""
-    import asyncio
-    import nats
-
-    async def read():
-        client = await nats.connect(url)
-        jetstream = client.jetstream()
-        count = (await jetstream.stream_info(stream)).state.messages
-        subscription = await jetstream.subscribe(stream, ordered_consumer=True)
-        messages = [await subscription.next_msg(timeout=60) for _ in range(count)]
-        await client.close()
-        return messages
-
-    for message in asyncio.run(read()):
-        yield message.headers["postrider-id"], message.headers["postrider-key"], message.data
-
-
 def from_log(file):
     """Id, key and body of every request an endpoint took, in its order."""
     for line in open(file):
@@ -91,8 +63,7 @@ def from_log(file):
         yield identity, bytes.fromhex(key).decode(), bytes.fromhex(body)
 
 
-READERS = {"kafka": from_kafka, "redis": from_redis, "mqtt": from_mqtt, "nats": from_nats,
-           "rabbitmq": from_rabbitmq, "log": from_log}
+READERS = {"kafka": from_kafka, "redis": from_redis, "mqtt": from_mqtt, "log": from_log}
 
 committed = {}
 for line in open(written):

@@ -11,10 +11,6 @@ pub(crate) enum Arrived<'a> {
     Redis { port: u16, stream: &'a str, packages: &'a Path },
     /// Port, session, and the folder of the Python client.
     Mqtt { port: u16, session: &'a str, packages: &'a Path },
-    /// URL, stream, and the folder of the Python client. The stream has one subject, which has its name.
-    Nats { url: String, stream: &'a str, packages: &'a Path },
-    /// URL, queue, and the folder of the Python client.
-    RabbitMq { url: String, queue: &'a str, packages: &'a Path },
     /// The file of an endpoint.
     Log(&'a Path),
 }
@@ -32,12 +28,6 @@ pub(crate) fn check(written: &Path, arrived: &Arrived<'_>, duplicates_max: u64) 
         }
         Arrived::Mqtt { port, session, packages } => {
             python.args(["mqtt", &port.to_string(), session]).env("PYTHONPATH", packages)
-        }
-        Arrived::Nats { url, stream, packages } => {
-            python.args(["nats", url, stream]).env("PYTHONPATH", packages)
-        }
-        Arrived::RabbitMq { url, queue, packages } => {
-            python.args(["rabbitmq", url, queue]).env("PYTHONPATH", packages)
         }
         Arrived::Log(file) => python.arg("log").arg(file),
     };

@@ -5,8 +5,6 @@ use std::path::Path;
 use postrider_testkit::servers::endpoint::{Endpoint, SECRET};
 use postrider_testkit::servers::kafka::Kafka;
 use postrider_testkit::servers::mosquitto::{Listener, Mosquitto};
-use postrider_testkit::servers::nats::{self, Nats};
-use postrider_testkit::servers::rabbitmq::{self, RabbitMq};
 use postrider_testkit::servers::redis::Redis;
 
 use super::check::{Arrived, check};
@@ -157,92 +155,6 @@ impl Destination for MqttTopic {
     fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
         let (port, packages) = (self.broker.port(Listener::Plain), self.broker.packages());
         check(written, &Arrived::Mqtt { port, session: self.name, packages }, duplicates_max)
-    }
-}
-
-/// A stream of a NATS server.
-pub(crate) struct JetStream {
-    pub(crate) server: Nats,
-    pub(crate) name: &'static str,
-}
-
-impl Destination for JetStream {
-    fn sink(&self) -> String {
-        let (port, stream) = (self.server.port(), self.name);
-        let (user, password) = (nats::USER, nats::PASSWORD);
-        format!(
-            "[sink.nats]\ntype = 'nats'\nurl = 'nats://127.0.0.1:{port}'\nusername = '{user}'\n\
-             password = '{password}'\nstream = '{stream}'\nsubject = '{stream}'\ncreate_subjects = ['{stream}']\n\
-             encoder = 'plain'\nack_timeout = '2s'\n"
-        )
-    }
-
-    fn stop(&self) {
-        self.server.stop();
-    }
-
-    fn kill(&self) {
-        self.server.kill();
-    }
-
-    fn start(&self) {
-        self.server.start();
-    }
-
-    fn pause(&self) {
-        self.server.pause();
-    }
-
-    fn resume(&self) {
-        self.server.resume();
-    }
-
-    fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
-        let (url, packages) = (self.server.url(), self.server.packages());
-        check(written, &Arrived::Nats { url, stream: self.name, packages }, duplicates_max)
-    }
-}
-
-/// A queue of a RabbitMQ server.
-pub(crate) struct Queue {
-    pub(crate) server: RabbitMq,
-    pub(crate) name: &'static str,
-}
-
-impl Destination for Queue {
-    fn sink(&self) -> String {
-        let (port, queue) = (self.server.port(), self.name);
-        let (user, password) = (rabbitmq::USER, rabbitmq::PASSWORD);
-        format!(
-            "[sink.rabbitmq]\ntype = 'rabbitmq'\nurl = 'amqp://127.0.0.1:{port}'\nusername = '{user}'\n\
-             password = '{password}'\nrouting_key = '{queue}'\ndeclare_queues = ['{queue}']\nencoder = 'plain'\n\
-             confirm_timeout = '2s'\n"
-        )
-    }
-
-    fn stop(&self) {
-        self.server.stop();
-    }
-
-    fn kill(&self) {
-        self.server.kill();
-    }
-
-    fn start(&self) {
-        self.server.start();
-    }
-
-    fn pause(&self) {
-        self.server.pause();
-    }
-
-    fn resume(&self) {
-        self.server.resume();
-    }
-
-    fn check(&self, written: &Path, duplicates_max: u64) -> Result<String, String> {
-        let (url, packages) = (self.server.url(), self.server.packages());
-        check(written, &Arrived::RabbitMq { url, queue: self.name, packages }, duplicates_max)
     }
 }
 

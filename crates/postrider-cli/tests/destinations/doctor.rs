@@ -5,8 +5,6 @@ use std::process::Command;
 use postrider_testkit::servers::mosquitto::{
     Listener, Mosquitto, PASSWORD as MQTT_PASSWORD, USER as MQTT_USER,
 };
-use postrider_testkit::servers::nats::{self, Nats};
-use postrider_testkit::servers::rabbitmq;
 use postrider_testkit::servers::redis::{PASSWORD, Redis, USER};
 
 /// The findings of `doctor` about a sink: `ok PD-0001 what`.
@@ -66,61 +64,4 @@ fn doctor_reports_the_limits_of_an_mqtt_broker_and_what_it_cannot_know() {
     assert_finds(&findings, "ok PD-0001", "QoS up to 1");
     assert_finds(&findings, "warn PD-0007", "cannot be checked");
     assert_finds(&doctor(&sink(address, 2)), "fail PD-0001", "QoS up to 1, not 2");
-}
-
-#[test]
-fn doctor_reports_queues_of_rabbitmq_that_are_missing_or_on_one_node() {
-    let Some(server) = rabbitmq::shared() else { return };
-    let sink = |keys: &str| {
-        format!(
-            "[sink.rabbit]\ntype = 'rabbitmq'\nurl = 'amqp://127.0.0.1:{}'\nusername = '{}'\n\
-             password = 'env:SINK_PASSWORD'\n{keys}\n",
-            server.port(),
-            rabbitmq::USER
-        )
-    };
-    assert_finds(&doctor(&sink("routing_key = 'none'")), "fail PD-0008", "none");
-    let declared = sink("declare_queues = ['quorum']");
-    // The doctor creates nothing.
-    for _ in 0..2 {
-        assert_finds(&doctor(&declared), "ok PD-0008", "the relay declares it");
-    }
-    server.create_queue("quorum", &["x-queue-type=quorum"]);
-    let findings = doctor(&declared);
-    assert_finds(&findings, "ok PD-0001", "accepts the login");
-    assert_finds(&findings, "ok PD-0008", "exists");
-    assert_finds(&findings, "ok PD-0007", "quorum");
-    server.create_queue("classic", &[]);
-    assert_finds(&doctor(&sink("routing_key = 'classic'")), "warn PD-0007", "one node");
-    assert_finds(&doctor(&sink("exchange = 'nowhere'")), "fail PD-0008", "nowhere");
-    let wrong = sink("").replace(rabbitmq::USER, "nobody");
-    assert_finds(&doctor(&wrong), "fail PD-0001", "ACCESS_REFUSED");
-}
-
-#[test]
-fn doctor_reports_a_missing_stream_of_nats_and_whether_the_server_syncs_before_it_acknowledges() {
-    for (server, outcome) in [(Nats::private(), "warn PD-0007"), (Nats::that_syncs(), "ok PD-0007")] {
-        let Some(server) = server else { return };
-        let sink = |keys: &str| {
-            format!(
-                "[sink.nats]\ntype = 'nats'\nurl = 'nats://127.0.0.1:{}'\nusername = '{}'\n\
-                 password = 'env:SINK_PASSWORD'\nstream = 'ORDERS'\n{keys}\n",
-                server.port(),
-                nats::USER
-            )
-        };
-        assert_finds(&doctor(&sink("")), "fail PD-0008", "ORDERS");
-        let monitoring =
-            format!("create_subjects = ['orders.>']\nmonitoring = '{}'", server.monitoring_url());
-        assert_finds(&doctor(&sink(&monitoring)), "ok PD-0008", "the relay creates it");
-        server.create_stream("ORDERS", "orders.>", &[]);
-        let findings = doctor(&sink(&monitoring));
-        assert_finds(&findings, "ok PD-0001", "127.0.0.1");
-        assert_finds(&findings, "ok PD-0008", "orders.>");
-        assert_finds(&findings, outcome, "before");
-        assert_finds(&doctor(&sink("")), "warn PD-0007", "not checked");
-        server.create_stream("MEMORY", "memory", &["storage=\"memory\""]);
-        let memory = sink("").replace("ORDERS", "MEMORY");
-        assert_finds(&doctor(&memory), "warn PD-0007", "in memory");
-    }
 }

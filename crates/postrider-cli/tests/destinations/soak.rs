@@ -4,11 +4,9 @@
 use postrider_testkit::eventually_blocking;
 use postrider_testkit::servers::endpoint::Endpoint;
 use postrider_testkit::servers::mosquitto::Mosquitto;
-use postrider_testkit::servers::nats::Nats;
-use postrider_testkit::servers::rabbitmq::RabbitMq;
 use postrider_testkit::servers::redis::Redis;
 
-use super::destination::{Destination, JetStream, MqttTopic, Queue, Stream, Topic};
+use super::destination::{Destination, MqttTopic, Stream, Topic};
 use super::relays::Relays;
 use super::shop::Shop;
 
@@ -45,19 +43,6 @@ fn kafka_receives_everything_in_order_while_relays_and_the_broker_are_killed() {
 fn kafka_with_transactions_receives_everything_in_order_while_relays_and_the_broker_are_killed() {
     let Some(topic) = Topic::create("stock", 6, true) else { return };
     soak("kafka with transactions", &topic);
-}
-
-/// The server syncs before it acknowledges, so that it loses nothing when it is killed.
-#[test]
-fn nats_receives_everything_in_order_while_relays_and_the_server_are_killed() {
-    let Some(server) = Nats::that_syncs() else { return };
-    soak("nats", &JetStream { server, name: "stock" });
-}
-
-#[test]
-fn rabbitmq_receives_everything_in_order_while_relays_and_the_server_are_killed() {
-    let Some(server) = RabbitMq::private() else { return };
-    soak("rabbitmq", &Queue { server, name: "stock" });
 }
 
 #[test]

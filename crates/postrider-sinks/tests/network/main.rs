@@ -11,10 +11,6 @@ mod kafka;
 mod mqtt;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(feature = "nats")]
-mod nats;
-#[cfg(feature = "rabbitmq")]
-mod rabbitmq;
 mod shop;
 mod through;
 mod webhook;
