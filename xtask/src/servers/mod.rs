@@ -44,9 +44,8 @@ pub(crate) fn prepare() -> Vec<Missing> {
         ("kafka", kafka::prepare()),
         ("mysql", mysql::prepare()),
         ("nats", nats::prepare()),
-        ("rabbitmq", rabbitmq::prepare()),
         ("python clients", python::prepare()),
-        ("nats", nats::prepare()),
+        ("rabbitmq", rabbitmq::prepare()),
     ];
     for (name, prepared) in downloads {
         missing.extend(prepared.err().map(|reason| Missing { name: name.to_owned(), reason }));
