@@ -1,6 +1,7 @@
 # One line per target: `make help`.
 CARGO ?= cargo
 SHELL := bash
+comma := ,
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test sim soak bench lint docs
@@ -8,8 +9,8 @@ SHELL := bash
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 8
 
-demo: ## See it work: a small shop, its outbox and two subscriptions (ARGS="--seconds 60")
-	$(CARGO) run --profile demo -p postrider-cli --no-default-features --features sqlite -- demo $(ARGS)
+demo: ## See it work: a small shop, its outbox and two subscriptions (ARGS="--seconds 60", or ARGS=--dashboard to watch it in the browser)
+	$(CARGO) run --profile demo -p postrider-cli --no-default-features --features sqlite$(if $(findstring --dashboard,$(ARGS)),$(comma)dashboard) -- demo $(ARGS)
 
 check: ## The edit loop, in minutes: format, lints, unit tests, SQLite, simulator, one PostgreSQL
 	$(CARGO) fmt --all --check

@@ -10,11 +10,13 @@ use tokio::sync::watch;
 pub(crate) struct Counted {
     inner: Arc<dyn Sink>,
     acknowledged: watch::Sender<u64>,
+    is_prefix_safe: bool,
 }
 
 impl Counted {
-    pub(crate) fn new(inner: Arc<dyn Sink>) -> Self {
-        Self { inner, acknowledged: watch::channel(0).0 }
+    /// If it is not prefix safe, a batch has at most one event of a key, whatever the inner sink allows.
+    pub(crate) fn new(inner: Arc<dyn Sink>, is_prefix_safe: bool) -> Self {
+        Self { inner, acknowledged: watch::channel(0).0, is_prefix_safe }
     }
 
     /// Waits until this many messages were acknowledged.
@@ -39,7 +41,9 @@ impl Sink for Counted {
     }
 
     fn capabilities(&self) -> Capabilities {
-        self.inner.capabilities()
+        let mut capabilities = self.inner.capabilities();
+        capabilities.prefix_safe &= self.is_prefix_safe;
+        capabilities
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

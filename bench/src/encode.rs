@@ -3,6 +3,7 @@
 //! Each event has a payload of 340 bytes and the envelope `action_event` with 13 fields. No database and no network.
 
 use std::hint::black_box;
+use std::path::Path;
 
 use apache_avro::Schema;
 use apache_avro::types::Value;
@@ -45,6 +46,12 @@ message Order { string id = 1; string customer = 2; int64 cents = 3; double weig
 message Line { string sku = 1; int32 count = 2; int64 cents = 3; }
 message Address { string street = 1; string city = 2; string country = 3; }"#;
 
+const JSON_SCHEMA: &str = r#"{"type":"object","required":["id","customer","cents","lines"],"properties":{
+    "id":{"type":"string"},"customer":{"type":"string"},"cents":{"type":"integer"},"weight":{"type":"number"},
+    "paid":{"type":"boolean"},"note":{"type":["string","null"]},"lines":{"type":"array","items":{"type":"object",
+        "required":["sku","count"],"properties":{"sku":{"type":"string"},"count":{"type":"integer"},"cents":{"type":"integer"}}}},
+    "address":{"type":"object","properties":{"street":{"type":"string"},"city":{"type":"string"}}}}}"#;
+
 const PAYLOAD: &str = r#"{"id":"01980b7c-5a00-7000-8000-000000000001","customer":"customer-4711","cents":129900,"weight":1.25,"paid":true,"note":null,"lines":[{"sku":"SKU-0001-RED","count":2,"cents":49900},{"sku":"SKU-0002-BLUE","count":1,"cents":30100}],"address":{"street":"10 Downing Street, second floor","city":"London","country":"United Kingdom of GB"}}"#;
 
 /// One way to encode an event.
@@ -57,7 +64,7 @@ type Contender = Box<dyn Fn(&Event) -> Result<usize, Error>>;
 pub fn run(encode: &Encode, progress: impl Fn(&str)) -> Result<Report, Error> {
     let folder = tempfile::tempdir()?;
     let contenders = contenders(folder.path())?;
-    let event = event();
+    let event = event(4711);
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
     for run in 1..=encode.repetitions {
         progress(&format!("run {run} of {}", encode.repetitions));
@@ -97,24 +104,32 @@ pub fn run(encode: &Encode, progress: impl Fn(&str)) -> Result<Report, Error> {
     })
 }
 
-fn event() -> Event {
-    let mut event = Event::new("Order", PAYLOAD).with_aggregate("Order", "order-4711");
+/// An order of this number, with its action.
+pub(crate) fn event(number: u64) -> Event {
+    let mut event = Event::new("Order", PAYLOAD).with_aggregate("Order", format!("order-{number}"));
     event.namespace = Some("com.example.shop".into());
     event.action = Some(ActionContext::new("PlaceOrderAction", r#"{"cart":"01980b7c-5a00","express":true}"#));
     event
 }
 
-fn contenders(folder: &std::path::Path) -> Result<Vec<(&'static str, Contender)>, Error> {
-    let encoder = |format: Format, name: &str, text: &str| -> Result<SchemaEncoder, Error> {
-        let file = folder.join(name);
-        std::fs::write(&file, text)?;
-        let mut config = SchemaConfig::new(format);
-        config.envelope = SchemaEnvelope::ActionEvent;
-        config.schemas.push(SchemaBinding::new("Order", file));
-        Ok(SchemaEncoder::open(&config)?)
+/// An encoder of [`event`] with its action, whose schema is written into the folder.
+pub(crate) fn encoder(folder: &Path, format: Format) -> Result<SchemaEncoder, Error> {
+    let (name, text) = match format {
+        Format::Protobuf => ("Order.proto", PROTOBUF),
+        Format::JsonSchema => ("Order.json", JSON_SCHEMA),
+        _ => ("Order.avsc", AVRO),
     };
-    let avro = encoder(Format::Avro, "Order.avsc", AVRO)?;
-    let protobuf = encoder(Format::Protobuf, "Order.proto", PROTOBUF)?;
+    let file = folder.join(name);
+    std::fs::write(&file, text)?;
+    let mut config = SchemaConfig::new(format);
+    config.envelope = SchemaEnvelope::ActionEvent;
+    config.schemas.push(SchemaBinding::new("Order", file));
+    Ok(SchemaEncoder::open(&config)?)
+}
+
+fn contenders(folder: &Path) -> Result<Vec<(&'static str, Contender)>, Error> {
+    let avro = encoder(folder, Format::Avro)?;
+    let protobuf = encoder(folder, Format::Protobuf)?;
     let envelopes = AvroValues::new()?;
     std::fs::write(folder.join("Envelope.proto"), PROTOBUF_ENVELOPE)?;
     let files = protox::compile(["Order.proto", "Envelope.proto"], [folder])?;
@@ -233,7 +248,7 @@ mod tests {
     fn all_contenders_encode_the_event() {
         let folder = tempfile::tempdir().unwrap();
         for (name, contender) in contenders(folder.path()).unwrap() {
-            let bytes = contender(&event()).unwrap();
+            let bytes = contender(&event(4711)).unwrap();
             assert!(bytes > 200, "{name}: {bytes}");
         }
         assert!((330..=350).contains(&PAYLOAD.len()), "{}", PAYLOAD.len());

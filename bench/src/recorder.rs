@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, SharedString, Unit};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use postrider::telemetry::METRICS;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use postrider::telemetry::{FixedBuckets, Histograms};
 use tokio::task::JoinHandle;
 
 use crate::Error;
@@ -22,14 +22,16 @@ pub(crate) struct Recording(JoinHandle<()>);
 impl Recording {
     /// Needs a runtime.
     pub(crate) fn start() -> Result<Self, Error> {
-        static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
-        let handle = match INSTALLED.get() {
-            Some(handle) => handle.clone(),
+        static INSTALLED: OnceLock<(PrometheusHandle, Histograms)> = OnceLock::new();
+        let (others, histograms) = match INSTALLED.get() {
+            Some(installed) => installed.clone(),
             None => {
-                let recorder = recorder()?;
-                let handle = recorder.handle();
+                // The same as that of the command.
+                let exporter = PrometheusBuilder::new().build_recorder();
+                let others = exporter.handle();
+                let (recorder, histograms) = FixedBuckets::new(exporter);
                 metrics::set_global_recorder(Switched(recorder))?;
-                INSTALLED.get_or_init(|| handle).clone()
+                INSTALLED.get_or_init(|| (others, histograms)).clone()
             }
         };
         IS_ON.store(true, Ordering::Relaxed);
@@ -37,7 +39,7 @@ impl Recording {
             let mut ticks = tokio::time::interval(SCRAPE_INTERVAL);
             loop {
                 ticks.tick().await;
-                std::hint::black_box(handle.render());
+                std::hint::black_box(others.render() + &histograms.render());
             }
         })))
     }
@@ -50,19 +52,8 @@ impl Drop for Recording {
     }
 }
 
-/// The same as that of the command.
-fn recorder() -> Result<PrometheusRecorder, Error> {
-    let mut builder = PrometheusBuilder::new();
-    for metric in METRICS {
-        if let Some(buckets) = metric.buckets() {
-            builder = builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)?;
-        }
-    }
-    Ok(builder.build_recorder())
-}
-
 /// Does nothing while it is off, as without a recorder.
-struct Switched(PrometheusRecorder);
+struct Switched(FixedBuckets<PrometheusRecorder>);
 
 impl metrics::Recorder for Switched {
     fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {

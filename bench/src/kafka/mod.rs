@@ -5,5 +5,5 @@ mod relay;
 mod topic;
 
 pub(crate) use alone::Alone;
-pub(crate) use relay::{Mode, relay};
+pub(crate) use relay::{Mode, relay, relay_with};
 pub(crate) use topic::Topic;

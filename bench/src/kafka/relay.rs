@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use postrider::encode::{Encoder, Envelope};
 use postrider::relay::{Relay, Subscription};
 use postrider::store::Start;
 use postrider_sinks::kafka::{Kafka, KafkaConfig};
@@ -16,6 +17,8 @@ use crate::{Error, Usage};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Plain,
+    /// A batch has at most one event of a key.
+    OnePerKey,
     /// A batch is a transaction.
     Transactional,
 }
@@ -28,13 +31,25 @@ pub(crate) async fn relay(
     mode: Mode,
     events: u64,
 ) -> Result<Usage, Error> {
+    relay_with(fixture, name, topic, mode, events, Envelope).await
+}
+
+/// The same, with another encoder.
+pub(crate) async fn relay_with(
+    fixture: &Fixture,
+    name: &str,
+    topic: &Topic,
+    mode: Mode,
+    events: u64,
+    encoder: impl Encoder,
+) -> Result<Usage, Error> {
     let store = fixture.store().await?;
     let mut config = KafkaConfig::new(&topic.brokers).topic(&topic.name);
     if mode == Mode::Transactional {
         config = config.transactional_id(name);
     }
-    let sink = Arc::new(Counted::new(Arc::new(Kafka::open(&config)?)));
-    let subscription = Subscription::new(name, sink.clone()).start(Start::Beginning);
+    let sink = Arc::new(Counted::new(Arc::new(Kafka::open(&config)?), mode != Mode::OnePerKey));
+    let subscription = Subscription::new(name, sink.clone()).start(Start::Beginning).encoder(encoder);
     let meter = Meter::start();
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;
     sink.wait_for(events).await;

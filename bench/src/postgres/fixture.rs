@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use postrider::Ident;
 use postrider::store::postgres::{PostgresConfig, PostgresStore};
 use postrider::write::Outbox;
+use postrider::{Event, Ident};
 use tokio_postgres::{Client, NoTls};
 
 use crate::Error;
@@ -23,6 +23,16 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// Creates a schema with this name and writes events with the library.
     pub(crate) async fn fill(url: &str, name: &str, workload: &Workload) -> Result<Self, Error> {
+        Self::fill_with(url, name, workload.events, |number| workload.event(number)).await
+    }
+
+    /// The same, with any events.
+    pub(crate) async fn fill_with(
+        url: &str,
+        name: &str,
+        events: u64,
+        event: impl Fn(u64) -> Event,
+    ) -> Result<Self, Error> {
         let schema = Ident::new(&format!("postrider_bench_{name}"))?;
         let client = connect(url).await?;
         client.batch_execute(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE")).await?;
@@ -30,10 +40,10 @@ impl Fixture {
         PostgresStore::migrate(&fixture.config()?).await?;
         let outbox = Outbox::new().schema(fixture.schema.clone());
         let mut next = 0;
-        while next < workload.events {
-            let until = (next + FILL_BATCH).min(workload.events);
+        while next < events {
+            let until = (next + FILL_BATCH).min(events);
             let tx = fixture.client.transaction().await?;
-            outbox.write_all(&tx, (next..until).map(|number| workload.event(number))).await?;
+            outbox.write_all(&tx, (next..until).map(&event)).await?;
             tx.commit().await?;
             next = until;
         }

@@ -23,6 +23,7 @@ pub async fn postgres_to_kafka(
     let fixture = Fixture::fill(url, "publish", &workload).await?;
     let alone = Alone::new(&workload)?;
     let (mut limit, mut plain, mut transactional) = (Vec::new(), Vec::new(), Vec::new());
+    let mut one_per_key = Vec::new();
     for run in 1..=repetitions {
         progress(&format!("run {run} of {repetitions}"));
         let topic = Topic::create(brokers, &format!("alone-{run}")).await?;
@@ -33,13 +34,21 @@ pub async fn postgres_to_kafka(
         plain.push(relay(&fixture, &format!("plain-{run}"), &topic, Mode::Plain, events).await?);
         holds_each_once(topic, events).await?;
 
+        // With a key each, a batch has one event of a key anyway.
+        if keys > 0 {
+            let name = format!("one-per-key-{run}");
+            let topic = Topic::create(brokers, &name).await?;
+            one_per_key.push(relay(&fixture, &name, &topic, Mode::OnePerKey, events).await?);
+            holds_each_once(topic, events).await?;
+        }
+
         let name = format!("transactional-{run}");
         let topic = Topic::create(brokers, &name).await?;
         transactional.push(relay(&fixture, &name, &topic, Mode::Transactional, events).await?);
         topic.delete().await?;
     }
     fixture.close().await?;
-    Ok(Report {
+    let mut report = Report {
         title: format!("PostgreSQL to Kafka: {}", publish.describe()),
         rows: vec![
             Row::of_runs("rdkafka alone (the limit)", events, &limit),
@@ -50,11 +59,17 @@ pub async fn postgres_to_kafka(
             rates("postrider / rdkafka alone", (&plain, events), (&limit, events)),
             rates("transactional / rdkafka alone", (&transactional, events), (&limit, events)),
         ],
-    })
+    };
+    if keys > 0 {
+        report.rows.insert(2, Row::of_runs("postrider, one event per key", events, &one_per_key));
+        let ratio = rates("one event per key / rdkafka alone", (&one_per_key, events), (&limit, events));
+        report.ratios.insert(1, ratio);
+    }
+    Ok(report)
 }
 
 /// Checks that every run did the same work. Deletes the topic, because the next run needs the disk space.
-async fn holds_each_once(topic: Topic, events: u64) -> Result<(), Error> {
+pub(super) async fn holds_each_once(topic: Topic, events: u64) -> Result<(), Error> {
     let records = tokio::task::block_in_place(|| topic.offsets())?;
     let name = topic.name.clone();
     topic.delete().await?;

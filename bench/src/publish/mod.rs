@@ -1,12 +1,16 @@
 //! How fast a backlog reaches a broker, compared with the broker's client publishing the same records alone.
 
 #[cfg(feature = "kafka")]
+mod encoders;
+#[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(feature = "mqtt")]
 mod mqtt;
 #[cfg(feature = "redis")]
 mod redis;
 
+#[cfg(feature = "kafka")]
+pub use encoders::{PublishedAs, encoders_to_kafka};
 #[cfg(feature = "kafka")]
 pub use kafka::postgres_to_kafka;
 #[cfg(feature = "mqtt")]
@@ -121,7 +125,7 @@ async fn compare<B: Broker>(
 #[cfg(any(feature = "mqtt", feature = "redis"))]
 async fn deliver(fixture: &Fixture, name: &str, sink: Arc<dyn Sink>, events: u64) -> Result<Usage, Error> {
     let store = fixture.store().await?;
-    let sink = Arc::new(Counted::new(sink));
+    let sink = Arc::new(Counted::new(sink, true));
     let subscription = Subscription::new(name, sink.clone()).start(Start::Beginning);
     let meter = Meter::start();
     let relay = Relay::builder().outbox(store, [subscription]).spawn().await?;

@@ -75,6 +75,7 @@ impl From<Code> for Exit {
             | Code::LoginRefused
             | Code::ServerTooOld
             | Code::ServerUnfit
+            | Code::StoreReplaced
             | Code::RowsHidden
             | Code::EncodingUnfit
             | Code::TlsFailed

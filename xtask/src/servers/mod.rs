@@ -1,6 +1,7 @@
 //! The servers that tests run against: found, or installed before the tests, never by a test.
 //!
 //! - [`apicurio`]: a schema registry in two versions, and readers of its messages in Python and Java
+//! - [`axe`]: the accessibility checks of the dashboard's tests
 //! - [`packages`]: programs from the system's package manager
 //! - [`debezium`]: Debezium in a worker of Kafka Connect
 //! - [`kafka`]: Apache Kafka, and a client in Python
@@ -8,8 +9,10 @@
 //! - [`python`]: clients in Python for servers that are packages
 //! - [`nats`]: NATS, and a client in Python
 //! - [`postgres`]: the versions of PostgreSQL that the package manager does not have
+//! - [`rabbitmq`]: a client of RabbitMQ in Python
 
 mod apicurio;
+mod axe;
 mod debezium;
 mod kafka;
 mod mysql;
@@ -17,6 +20,7 @@ mod nats;
 mod packages;
 pub(crate) mod postgres;
 mod python;
+mod rabbitmq;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -35,9 +39,12 @@ pub(crate) fn prepare() -> Vec<Missing> {
     missing.extend(postgres::prepare());
     let downloads = [
         ("apicurio", apicurio::prepare()),
+        ("axe-core", axe::prepare()),
         ("debezium", debezium::prepare()),
         ("kafka", kafka::prepare()),
         ("mysql", mysql::prepare()),
+        ("nats", nats::prepare()),
+        ("rabbitmq", rabbitmq::prepare()),
         ("python clients", python::prepare()),
         ("nats", nats::prepare()),
     ];

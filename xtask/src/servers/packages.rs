@@ -28,6 +28,9 @@ const WANTED: &[Wanted] = &[
     Wanted { program: "openssl", package: "openssl", folders: &[] },
     // For the tests of alerts and metrics.
     Wanted { program: "promtool", package: "prometheus", folders: &[] },
+    // For the tests of the dashboard in a browser.
+    Wanted { program: "chromium", package: "chromium", folders: &[] },
+    Wanted { program: "chromedriver", package: "chromium-driver", folders: &[] },
     // For the build of librdkafka.
     Wanted { program: "make", package: "make", folders: &[] },
     Wanted { program: "g++", package: "g++", folders: &[] },

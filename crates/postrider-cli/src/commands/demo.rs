@@ -23,6 +23,9 @@ const EXAMPLES: &str = "Examples:
 /// Default duration of the demo.
 const OPEN_FOR: Duration = Duration::from_secs(15);
 
+/// The same with the dashboard: long enough to look around.
+const OPEN_FOR_DASHBOARD: Duration = Duration::from_secs(600);
+
 /// How long `analytics` takes for a batch with the live view.
 const ANALYTICS_DELAY: Duration = Duration::from_millis(8);
 
@@ -51,6 +54,11 @@ pub struct Demo {
     #[arg(long)]
     pub plain: bool,
 
+    /// Also serve the dashboard of the shop, for ten minutes unless --seconds or --events is given
+    #[cfg(feature = "dashboard")]
+    #[arg(long)]
+    pub dashboard: bool,
+
     /// Keep the temporary folder with the database and the delivered events
     #[arg(long, conflicts_with = "folder")]
     pub keep: bool,
@@ -70,7 +78,9 @@ impl Demo {
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Error::new(Code::RelayStopped, "cannot start a runtime for the relay").with_source(error)
             })?;
-        let mut view = View::open(context.output, self.plain)?;
+        self.serve_dashboard(context, &folder)?;
+        // The live view would cover the link.
+        let mut view = View::open(context.output, self.plain || self.has_dashboard())?;
         let report = runtime.block_on(run(&self.plan(), &folder, self.receivers(&folder)?, &mut view));
         // The terminal is restored before anything is printed.
         drop(view);
@@ -83,9 +93,30 @@ impl Demo {
         report.ended()
     }
 
+    #[cfg(feature = "dashboard")]
+    fn has_dashboard(&self) -> bool {
+        self.dashboard
+    }
+
+    #[cfg(not(feature = "dashboard"))]
+    fn has_dashboard(&self) -> bool {
+        false
+    }
+
+    #[cfg(feature = "dashboard")]
+    fn serve_dashboard(&self, context: &Context, folder: &Folder) -> Result<(), Failure> {
+        if self.dashboard { super::dashboard::serve_demo(context, &folder.database()) } else { Ok(()) }
+    }
+
+    #[cfg(not(feature = "dashboard"))]
+    fn serve_dashboard(&self, _: &Context, _: &Folder) -> Result<(), Failure> {
+        Ok(())
+    }
+
     fn plan(&self) -> Plan {
         let open_for = self.seconds.map(Duration::from_secs);
-        let open_for = open_for.or_else(|| self.events.is_none().then_some(OPEN_FOR));
+        let default = if self.has_dashboard() { OPEN_FOR_DASHBOARD } else { OPEN_FOR };
+        let open_for = open_for.or_else(|| self.events.is_none().then_some(default));
         Plan { open_for, events: self.events, hurry: self.exit }
     }
 

@@ -10,6 +10,8 @@ mod bench;
 mod cleanup;
 mod completions;
 mod config;
+#[cfg(feature = "dashboard")]
+mod dashboard;
 mod dead;
 #[cfg(feature = "sqlite")]
 mod demo;
@@ -29,6 +31,8 @@ mod replay;
 mod schemas;
 mod status;
 mod subscriptions;
+#[cfg(feature = "top")]
+mod top;
 mod write;
 
 use clap::Subcommand;
@@ -46,6 +50,10 @@ pub enum Command {
     Migrate(migrate::Migrate),
     Write(Box<write::Write>),
     Status(status::Status),
+    #[cfg(feature = "top")]
+    Top(top::Top),
+    #[cfg(feature = "dashboard")]
+    Dashboard(dashboard::Dashboard),
     Healthcheck(healthcheck::Healthcheck),
     Events(events::Events),
     Explain(explain::Explain),
@@ -83,6 +91,10 @@ impl Command {
             Self::Migrate(command) => command.run(context),
             Self::Write(command) => command.run(context),
             Self::Status(command) => command.run(context),
+            #[cfg(feature = "top")]
+            Self::Top(command) => command.run(context),
+            #[cfg(feature = "dashboard")]
+            Self::Dashboard(command) => command.run(context),
             Self::Healthcheck(command) => command.run(context),
             Self::Events(command) => command.run(context),
             Self::Explain(command) => command.run(context),

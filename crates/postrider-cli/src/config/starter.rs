@@ -14,9 +14,10 @@ struct Set {
 }
 
 /// Delivers events from a SQLite file to a text file.
-const SETS: [Set; 7] = [
+const SETS: [Set; 8] = [
     Set { section: Section::Relay, heading: "[relay]", keys: &[] },
     Set { section: Section::Http, heading: "[http]", keys: &[] },
+    Set { section: Section::Dashboard, heading: "[dashboard]", keys: &[] },
     Set { section: Section::Traces, heading: "[traces]", keys: &[] },
     Set { section: Section::Outbox, heading: "[outbox.shop]", keys: &[("url", r#""sqlite:shop.db""#)] },
     Set {

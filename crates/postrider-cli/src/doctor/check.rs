@@ -28,8 +28,8 @@ macro_rules! checks {
 }
 
 checks! {
-    /// Every sink is writable: the folder of a file exists and is writable, a broker accepts connections.
-    SinkReachable = 1, "see the finding: a file needs a writable folder, a broker or endpoint must accept connections";
+    /// Every sink is writable: the folder of a file exists and is writable, a broker accepts connections, and a Kafka broker knows the topic of the sink.
+    SinkReachable = 1, "see the finding: a file needs a writable folder, a broker or endpoint must accept connections, and the topic must exist";
     /// Every subscription in the configuration exists in the database; a relay creates it when it starts.
     SubscriptionCreated = 2, "start a relay with this configuration";
     /// Every subscription in the database is also in the configuration. A subscription without a relay falls behind.

@@ -2,11 +2,13 @@
 //!
 //! Every check is one statement that changes nothing; a statement that fails is a warning.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use mysql_async::Conn;
 use mysql_async::prelude::{FromRow, Queryable};
 use postrider::layout::RowTable;
+use postrider::operate::explain::SqlFlavor;
 use postrider::store::mysql::{MySqlConfig, MySqlRowStore, MySqlStore};
 use postrider::{Code, Error, Ident, Position};
 
@@ -22,11 +24,20 @@ const DURABLE: &str = "
 
 /// Transactions that began long ago. No index: memory of the server. Times are compared with the server's clock.
 const TRANSACTIONS: &str = "
-    SELECT CONCAT('connection ', trx_mysql_thread_id, ': open for ', TIMESTAMPDIFF(SECOND, trx_started, NOW()), 's')
+    SELECT CONCAT('connection ', trx_mysql_thread_id, ': open for ', TIMESTAMPDIFF(SECOND, trx_started, NOW()), 's'),
+           trx_mysql_thread_id, trx_query
     FROM information_schema.innodb_trx
     WHERE trx_mysql_thread_id <> 0 AND TIMESTAMPDIFF(SECOND, trx_started, NOW()) > {age}
     ORDER BY trx_started
     LIMIT 5";
+
+/// The last statement of each connection, also if it has ended. MariaDB collects none unless it is configured to.
+const STATEMENTS: &str = "
+    SELECT t.processlist_id, s.sql_text
+    FROM performance_schema.events_statements_current AS s
+    JOIN performance_schema.threads AS t ON t.thread_id = s.thread_id
+    WHERE t.processlist_id IS NOT NULL AND s.sql_text IS NOT NULL
+    ORDER BY s.event_id";
 
 /// Privileges of the user that a relay does not need.
 const EXCESS: &str = "
@@ -230,10 +241,22 @@ impl Queries {
         // InnoDB reports times in the time zone of the machine, whatever the settings of the server and the session.
         let zone = self.client.query_drop("SET time_zone = 'SYSTEM'").await;
         let sql = TRANSACTIONS.replace("{age}", &age_max.as_secs().to_string());
-        let found = match zone {
+        let found: Result<Vec<(String, u64, Option<String>)>, String> = match zone {
             Ok(()) => self.query(&sql).await,
             Err(error) => Err(error.to_string()),
         };
+        // Without the right to read it, only statements that are being executed are shown.
+        let last: HashMap<u64, String> = match &found {
+            Ok(found) if !found.is_empty() => {
+                self.query(STATEMENTS).await.unwrap_or_default().into_iter().collect()
+            }
+            _ => HashMap::new(),
+        };
+        let line = |(line, connection, running): (String, u64, Option<String>)| {
+            let statement = running.as_ref().or_else(|| last.get(&connection));
+            server::with_statement(line, statement.map(String::as_str), SqlFlavor::MySql)
+        };
+        let found = found.map(|found| found.into_iter().map(line).collect());
         subject.lines(Check::MySqlTransactions, found, "no long-running transaction");
     }
 

@@ -54,6 +54,11 @@ impl Report {
         self.findings.iter().map(|finding| finding.outcome).max().unwrap_or(Severity::Ok)
     }
 
+    /// The findings.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
     /// The next subject to check.
     pub(super) fn subject(&mut self, name: impl Into<String>) -> Subject<'_> {
         Subject { report: self, name: name.into() }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use postrider::operate::explain::{SqlFlavor, without_values};
 use postrider::store::admin::Admin;
 use postrider::{Clock, Ident, SystemClock};
 
@@ -36,5 +37,13 @@ pub(super) fn clock(server: Result<Vec<i64>, String>, check: Check, subject: &mu
         }
         Ok(_) => subject.ok(check, "the clocks agree"),
         Err(error) => subject.unchecked(check, &error),
+    }
+}
+
+/// A line about a transaction, with its last statement if the server shows it. The statement may contain payloads.
+pub(super) fn with_statement(line: String, statement: Option<&str>, flavor: SqlFlavor) -> String {
+    match statement.map(|statement| without_values(statement, flavor)).filter(|shown| !shown.is_empty()) {
+        Some(shown) => format!("{line}, last statement: {shown}"),
+        None => line,
     }
 }

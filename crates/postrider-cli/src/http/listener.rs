@@ -74,7 +74,6 @@ impl Listener {
         tracing::info!(%address, "serving /metrics, /livez and /readyz");
         let answers = Answers { recorder, stalled_after: settings.stalled_after, relay: OnceLock::new() };
         let (answers, mut tasks) = (Arc::new(answers), JoinSet::new());
-        tasks.spawn(answers.recorder.clone().keep_up());
         tasks.spawn(accept(socket, answers.clone()));
         Ok(Self { answers, _tasks: tasks })
     }

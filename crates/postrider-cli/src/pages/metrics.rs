@@ -13,21 +13,19 @@ With the feature `metrics` the library reports numbers to the recorder that your
 ```toml
 [dependencies]
 postrider = { path = \"../postrider/crates/postrider\", features = [\"actions\", \"metrics\", \"sqlx-postgres\"] }
+metrics = \"0.24\"
 metrics-exporter-prometheus = { version = \"0.18\", default-features = false }
 ```
 
 ```rust,ignore
-let mut builder = PrometheusBuilder::new();
-for metric in postrider::telemetry::METRICS {
-    if let Some(buckets) = metric.buckets() {
-        builder = builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)?;
-    }
-}
-let metrics = builder.install_recorder()?;
+let exporter = PrometheusBuilder::new().build_recorder();
+let others = exporter.handle();
+let (recorder, histograms) = postrider::telemetry::FixedBuckets::new(exporter);
+metrics::set_global_recorder(recorder)?;
 postrider::telemetry::describe();
 // A route of your service awaits relay.handle().refresh_metrics(), which sets the gauges of the database, and
-// returns metrics.render(). Call metrics.run_upkeep() every few seconds: without the exporter's own listener
-// nothing else does, and its memory grows.
+// returns others.render() + &histograms.render(). If your program has histograms of its own, call others.run_upkeep()
+// every few seconds: without the exporter's own listener nothing else does, and its memory grows.
 ```
 
 The command `postrider relay` serves them at `/metrics` if `listen` of `[http]` is set; see [Monitoring](monitoring.md). Spans are on the page
@@ -39,6 +37,10 @@ when the metrics are requested, and at most every five seconds. Every relay of a
 
 Labels have a limited number of values: a closed list, or one value for each thing that the program has registered. No label contains
 an event's type, key or id, a topic, a URL or the text of an error.
+
+Each histogram has the buckets that `METRICS` lists for it. `FixedBuckets` counts an observation in its bucket at once; another
+recorder works too, with `set_buckets_for_metric` and `Metric::buckets`, but keeps each observation until it is read
+([why](../../adr/0110-fixed-histogram-buckets.md)).
 ";
 
 /// Every metric with its labels.

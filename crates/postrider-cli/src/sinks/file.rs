@@ -39,6 +39,10 @@ impl Target for LogFile {
         Ok(Arc::new(File::open(&self.0)?))
     }
 
+    fn writes_lines(&self) -> bool {
+        true
+    }
+
     fn check<'a>(&'a self, subject: &'a mut Subject<'_>) -> BoxFuture<'a, ()> {
         match refusal(&self.0.path) {
             None => subject.ok(Check::SinkReachable, self.to_string()),

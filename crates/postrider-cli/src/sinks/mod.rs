@@ -94,6 +94,11 @@ pub trait Target: SameTarget + fmt::Debug + fmt::Display + Send + Sync {
         true
     }
 
+    /// Whether each message becomes a line of text. Binary encoders are refused then.
+    fn writes_lines(&self) -> bool {
+        false
+    }
+
     /// How the sink uses the destinations that routing names.
     fn destinations(&self) -> Destinations {
         Destinations::Names

@@ -24,6 +24,10 @@ impl Target for StandardOutput {
     fn open(&self, _: &SinkUser<'_>) -> Result<Arc<dyn Sink>> {
         Ok(Arc::new(Stdout::new()?))
     }
+
+    fn writes_lines(&self) -> bool {
+        true
+    }
 }
 
 impl fmt::Display for StandardOutput {

@@ -7,6 +7,8 @@ mod canary;
 mod cleanup;
 mod command_line;
 mod custom_tables;
+#[cfg(feature = "dashboard")]
+mod dashboard;
 mod dead;
 mod demo;
 mod doctor;
@@ -39,6 +41,8 @@ mod parked;
 #[cfg(all(unix, feature = "postgres"))]
 mod postgres;
 mod program;
+#[cfg(unix)]
+mod replaced;
 mod replay;
 mod restarted;
 mod runbooks;
@@ -50,6 +54,8 @@ mod shop;
 mod sqlite_layouts;
 mod story;
 mod subscriptions;
+#[cfg(all(unix, feature = "top"))]
+mod top;
 mod traces;
 mod user_story;
 mod webhook;

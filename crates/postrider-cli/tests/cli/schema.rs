@@ -61,6 +61,9 @@ fn file(section: Section, key: &str, value: &str) -> String {
         }
     }
     if is_about_schemas(section, key, value) {
+        // A file takes no binary messages.
+        lines.insert("sink.main.type".into(), "'null'".into());
+        lines.remove("sink.main.path");
         lines.insert("sink.main.encoder".into(), "'avro'".into());
         lines.insert("sink.main.schemas".into(), "[{ type = 'T', file = 't.avsc' }]".into());
     }
@@ -77,6 +80,7 @@ fn file(section: Section, key: &str, value: &str) -> String {
     match section {
         Section::Relay => lines.insert(format!("relay.{key}"), value.to_owned()),
         Section::Http => lines.insert(format!("http.{key}"), value.to_owned()),
+        Section::Dashboard => lines.insert(format!("dashboard.{key}"), value.to_owned()),
         Section::Traces => {
             // Without an endpoint, nothing is exported.
             lines.insert("traces.endpoint".into(), "'http://h'".into());

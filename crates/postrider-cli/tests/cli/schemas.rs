@@ -7,11 +7,14 @@ use crate::program::Program;
 
 const SCHEMA: &str = r#"{"type":"record","name":"OrderPlaced","fields":[{"name":"number","type":"int"}]}"#;
 
-/// A configuration whose sink has these keys.
+/// A configuration whose sink, which takes every message, has these keys.
 fn program(keys: &str) -> Program {
+    program_with("type = 'null'", keys)
+}
+
+fn program_with(sink: &str, keys: &str) -> Program {
     let config = format!(
-        "[outbox.shop]\nurl = 'sqlite:shop.db'\n[sink.out]\ntype = 'file'\npath = 'out'\n{keys}\n\
-         [subscription.s]\nsink = 'out'\n"
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\n[sink.out]\n{sink}\n{keys}\n[subscription.s]\nsink = 'out'\n"
     );
     Program::with_config(&config).file("OrderPlaced.avsc", SCHEMA)
 }
@@ -80,6 +83,33 @@ fn a_configuration_with_schemas_is_checked_without_a_network() {
 }
 
 #[test]
+fn binary_messages_are_refused_for_sinks_that_write_lines() {
+    let json = "encoder = 'json-schema'\nschemas = [{ type = 'a', file = 'a.json' }]\n";
+    let protobuf = AVRO.replace("avro", "protobuf");
+    let framed = format!("{json}registry = {{ url = 'http://a' }}");
+    for sink in ["type = 'stdout'", "type = 'file'\npath = 'out'"] {
+        for keys in [AVRO, &protobuf, &framed] {
+            let ran = program_with(sink, keys).run(&["config", "check"]);
+            assert_eq!(ran.exit, Some(2), "{sink} {keys}: {ran:?}");
+            let says = "this sink writes lines of text, and";
+            assert!(ran.stderr.contains("PR-0604") && ran.stderr.contains(says), "{}", ran.stderr);
+        }
+        let ran = program_with(sink, json).file("a.json", "{}").run(&["config", "check"]);
+        assert_eq!(ran.exit, Some(0), "{sink}: {ran:?}");
+    }
+}
+
+#[test]
+fn files_elsewhere_are_refused_by_config_check() {
+    let proto = "syntax = \"proto3\"; import \"../secret.proto\"; message OrderPlaced {}";
+    let keys = "encoder = 'protobuf'\nschemas = [{ type = 'OrderPlaced', file = 'order.proto' }]";
+    let ran = program(keys).file("order.proto", proto).run(&["config", "check"]);
+    assert_eq!(ran.exit, Some(2), "{ran:?}");
+    let says = "order.proto:1:27: invalid group name, or an import with `..`";
+    assert!(ran.stderr.contains("PR-0508") && ran.stderr.contains(says), "{}", ran.stderr);
+}
+
+#[test]
 fn no_output_contains_the_secrets_of_a_registry() {
     let keys = format!("{AVRO}registry = {{ url = 'https://me:hunter2@sr.example', token = 'hunter2' }}");
     for args in
@@ -139,7 +169,7 @@ fn doctor_checks_schemas_and_registry() {
 fn a_relay_writes_validated_json_and_refuses_what_does_not_fit() {
     let schema = r#"{"type":"object","properties":{"number":{"type":"integer"}},"required":["number"]}"#;
     let keys = "encoder = 'json-schema'\nschemas = [{ type = 'order.placed', file = 'order.json' }]";
-    let program = program(keys).file("order.json", schema);
+    let program = program_with("type = 'file'\npath = 'out'", keys).file("order.json", schema);
     program.run(&["migrate", "up"]);
     for payload in [r#"{"number":1}"#, r#"{"number":"one"}"#, r#"{"number":2}"#] {
         let ran = program.run(&["write", "--type", "order.placed", "--payload", payload]);

@@ -7,6 +7,7 @@ use postrider::sink::{Capabilities, Destinations, Message, Outcome, Sink};
 use postrider::{BoxFuture, Result};
 
 use super::config::KafkaConfig;
+use super::metadata;
 use super::plain::Plain;
 use super::topics;
 use super::transaction::Transactional;
@@ -19,9 +20,11 @@ const PROBE_MAX: Duration = Duration::from_secs(1);
 /// - Acknowledged means that all in-sync replicas have the record (`acks=all`); the receipt contains partition and
 ///   offset.
 /// - The key selects the partition, with the same hash as Java clients. A message without a key goes to any partition.
-/// - The producer is idempotent: retries of the client do not create duplicates. Retries of the relay, after an
-///   ambiguous outcome or a crash, do.
-/// - A message that the broker refuses is rejected, without effect on other messages. If the topic does not exist or
+/// - The producer is idempotent: retries of the client do not create duplicates. Retries of the relay after a crash do.
+/// - A batch may contain many messages of a key. After one that was not written, no later one of its key is written.
+/// - While the cluster is down, the client keeps the messages that it may have sent. The relay's retries wait for them
+///   and do not send them again.
+/// - A message that the broker refuses is rejected, without effect on messages of other keys. If the topic does not exist or
 ///   must not be written to, the message fails and is retried; an operator has to fix it. Topics are created only if
 ///   [`KafkaConfig::create_topics`] lists them.
 /// - After a timeout the sink asks the cluster: if it is down, or was down in between, the failure does not count as an
@@ -53,6 +56,16 @@ impl Kafka {
         };
         Ok(Self { topic: config.topic.clone(), mode, about: format!("{config:?}") })
     }
+
+    /// Logs in at the cluster and asks for the topic of the configuration: why it cannot be written to, if it cannot.
+    /// Writes nothing and creates nothing; a topic that [`KafkaConfig::create_topics`] lists may be missing. `None`
+    /// without a topic.
+    ///
+    /// # Errors
+    /// [`Code::SinkOpen`](postrider::Code::SinkOpen) for invalid settings.
+    pub async fn problem(config: &KafkaConfig) -> Result<Option<String>> {
+        metadata::problem(config).await
+    }
 }
 
 impl Sink for Kafka {
@@ -66,19 +79,17 @@ impl Sink for Kafka {
 
     fn take_over(&self, lease: Duration) -> BoxFuture<'_, Result<()>> {
         match &self.mode {
-            Mode::Plain(_) => Box::pin(std::future::ready(Ok(()))),
+            Mode::Plain(plain) => {
+                plain.take_over();
+                Box::pin(std::future::ready(Ok(())))
+            }
             Mode::Transactional(transactional) => Box::pin(transactional.take_over(lease)),
         }
     }
 
     fn capabilities(&self) -> Capabilities {
-        // Without transactions, a record may be written although an earlier one with the same key was not.
-        let capabilities = match self.mode {
-            Mode::Plain(_) => Capabilities::default(),
-            Mode::Transactional(_) => Capabilities::PREFIX_SAFE,
-        };
         let destinations = if self.topic.is_some() { Destinations::Fixed } else { Destinations::Names };
-        capabilities.with_probe_max(PROBE_MAX).with_destinations(destinations)
+        Capabilities::PREFIX_SAFE.with_probe_max(PROBE_MAX).with_destinations(destinations)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -10,6 +10,9 @@ use rdkafka::message::{DeliveryResult, Message as _};
 use rdkafka::producer::ProducerContext;
 use tokio::sync::Notify;
 
+/// In the reason of the fatal error after a refused message: later messages must not be written.
+const GAPLESS: &str = "gap-less guarantee";
+
 /// Where the broker wrote a message, or why it did not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Delivery {
@@ -59,9 +62,23 @@ impl Deliveries {
         }
     }
 
+    /// The report of one message, if it has arrived.
+    pub(super) fn get(&self, at: usize) -> Option<Delivery> {
+        self.lock().deliveries.get(at).copied().flatten()
+    }
+
+    /// The reports that have arrived.
+    pub(super) fn reported(&self) -> Vec<Option<Delivery>> {
+        self.lock().deliveries.clone()
+    }
+
     /// All reports, if they have arrived.
     pub(super) fn all(&self) -> Option<Vec<Delivery>> {
-        self.lock().deliveries.iter().copied().collect()
+        let open = self.lock();
+        if open.missing > 0 {
+            return None;
+        }
+        open.deliveries.iter().copied().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -90,9 +107,19 @@ pub(super) struct Context {
     last_error: Mutex<String>,
     /// All brokers are down, and that was logged.
     down: AtomicBool,
+    /// The sink failed all messages of this client.
+    given_up: AtomicBool,
 }
 
 impl Context {
+    pub(super) fn give_up(&self) {
+        self.given_up.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::SeqCst)
+    }
+
     pub(super) fn error_count(&self) -> u64 {
         self.error_count.load(Ordering::SeqCst)
     }
@@ -117,7 +144,12 @@ impl ClientContext for Context {
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code();
         if code == Some(RDKafkaErrorCode::Fatal) {
-            tracing::warn!(target: "librdkafka", "{reason}");
+            // A refused message has an outcome, and the next client sends the others.
+            if self.is_given_up() || reason.contains(GAPLESS) {
+                tracing::debug!(target: "librdkafka", "{reason}");
+            } else {
+                tracing::warn!(target: "librdkafka", "{reason}");
+            }
             return;
         }
         tracing::debug!(target: "librdkafka", "{reason}");

@@ -41,15 +41,15 @@ pub(super) fn meaning(code: ErrorCode) -> Meaning {
         | ErrorCode::UnknownPartition
         | ErrorCode::UnknownTopicOrPartition
         | ErrorCode::TopicAuthorizationFailed => Meaning::NotAllowedYet,
-        ErrorCode::QueueFull | ErrorCode::PurgeQueue => Meaning::NotSent,
+        ErrorCode::QueueFull | ErrorCode::PurgeQueue | ErrorCode::Fatal => Meaning::NotSent,
         ErrorCode::Fenced | ErrorCode::ProducerFenced | ErrorCode::InvalidProducerEpoch => Meaning::Fenced,
         _ => Meaning::Unknown,
     }
 }
 
-/// The outcome of a message with this error code. For `Unknown` the caller also checks the state of the topic.
-pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
-    let failure = Failure::new(match code {
+/// The error about a topic, in words.
+pub(super) fn described(topic: &str, code: ErrorCode) -> String {
+    match code {
         ErrorCode::UnknownTopic | ErrorCode::UnknownPartition | ErrorCode::UnknownTopicOrPartition => {
             format!("topic {topic:?} does not exist; create it, or add it to `create_topics` of the sink")
         }
@@ -57,7 +57,12 @@ pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
             format!("topic {topic:?}: authorization failed: this user may not write to it")
         }
         code => format!("topic {topic:?}: {code}"),
-    });
+    }
+}
+
+/// The outcome of a message with this error code. For `Unknown` the caller also checks the state of the topic.
+pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
+    let failure = Failure::new(described(topic, code));
     match meaning(code) {
         Meaning::Refused | Meaning::RefusedTogether => Outcome::Rejected(failure),
         Meaning::NotAllowedYet => Outcome::Failed(failure),
@@ -65,6 +70,14 @@ pub(super) fn outcome(topic: &str, code: ErrorCode) -> Outcome {
         Meaning::Unknown => Outcome::Ambiguous(failure),
         Meaning::Fenced => Outcome::Fenced,
     }
+}
+
+/// Whether the code means that a message or a batch is too large.
+pub(super) fn is_size(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::MessageSizeTooLarge | ErrorCode::MessageBatchTooLarge | ErrorCode::InvalidMessageSize
+    )
 }
 
 pub(super) fn acknowledged(partition: i32, offset: i64) -> Outcome {
@@ -107,6 +120,7 @@ mod tests {
             (ErrorCode::NotLeaderForPartition, Meaning::Unknown),
             (ErrorCode::PurgeInflight, Meaning::Unknown),
             (ErrorCode::PurgeQueue, Meaning::NotSent),
+            (ErrorCode::Fatal, Meaning::NotSent),
             (ErrorCode::ProducerFenced, Meaning::Fenced),
         ] {
             assert_eq!(meaning(code), expected, "{code}");

@@ -1,12 +1,14 @@
-//! The state of a topic according to the cluster, after a message timed out.
+//! The state of a topic according to the cluster, after a message timed out or for a check.
 
 use std::time::Duration;
 
+use postrider::Result;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as ErrorCode};
 use rdkafka::producer::Producer as _;
 
-use super::error::{Meaning, meaning};
-use super::producer::{Client, Producer};
+use super::config::KafkaConfig;
+use super::error::{Meaning, described, meaning, not_opened};
+use super::producer::{Client, Kind, Producer, settings};
 
 /// Timeout of a metadata request.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,6 +22,22 @@ pub(super) enum TopicHealth {
     Down(String),
     /// The topic does not exist, or this user must not write to it.
     NotAllowed(ErrorCode),
+}
+
+/// See [`Kafka::problem`](super::Kafka::problem).
+pub(super) async fn problem(config: &KafkaConfig) -> Result<Option<String>> {
+    let Some(topic) = &config.topic else { return Ok(None) };
+    let producer = Producer::make(&settings(config, Kind::Plain)?);
+    let producer = producer.map_err(|error| not_opened(&config.brokers, &error))?;
+    let is_created = config.create_topics.iter().any(|created| created.name == *topic);
+    Ok(match topic_health(&producer, topic).await {
+        TopicHealth::Up => None,
+        TopicHealth::Down(why) => Some(format!("topic {topic:?}: {why}")),
+        TopicHealth::NotAllowed(ErrorCode::TopicAuthorizationFailed) => {
+            Some(described(topic, ErrorCode::TopicAuthorizationFailed))
+        }
+        TopicHealth::NotAllowed(code) => (!is_created).then(|| described(topic, code)),
+    })
 }
 
 /// Requests the metadata of a topic, without creating it.
@@ -59,4 +77,19 @@ pub(super) fn fetch_topic_health(client: &Client, topic: &str) -> TopicHealth {
         Some(partition) => TopicHealth::Down(format!("partition {} has no leader", partition.id())),
         None => TopicHealth::Up,
     }
+}
+
+/// The number of partitions of a topic.
+pub(super) async fn partition_count(producer: &Producer, topic: &str) -> Option<usize> {
+    let client = producer.client()?.clone();
+    let topic = topic.to_owned();
+    let fetched = tokio::task::spawn_blocking(move || {
+        let metadata = client.client().fetch_metadata(Some(&topic), METADATA_TIMEOUT).ok()?;
+        metadata
+            .topics()
+            .first()
+            .filter(|topic| topic.error().is_none())
+            .map(|topic| topic.partitions().len())
+    });
+    fetched.await.ok().flatten()
 }

@@ -25,6 +25,10 @@ const UNKNOWN_TOPIC_MAX: Duration = Duration::from_secs(2);
 /// Shortest transaction timeout that a broker accepts.
 const TRANSACTION_MIN: Duration = Duration::from_secs(1);
 
+/// No timeout: the client would leave out a message that timed out, and go on with the next one. The sink has its own
+/// deadline.
+const NEVER: &str = "0";
+
 /// Properties that the guarantees depend on. Users cannot set them.
 const FIXED: [(&str, &str); 8] = [
     // One record per message, in the order of sending, even with retries.
@@ -41,7 +45,7 @@ const FIXED: [(&str, &str); 8] = [
 ];
 
 /// Properties that are derived from other settings of the sink.
-const MANAGED: [&str; 20] = [
+const MANAGED: [&str; 23] = [
     "bootstrap.servers",
     "metadata.broker.list",
     "client.id",
@@ -50,6 +54,9 @@ const MANAGED: [&str; 20] = [
     "compression.codec",
     "message.timeout.ms",
     "delivery.timeout.ms",
+    "message.send.max.retries",
+    "retries",
+    "enable.gapless.guarantee",
     "linger.ms",
     "queue.buffering.max.ms",
     "message.max.bytes",
@@ -67,9 +74,9 @@ const MANAGED: [&str; 20] = [
 /// The kind of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Batches records.
+    /// Batches records. A message that is not written keeps the later ones of its partition from being written.
     Plain,
-    /// Sends each record in a separate request, so that none is refused because of another.
+    /// Sends each record in a separate request, so that none is refused because of another; in any order, and once.
     SingleRecord,
     /// Uses transactions, for an owner with this lease duration.
     Transactional(Duration),
@@ -102,7 +109,7 @@ pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig>
         .set("bootstrap.servers", &config.brokers)
         .set("client.id", &config.client_id)
         .set("compression.type", config.compression.name())
-        .set("message.timeout.ms", ms(timeout))
+        .set("message.timeout.ms", if kind == Kind::Plain { NEVER.to_owned() } else { ms(timeout) })
         .set("linger.ms", ms(config.linger))
         .set("message.max.bytes", config.message_bytes_max.to_string())
         .set_log_level(RDKafkaLogLevel::Warning);
@@ -119,7 +126,13 @@ pub(super) fn settings(config: &KafkaConfig, kind: Kind) -> Result<ClientConfig>
     }
     secure(&mut client, config);
     match (kind, &config.transactional_id) {
-        (Kind::SingleRecord, _) => _ = client.set("batch.num.messages", "1"),
+        // A refused message is a fatal error, instead of a gap before the next messages.
+        (Kind::Plain, _) => _ = client.set("enable.gapless.guarantee", "true"),
+        // No sequence, which every refused record would interrupt, and therefore no retries: the relay decides.
+        (Kind::SingleRecord, _) => {
+            client.set("batch.num.messages", "1").set("enable.idempotence", "false");
+            client.set("message.send.max.retries", "0");
+        }
         (Kind::Transactional(lease), Some(id)) => {
             client.set("transactional.id", id);
             client.set("transaction.timeout.ms", ms(lease.max(TRANSACTION_MIN)));

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use postrider::BoxFuture;
 use postrider::sink::Sink;
 use postrider_sinks::kafka::Kafka as KafkaSink;
-use postrider_testkit::conformance::sink::cases::an_outage_counts_against_no_message_and_delivery_resumes;
+use postrider_testkit::conformance::sink::cases::{
+    an_outage_counts_against_no_message_and_delivery_resumes, hot_keys_keep_their_order_through_an_outage,
+};
 use postrider_testkit::conformance::sink::{Hook, Seen, SinkUnderTest};
 use postrider_testkit::servers::kafka::{Kafka, Record, shared};
 
@@ -116,4 +118,9 @@ async fn a_stopped_broker_counts_against_no_message_and_delivery_resumes() {
 #[tokio::test]
 async fn with_transactions_a_stopped_broker_counts_against_no_message_and_delivery_resumes() {
     an_outage_counts_against_no_message_and_delivery_resumes::<Stoppable<true>>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hot_keys_keep_their_order_while_the_broker_is_stopped() {
+    hot_keys_keep_their_order_through_an_outage::<Stoppable<false>>().await;
 }

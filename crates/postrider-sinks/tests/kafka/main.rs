@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "processes give no signal; times are only printed")]
 
 mod conformance;
+mod hot_keys;
 mod outage;
 mod refusals;
 mod rows;

@@ -1,6 +1,8 @@
 //! What the outbox knows about one event.
 
-use postrider::operate::explain::{Absent, EventFacts, EventIdentity, OpenWriter, Place, SubscriptionFacts};
+use postrider::operate::explain::{
+    Absent, EventFacts, EventIdentity, OpenWriter, Place, SqlFlavor, SubscriptionFacts,
+};
 use postrider::operate::{AuditEntry, AuditSearch, EventSelector, ParkedCount, ParkedItem};
 use postrider::store::ParkedState;
 use postrider::{Now, Position};
@@ -84,7 +86,7 @@ impl MemoryOutbox {
         let transactions: Vec<OpenWriter> = self
             .log
             .open()
-            .map(|at| OpenWriter::new(at.to_string(), "a test", Some(now.wall), None))
+            .map(|at| OpenWriter::new(at.to_string(), "a test", Some(now.wall), None, SqlFlavor::Postgres))
             .collect();
         match (position, oldest) {
             (Some(position), _) if position > self.log.sequence() => {

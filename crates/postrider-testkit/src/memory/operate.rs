@@ -20,7 +20,9 @@ impl MemoryOutbox {
         let Ok(subscription) = self.subscription(&query.subscription) else { return Ok(Vec::new()) };
         let after =
             query.after.as_deref().and_then(|row| row.parse().ok()).map_or(Position::ZERO, Position::new);
-        let items = subscription.parked.values().filter(|row| row.position > after).map(|row| {
+        let searched = query.search_max.unwrap_or(usize::MAX);
+        let rows = subscription.parked.values().filter(|row| row.position > after).take(searched);
+        let items = rows.map(|row| {
             let id = subscription.parked_ids.get(&row.position).map(ToString::to_string);
             let event_type = self.log.get(row.position).map(|event| event.event_type.clone());
             ParkedItem::new(&query.subscription, row, id, event_type, now)

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use super::account::Account;
+use super::certificate::Certificate;
 use super::keeper::Keeper;
 use super::server_folder::{ServerFolder, cache};
 use super::{free_port, skipped};
@@ -53,16 +54,30 @@ impl Version {
 #[derive(Debug)]
 pub struct Apicurio {
     port: u16,
+    tls: Option<Tls>,
     keeper: Mutex<Keeper>,
 }
 
+/// What a client needs for HTTPS.
+#[derive(Debug)]
+struct Tls {
+    port: u16,
+    authority: PathBuf,
+    other_authority: PathBuf,
+}
+
 impl Apicurio {
-    /// Starts an empty one. `None`, with a line that contains the reason, if it is not available.
-    pub fn private(version: Version) -> Option<Self> {
-        Self::set_up(version).inspect_err(|reason| skipped("apicurio", reason)).ok()
+    /// As [`private`](Self::private), also over HTTPS, with a certificate of an authority of its own.
+    pub fn private_with_tls(version: Version) -> Option<Self> {
+        Self::set_up(version, true).inspect_err(|reason| skipped("apicurio", reason)).ok()
     }
 
-    fn set_up(version: Version) -> Result<Self, String> {
+    /// Starts an empty one. `None`, with a line that contains the reason, if it is not available.
+    pub fn private(version: Version) -> Option<Self> {
+        Self::set_up(version, false).inspect_err(|reason| skipped("apicurio", reason)).ok()
+    }
+
+    fn set_up(version: Version, has_tls: bool) -> Result<Self, String> {
         let (jar, java) = (version.jar(), version.java());
         if !jar.exists() {
             return Err(format!("no {}: run `cargo run -p xtask -- servers`", jar.display()));
@@ -73,9 +88,10 @@ impl Apicurio {
         server.current_dir(&folder.path);
         server.arg("-Xmx400m").arg(format!("-Djava.io.tmpdir={}", folder.path.display()));
         server.arg(format!("-Dquarkus.http.port={port}")).arg("-Dquarkus.http.host=127.0.0.1");
+        let tls = if has_tls { Some(Tls::of(&folder, &mut server)?) } else { None };
         server.arg("-jar").arg(jar);
         let keeper = Mutex::new(Keeper::new(&folder.path, &server, "KILL")?);
-        let registry = Self { port, keeper };
+        let registry = Self { port, tls, keeper };
         let is_ready = |_: Option<&str>| registry.is_ready();
         registry.keeper.lock().unwrap_or_else(PoisonError::into_inner).start_until(is_ready)?;
         Ok(registry)
@@ -84,6 +100,21 @@ impl Apicurio {
     /// The base URL of its API that is compatible with Confluent's.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/apis/ccompat/v7", self.port)
+    }
+
+    /// The base URL over HTTPS.
+    pub fn tls_url(&self) -> Option<String> {
+        self.tls.as_ref().map(|tls| format!("https://127.0.0.1:{}/apis/ccompat/v7", tls.port))
+    }
+
+    /// The file with the certificate of the authority that signed the registry's.
+    pub fn authority(&self) -> Option<&Path> {
+        self.tls.as_ref().map(|tls| tls.authority.as_path())
+    }
+
+    /// The file with the certificate of an authority that did not.
+    pub fn other_authority(&self) -> Option<&Path> {
+        self.tls.as_ref().map(|tls| tls.other_authority.as_path())
     }
 
     fn is_ready(&self) -> bool {
@@ -95,6 +126,25 @@ impl Apicurio {
             Ok(response)
         };
         exchange().is_ok_and(|response| response.split(' ').nth(1) == Some("200"))
+    }
+}
+
+impl Tls {
+    /// Creates the certificates, and adds the options of the server.
+    fn of(folder: &ServerFolder, server: &mut Command) -> Result<Self, String> {
+        let port = free_port()?;
+        let certificate = Certificate::make(&folder.path)?;
+        let other = folder.path.join("other");
+        std::fs::create_dir(&other).map_err(|e| format!("{}: {e}", other.display()))?;
+        let other_authority = Certificate::make(&other)?.authority;
+        for file in [&certificate.key, &certificate.certificate] {
+            folder.account.give(file)?;
+        }
+        let (certificate_file, key) = (certificate.certificate.display(), certificate.key.display());
+        server.arg(format!("-Dquarkus.http.ssl-port={port}"));
+        server.arg(format!("-Dquarkus.http.ssl.certificate.files={certificate_file}"));
+        server.arg(format!("-Dquarkus.http.ssl.certificate.key-files={key}"));
+        Ok(Self { port, authority: certificate.authority, other_authority })
     }
 }
 

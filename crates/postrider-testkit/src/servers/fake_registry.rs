@@ -86,6 +86,11 @@ impl FakeRegistry {
         self.shared.lock().add(subject, schema)
     }
 
+    /// Makes it know a schema under this id.
+    pub fn add_with_id(&self, subject: &str, schema: &str, id: u32) {
+        self.shared.lock().known.insert((subject.to_owned(), schema.to_owned()), id);
+    }
+
     /// Waits until it got this many requests since its start.
     pub fn wait_for_requests(&self, count: usize) {
         let mut state = self.shared.lock();

@@ -14,13 +14,13 @@ pub mod kafka;
 mod keeper;
 pub mod mosquitto;
 pub mod mysql;
-pub mod nats;
 pub mod pgbouncer;
-pub mod postgres;
+pub mod nats;
 mod python;
 pub mod rabbitmq;
-pub mod redis;
 mod server_folder;
+pub mod postgres;
+pub mod redis;
 
 pub use controlled::{Controlled, Copy};
 pub use server_folder::{cache, free_port, skipped};

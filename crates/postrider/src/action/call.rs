@@ -18,6 +18,7 @@ pub struct Call<'e, D: Database, A: Action> {
 /// The options of one call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CallOptions {
+    pub(super) action_id: Option<Uuid>,
     pub(super) principal: Option<String>,
     pub(super) across_shards: Option<AcrossShards>,
     pub(super) once: Option<OnceKey>,
@@ -39,6 +40,16 @@ impl<'e, D: Database, A: Action> Call<'e, D, A> {
     /// On whose behalf the action runs.
     pub fn principal(mut self, principal: impl Into<String>) -> Self {
         self.options.principal = Some(principal.into());
+        self
+    }
+
+    /// The id of the action, which is stored with its rows; otherwise it is a new one. A caller that stores it before the call
+    /// can search for it after a crash, as after [`Code::ActionOutcomeUnknown`](crate::Code::ActionOutcomeUnknown).
+    ///
+    /// An id does not prevent a second execution: that is what [`execute_once`](Self::execute_once) is for, which may get the
+    /// same id.
+    pub fn action_id(mut self, id: Uuid) -> Self {
+        self.options.action_id = Some(id);
         self
     }
 

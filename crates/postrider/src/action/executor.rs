@@ -174,7 +174,7 @@ impl<D: Database> Executor<D> {
         })?;
         let execution = Execution {
             name: A::NAME,
-            id: Uuid::now_v7(),
+            id: options.action_id.unwrap_or_else(Uuid::now_v7),
             params: self.serialized::<A>(params)?,
             principal: options.principal.clone().or_else(|| self.0.principal.clone()),
             started: self.0.clock.now().wall,
@@ -202,6 +202,7 @@ impl<D: Database> Executor<D> {
             started: execution.started,
             clock: self.0.clock.clone(),
             names: self.0.names.clone(),
+            events_max: self.0.persister.events_max(),
         })
     }
 

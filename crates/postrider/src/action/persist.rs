@@ -4,7 +4,7 @@ use super::Database;
 use crate::event::ActionContext;
 use crate::layout::EventField;
 use crate::write::ActionRecord;
-use crate::{BoxFuture, Event, Outbox, Result};
+use crate::{BoxFuture, Event, Limits, Outbox, Result};
 
 /// What an action did, besides its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,11 @@ pub struct Performed {
 /// Writes the events of an action: after its rows, before the commit, in the same transaction. [`Outbox`] is the
 /// implementation for every layout.
 pub trait EventPersister<D: Database>: Send + Sync + 'static {
+    /// The number of events that one action may have. A plan with more is refused before any SQL.
+    fn events_max(&self) -> usize {
+        Limits::default().events_per_call_max
+    }
+
     /// Writes all events, or the record of an action without events. The executor commits, or rolls back after an error.
     ///
     /// # Errors
@@ -35,6 +40,10 @@ pub trait EventPersister<D: Database>: Send + Sync + 'static {
 }
 
 impl<D: Database> EventPersister<D> for Outbox {
+    fn events_max(&self) -> usize {
+        self.events_per_call_max()
+    }
+
     /// Layouts with columns for the action have it on every event row. The others, and actions without events, get a
     /// record: see [`Outbox::record_action`].
     fn persist<'a>(

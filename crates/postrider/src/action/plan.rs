@@ -11,10 +11,13 @@ use super::names::{NameKind, NameRegistry};
 use super::staged::{Place, Staged, StagedAll};
 use super::{Entity, Model, Named, Shard};
 use crate::event::{IntoEvent, TypedEvent};
-use crate::{Clock, Code, Error, Event, Result, SystemClock, Timestamp};
+use crate::{Clock, Code, Error, Event, Limits, Result, SystemClock, Timestamp};
 
 /// Rows of one plan: a larger action is a job that should commit in parts.
 const ROWS_MAX: usize = 100_000;
+
+/// Payloads of the events of one plan, which stay in memory until they are committed.
+const PAYLOADS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How a row is changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub struct Plan {
     changes: Vec<Change>,
     staged: HashSet<(TypeId, String)>,
     events: Vec<StagedEvent>,
+    /// The bytes of the payloads of all events.
+    payload_bytes: usize,
     /// The code and the message of the first error of staging. A plan with one is not written, even if the action ignores it.
     failed: Option<(Code, String)>,
 }
@@ -61,6 +66,8 @@ pub(super) struct PlanContext {
     pub(super) started: Timestamp,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) names: Arc<NameRegistry>,
+    /// The number of events that the persister takes.
+    pub(super) events_max: usize,
 }
 
 /// An event and the shard of its model.
@@ -140,11 +147,19 @@ impl Plan {
             started: clock.now().wall,
             clock,
             names: Arc::default(),
+            events_max: Limits::default().events_per_call_max,
         })
     }
 
     pub(super) fn new(context: PlanContext) -> Self {
-        Self { context, changes: Vec::new(), staged: HashSet::new(), events: Vec::new(), failed: None }
+        Self {
+            context,
+            changes: Vec::new(),
+            staged: HashSet::new(),
+            events: Vec::new(),
+            payload_bytes: 0,
+            failed: None,
+        }
     }
 
     /// The id of this execution, the same on all of its rows and over its retries.
@@ -292,6 +307,14 @@ impl Plan {
         complete: impl FnOnce(Event) -> Event,
     ) -> Result<()> {
         self.context.names.reserve::<E>(NameKind::Event, E::TYPE)?;
+        let too_large = |what: String| {
+            Error::new(Code::PlanInvalid, what)
+                .with_hint("split the action; each part is committed by itself")
+        };
+        let events_max = self.context.events_max;
+        if self.events.len() >= events_max {
+            return Err(too_large(format!("the plan has more than {events_max} events")));
+        }
         let declared = (E::AGGREGATE, event.aggregate_id());
         let is_other = declared.0.is_some_and(|kind| kind != M::NAME)
             || declared.1.is_some_and(|id| declared.0.is_some() && id != of.id);
@@ -305,6 +328,11 @@ impl Plan {
             let what = format!("the event {} was given the type {:?}", E::TYPE, event.event_type);
             return Err(Error::new(Code::PlanInvalid, what)
                 .with_hint("the type of an event is that of its Rust type"));
+        }
+        self.payload_bytes = self.payload_bytes.saturating_add(event.payload.len());
+        if self.payload_bytes > PAYLOADS_BYTES_MAX {
+            let what = format!("the events of the plan have more than {PAYLOADS_BYTES_MAX} bytes of payload");
+            return Err(too_large(what));
         }
         self.events.push(StagedEvent { shard: of.shard, event });
         Ok(())

@@ -35,7 +35,8 @@ impl<M: Model> Staged<'_, M> {
     /// Stages an event of this model. Name and id of the model are its aggregate. Events are written in the order of staging.
     ///
     /// # Errors
-    /// [`Code::PlanInvalid`](crate::Code::PlanInvalid) if the event names another aggregate,
+    /// [`Code::PlanInvalid`](crate::Code::PlanInvalid) if the event names another aggregate, or if the plan has more events
+    /// than the writer takes in one call (10,000 by default), or more than 64 MiB of payloads,
     /// [`Code::NameTwice`](crate::Code::NameTwice) if another type has the same event type,
     /// [`Code::PayloadSerialise`](crate::Code::PayloadSerialise) if it cannot be serialised as JSON. Then the plan is not
     /// written.

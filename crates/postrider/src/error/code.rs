@@ -140,6 +140,8 @@ codes! {
     TlsFailed = 311, Operator, "only the TLS request was sent; no password or event left this host", "configure the server's root certificate, or sslmode=disable on a trusted network; see docs/src/postgres.md, section TLS";
     /// A setting of the database server makes it impossible to guarantee that no event is lost.
     ServerUnfit = 312, Operator, "nothing was read or changed", "change the server setting that the message names";
+    /// The SQLite file was deleted, or another file took its place, while a relay had it open.
+    StoreReplaced = 313, Reload, "nothing more is written to the old file; events in it that were not delivered are only there", "put the right file in place, with `-wal` and `-shm` of the same file or without them; the relay opens it by itself. See docs/src/runbooks/restored-from-backup.md";
 
     /// Another publisher works on a table that is not configured as shared.
     ForeignPublisher = 320, Operator, "nothing was published; the other publisher's rows were not touched", "stop the other publisher, or set `shared = true` on the outbox";

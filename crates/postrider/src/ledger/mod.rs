@@ -9,5 +9,7 @@ pub(crate) mod range_map;
 
 pub use intervals::{Intervals, ParseIntervalsError};
 pub use known::{ANY, KnownRows, SettledChange, seal};
+#[cfg(any(feature = "relay", feature = "_store"))]
+pub(crate) use parked::NO_RULE;
 pub use parked::{ParkedRow, ParkedState, Redelivery};
 pub use progress::{LastSeen, Progress, Trial};

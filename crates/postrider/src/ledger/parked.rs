@@ -60,6 +60,11 @@ impl ParkedRow {
     }
 }
 
+/// The reason in the row of an event that no routing rule matched. An unrouted event with another reason has a route, and no
+/// schema, for example.
+#[cfg(any(feature = "relay", feature = "_store"))]
+pub(crate) const NO_RULE: &str = "no rule matches";
+
 /// Why an event is parked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -128,12 +128,21 @@ pub struct ParkedQuery {
     pub after: Option<String>,
     /// The maximum number of events.
     pub rows_max: usize,
+    /// Search at most this many parked events. For filters that have to read every one of them.
+    pub search_max: Option<usize>,
 }
 
 impl ParkedQuery {
     /// The first page.
     pub fn new(subscription: impl Into<String>, filter: ParkedFilter, rows_max: usize) -> Self {
-        Self { subscription: subscription.into(), filter, after: None, rows_max }
+        Self { subscription: subscription.into(), filter, after: None, rows_max, search_max: None }
+    }
+
+    /// Search at most this many parked events.
+    #[must_use]
+    pub fn search_max(mut self, events: Option<usize>) -> Self {
+        self.search_max = events;
+        self
     }
 
     /// The page after this event.

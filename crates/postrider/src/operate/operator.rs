@@ -63,7 +63,40 @@ impl Operator {
         Ok(found)
     }
 
-    /// How many parked events of these subscriptions match, counted up to `max`.
+    /// As [`list`](Self::list), but with a filter by type, which has to read the row of each event, only the first
+    /// 200,000 parked events of each subscription are searched. Returns whether there were more of them.
+    ///
+    /// # Errors
+    /// The database's error.
+    pub async fn search(
+        &self,
+        subscriptions: &[String],
+        filter: &ParkedFilter,
+        rows_max: usize,
+    ) -> Result<(Vec<ParkedItem>, bool)> {
+        let (mut found, mut is_cut) = (Vec::new(), false);
+        for subscription in subscriptions {
+            let left = rows_max.saturating_sub(found.len());
+            if left == 0 {
+                break;
+            }
+            let query = ParkedQuery::new(subscription, filter.clone(), left).search_max(search_max(filter));
+            let more = self.store.list_parked(query).await?;
+            is_cut |= more.len() < left && self.is_cut(subscription, filter).await?;
+            found.extend(more);
+        }
+        Ok((found, is_cut))
+    }
+
+    /// Whether a subscription has more parked events than are searched with this filter.
+    async fn is_cut(&self, subscription: &str, filter: &ParkedFilter) -> Result<bool> {
+        let Some(most) = search_max(filter) else { return Ok(false) };
+        let all = ParkedQuery::new(subscription, ParkedFilter::default(), most.saturating_add(1));
+        Ok(self.store.count_parked(all).await? > most as u64)
+    }
+
+    /// How many parked events of these subscriptions match, counted up to `max`. A count by type searches only the first
+    /// 200,000 parked events of each subscription, and says "at least" if there are more.
     ///
     /// # Errors
     /// The database's error.
@@ -73,16 +106,19 @@ impl Operator {
         filter: &ParkedFilter,
         max: u64,
     ) -> Result<ParkedCount> {
-        let mut events = 0;
+        let (mut events, mut is_cut) = (0, false);
         for subscription in subscriptions {
             let left = max.saturating_sub(events);
             let rows_max = usize::try_from(left).unwrap_or(usize::MAX);
             if left > 0 {
-                let query = ParkedQuery::new(subscription, filter.clone(), rows_max);
+                let query =
+                    ParkedQuery::new(subscription, filter.clone(), rows_max).search_max(search_max(filter));
                 events += self.store.count_parked(query).await?;
+                is_cut |= events < max && self.is_cut(subscription, filter).await?;
             }
         }
-        Ok(ParkedCount::up_to(events, max))
+        let count = ParkedCount::up_to(events, max);
+        Ok(ParkedCount { at_least: count.at_least || is_cut, ..count })
     }
 
     /// Changes every event of a subscription that matches, in batches of one transaction each. An event that is parked
@@ -156,6 +192,14 @@ impl Operator {
             }
         }
     }
+}
+
+/// Parked events that are searched when the row of each has to be read: less than half a second on PostgreSQL.
+const SEARCH_MAX: usize = 200_000;
+
+/// The type of an event is only in its own row.
+fn search_max(filter: &ParkedFilter) -> Option<usize> {
+    (filter.event_type.is_some() && filter.events.is_empty()).then_some(SEARCH_MAX)
 }
 
 /// Counts a command of an operator by its result.

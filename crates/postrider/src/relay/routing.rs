@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::brain::{Acquisition, Disposition, IdHasher, KeyId, Routed, RoutedClaim};
 use super::{OnDead, Order, Policy};
 use crate::encode::Encoder;
-use crate::ledger::ParkedRow;
+use crate::ledger::{NO_RULE, ParkedRow};
 use crate::route::{Route, Router};
 use crate::store::{Acquired, Claimed, Loaded, Store};
 use crate::{Event, Position, Result, StoredEvent};
@@ -50,7 +50,7 @@ impl Routing {
                 Disposition::Filtered
             }
             Route::Filtered => Disposition::Filtered,
-            Route::Unrouted => Disposition::Unrouted("no rule matches".into()),
+            Route::Unrouted => Disposition::Unrouted(NO_RULE.into()),
         };
         Routed { position, key, disposition, attempts: 0, redelivery: None, event }
     }

@@ -116,7 +116,9 @@ pub use notifications::{
 };
 #[doc(hidden)]
 pub use notifications::{HandlerCheck, OpenNotifications};
-pub use overview::{Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview};
+pub use overview::{
+    Backlog, LeaseOverview, Overview, ParkedOverview, SubscriptionOverview, SubscriptionState,
+};
 #[doc(hidden)]
 pub use page::{Budget, Claimed, Claimer, Fetched, Page};
 pub use relays::{DestinationDown, RelayError, RelayFacts, RelayOverview};

@@ -80,6 +80,30 @@ impl SubscriptionOverview {
     pub fn leader(&self, now: Timestamp) -> Option<&LeaseOverview> {
         self.lease.as_ref().filter(|lease| lease.expires_at > now)
     }
+
+    /// What it does now.
+    pub fn state(&self, now: Timestamp) -> SubscriptionState<'_> {
+        match (&self.halted, &self.paused, self.leader(now)) {
+            (Some(reason), _, _) => SubscriptionState::Halted(reason),
+            (None, Some(reason), _) => SubscriptionState::Paused(reason),
+            (None, None, Some(lease)) => SubscriptionState::Leading(lease),
+            (None, None, None) => SubscriptionState::NoRelay,
+        }
+    }
+}
+
+/// What a subscription does. A halt or a pause takes precedence over the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SubscriptionState<'a> {
+    /// The history of its database changed, for this reason; it waits for an operator.
+    Halted(&'a str),
+    /// An operator paused it, for this reason.
+    Paused(&'a str),
+    /// A relay serves it.
+    Leading(&'a LeaseOverview),
+    /// No relay serves it.
+    NoRelay,
 }
 
 /// Events that are neither done nor parked.

@@ -5,6 +5,8 @@
 //! recorder they cost a check. [`METRICS`] and [`SPANS`] list all of them; the reasons are in
 //! `adr/0071-metrics-through-a-facade.md` of the repository.
 
+#[cfg(feature = "metrics")]
+mod buckets;
 mod metric;
 mod names;
 #[cfg(feature = "otel")]
@@ -12,6 +14,8 @@ mod otel;
 #[cfg(any(feature = "actions", feature = "relay"))]
 mod record;
 
+#[cfg(feature = "metrics")]
+pub use buckets::{FixedBuckets, Histograms};
 pub use metric::{Label, LabelValues, Metric, MetricKind, SpanFields};
 pub use names::*;
 #[cfg(feature = "otel")]

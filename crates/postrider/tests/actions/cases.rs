@@ -3,6 +3,10 @@
 /// Every driver, each on the databases that it is for.
 mod with_every_driver {
     use crate::concurrent::concurrent_deposits_end_with_the_right_balance_and_one_event_each;
+    use crate::hostile::{
+        a_panic_in_an_action_writes_nothing_and_leaves_the_connections_usable,
+        texts_of_attackers_are_stored_as_they_are_or_refused_as_a_whole,
+    };
     use crate::kill_points::{
         a_program_that_dies_at_any_wait_of_the_transaction_leaves_all_of_it_or_nothing,
         an_execution_whose_caller_is_dropped_happens_as_a_whole_or_not_at_all,
@@ -21,6 +25,8 @@ mod with_every_driver {
         an_execution_whose_caller_is_dropped_happens_as_a_whole_or_not_at_all,
         concurrent_deposits_end_with_the_right_balance_and_one_event_each,
         a_call_with_an_id_is_executed_once_also_by_concurrent_callers,
+        a_panic_in_an_action_writes_nothing_and_leaves_the_connections_usable,
+        texts_of_attackers_are_stored_as_they_are_or_refused_as_a_whole,
     }
 }
 

@@ -256,3 +256,22 @@ impl Action for Nothing {
         Ok(())
     }
 }
+
+#[tokio::test]
+async fn an_action_has_the_id_that_its_caller_stored_before() {
+    let case = Case::<SqlxSqlite>::new(None).await.unwrap();
+    let deposit = Deposit::new(case.driver.wallets());
+    let executor = case.builder().action(Open).action(deposit).build().unwrap();
+    let (wallet, id, inbox) = (Uuid::now_v7(), Uuid::now_v7(), Inbox::new());
+    executor.execute::<Open>(Amount { wallet, amount: 0 }).await.unwrap();
+    for _ in 0..3 {
+        let call = executor.call::<Deposit>(Amount { wallet, amount: 5 }).action_id(id);
+        call.execute_once(&inbox, "orders", id).await.unwrap();
+    }
+    let actions = case.place.rows("SELECT action FROM {events}").await;
+    assert_eq!(actions.len(), 1);
+    assert!(actions[0][0].contains(&id.to_string()), "{actions:?}");
+    let (_, plan) =
+        executor.call::<Deposit>(Amount { wallet, amount: 1 }).action_id(id).plan().await.unwrap();
+    assert_eq!(plan.action_id(), id);
+}

@@ -6,36 +6,37 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use postrider::operate::{Operator, SubscriptionAction};
 use postrider::relay::{OutboxOptions, Policy, Relay, Subscription};
 use postrider::route::{Router, Rule};
 use postrider::sink::{Failure, Message, Outcome};
 use postrider::store::Start;
-use postrider::telemetry::{self, LabelValues, METRICS, MetricKind};
+use postrider::telemetry::{self, FixedBuckets, Histograms, LabelValues, METRICS, MetricKind};
 use postrider::{Event, Outbox};
 use postrider_testkit::eventually;
 
 use super::shop::{RecordingSink, Shop, acknowledged, number, order};
 
 /// The recorder of this test program.
-static RECORDER: LazyLock<PrometheusHandle> = LazyLock::new(|| {
-    let mut builder = PrometheusBuilder::new();
-    for metric in METRICS {
-        if let Some(buckets) = metric.buckets() {
-            let name = Matcher::Full(metric.name.to_owned());
-            builder = builder.set_buckets_for_metric(name, buckets).unwrap();
-        }
-    }
-    let handle = builder.install_recorder().unwrap();
+static RECORDER: LazyLock<(PrometheusHandle, Histograms)> = LazyLock::new(|| {
+    let exporter = PrometheusBuilder::new().build_recorder();
+    let others = exporter.handle();
+    let (recorder, histograms) = FixedBuckets::new(exporter);
+    metrics::set_global_recorder(recorder).unwrap();
     telemetry::describe();
-    handle
+    (others, histograms)
 });
+
+fn render() -> String {
+    let (others, histograms) = &*RECORDER;
+    others.render() + &histograms.render()
+}
 
 /// The exported lines of one outbox.
 fn lines(outbox: &str) -> Vec<String> {
     let label = format!("outbox=\"{outbox}\"");
-    RECORDER.render().lines().filter(|line| line.contains(&label)).map(str::to_owned).collect()
+    render().lines().filter(|line| line.contains(&label)).map(str::to_owned).collect()
 }
 
 /// The series of one outbox: names and labels without values.
@@ -235,7 +236,7 @@ async fn every_command_of_an_operator_is_counted() {
     let operator = Operator::new(shop.store.clone(), "alice@shop");
     let counted = |action: &str, result: &str| {
         let start = format!("postrider_operator_actions_total{{action=\"{action}\",result=\"{result}\"}} ");
-        let rendered = RECORDER.render();
+        let rendered = render();
         rendered.lines().find_map(|line| line.strip_prefix(&start)?.parse::<u64>().ok()).unwrap_or_default()
     };
     let change = async |action| operator.change_subscription("counted", action, None).await;

@@ -7,6 +7,7 @@ use postrider::encode::schema::{
     Format, RegistryConfig, SchemaBinding, SchemaConfig, SchemaEncoder, Unbound,
 };
 use postrider::encode::{Encoder, Outgoing};
+use postrider::operate::{EventSelector, Operator};
 use postrider::relay::{Policy, Relay, Subscription};
 use postrider::store::Start;
 use postrider::write::Outbox;
@@ -75,6 +76,12 @@ fn recording() -> (RecordingSink, Sent) {
     (sink, sent)
 }
 
+/// What `explain` says about an event.
+async fn explained(shop: &Shop, position: i64) -> String {
+    let sought = EventSelector::Event(position.to_string());
+    Operator::new(shop.store.clone(), "test").explain(sought).await.unwrap().to_string()
+}
+
 /// The error that the status of the subscription shows.
 fn shown(relay: &Relay) -> Option<String> {
     relay.status().into_iter().next().and_then(|status| status.error).map(|error| error.to_string())
@@ -97,6 +104,12 @@ async fn a_registry_that_fails_delays_all_events_and_burns_no_attempt() {
             .query_row("SELECT count(*) FROM postrider_leases WHERE holder IS NOT NULL", [], |row| row.get(0))
             .unwrap();
         assert_eq!(leases, 0, "{fault:?}: a relay that cannot encode does not hold the lease");
+        let says = ["runs and cannot lead since", "because of error", "schemas are missing"];
+        eventually(&format!("{fault:?} is explained"), async || {
+            let explained = explained(&shop, 1).await;
+            says.iter().all(|words| explained.contains(words))
+        })
+        .await;
         registry.set(Fault::None);
         sink.wait_for(20).await;
         eventually("the error is over", async || shown(&relay).is_none()).await;
@@ -193,6 +206,26 @@ async fn a_schema_that_the_registry_refuses_refuses_the_start_with_its_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_refuses_a_schema_once_it_is_up_is_explained_and_nothing_is_lost() {
+    let shop = Shop::open();
+    let registry = FakeRegistry::start(Fault::Down);
+    let (sink, _) = recording();
+    Outbox::new().write_all(&shop.connect(), (0..3).map(order)).unwrap();
+    let relay = Orders::new(Some(&registry)).relay(&shop, &sink).await.unwrap();
+    // Too late to refuse the start.
+    registry.set(Fault::Incompatible);
+    let is_explained = async || {
+        let explained = explained(&shop, 1).await;
+        explained.contains("runs and cannot lead since") && explained.contains("field x was removed")
+    };
+    eventually("the refusal is explained", is_explained).await;
+    registry.add(SUBJECT, SCHEMA);
+    registry.set(Fault::None);
+    sink.wait_for(3).await;
+    relay.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_does_not_fit_is_dead_and_only_its_key_waits() {
     let shop = Shop::open();
     let (sink, _) = recording();
@@ -219,6 +252,11 @@ async fn a_type_without_a_schema_is_parked_and_goes_out_once_there_is_one() {
     let unrouted = "SELECT count(*) FROM postrider_parked WHERE state = 'unrouted' \
                     AND last_error = 'no schema is configured for type \"order.paid\"'";
     shop.wait_until(unrouted, 1).await;
+    let explained = explained(&shop, 1).await;
+    assert!(
+        explained.contains("waits for another configuration: \"no schema is configured for type"),
+        "{explained}"
+    );
     relay.shutdown().await.unwrap();
     let mut binding = orders.config.schemas[0].clone();
     binding.event_type = "order.paid".into();

@@ -1,5 +1,7 @@
 //! A real registry, in two versions, and the deserializers of Confluent's Python client.
 
+use std::path::Path;
+
 use postrider::Code;
 use postrider::encode::Encoder;
 use postrider::encode::schema::{
@@ -66,6 +68,34 @@ async fn consumers_read_every_format_through_the_registry() {
         assert_eq!((&read[3]["payload"], &read[3]["action_name"]), (&protobuf, &json!("PlaceOrder")));
         assert_eq!(read[4], whole, "{version:?}");
         assert_eq!((&read[5]["payload"], &read[5]["event_type"]), (&whole, &json!("order.placed")));
+    }
+}
+
+#[tokio::test]
+async fn a_registry_over_tls_is_used_only_with_a_certificate_of_a_trusted_authority() {
+    for version in Version::ALL {
+        let Some(registry) = Apicurio::private_with_tls(version) else { return };
+        let files = Files::new();
+        let prepared = async |url: String, ca_file: Option<&Path>| {
+            let mut config = files.config(Format::Avro);
+            let mut of_registry = RegistryConfig::new(url);
+            of_registry.register = true;
+            of_registry.ca_file = ca_file.map(Path::to_owned);
+            config.registry = Some(of_registry);
+            let encoder = SchemaEncoder::open(&config).unwrap();
+            encoder.prepare().await.map(|()| encoded(&encoder))
+        };
+        let url = registry.tls_url().unwrap();
+        for ca_file in [None, registry.other_authority()] {
+            let error = prepared(url.clone(), ca_file).await.unwrap_err();
+            assert_eq!(error.code(), Code::SchemaUnavailable, "{version:?}: {}", error.report());
+            assert!(error.report().contains("certificate"), "{version:?}: {}", error.report());
+        }
+        let message = prepared(url.clone(), registry.authority()).await.unwrap();
+        assert_eq!(message[..5], [0, 0, 0, 0, 1], "{version:?}");
+        // A registry that is asked without TLS on its port for TLS.
+        let plain = url.replace("https://", "http://");
+        assert_eq!(prepared(plain, None).await.unwrap_err().code(), Code::SchemaUnavailable, "{version:?}");
     }
 }
 

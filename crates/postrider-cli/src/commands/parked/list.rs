@@ -23,6 +23,9 @@ pub(in crate::commands) struct ListArgs {
     /// Maximum number of events
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
+    /// With --type: search all parked events of a subscription, not only the first 200,000
+    #[arg(long)]
+    deep: bool,
 }
 
 impl ListArgs {
@@ -34,16 +37,29 @@ impl ListArgs {
     ) -> Result<(), Failure> {
         let settings = context.settings()?;
         let (_, outbox) = self.selection.outbox.one(&settings)?;
-        let events = operator::run(outbox, async |operator| self.find(operator, states).await)?;
+        let (events, is_cut) = operator::run(outbox, async |operator| self.find(operator, states).await)?;
         if events.len() >= self.limit as usize {
             context.output.say(format!("shown are the first {}; see --limit and the filters", self.limit));
         }
+        if is_cut {
+            let what = "only the first 200,000 parked events of each subscription were searched";
+            context.output.say(format!("{what}; --deep searches all of them"));
+        }
+        let empty = if is_cut { "no event was found" } else { empty };
         context.output.data(&Found { events, empty })
     }
 
-    async fn find(&self, operator: &Operator, states: &[ParkedState]) -> Result<Vec<ParkedItem>, Failure> {
+    async fn find(
+        &self,
+        operator: &Operator,
+        states: &[ParkedState],
+    ) -> Result<(Vec<ParkedItem>, bool), Failure> {
         let subscriptions = self.selection.subscriptions(operator).await?;
-        Ok(operator.list(&subscriptions, &self.selection.filter(states), self.limit as usize).await?)
+        let (filter, limit) = (self.selection.filter(states), self.limit as usize);
+        match self.deep {
+            true => Ok((operator.list(&subscriptions, &filter, limit).await?, false)),
+            false => Ok(operator.search(&subscriptions, &filter, limit).await?),
+        }
     }
 }
 

@@ -161,7 +161,7 @@ impl ChangeArgs {
         let mut matching = Vec::new();
         for subscription in subscriptions {
             let count = operator.count(std::slice::from_ref(&subscription), &filter, COUNT_MAX).await?;
-            if count.events > 0 {
+            if count.events > 0 || count.at_least {
                 context.output.say(format!("{subscription}: {count} {} event(s) match", words.what));
                 matching.push((subscription, count));
             }

@@ -1,6 +1,8 @@
 //! `postrider status`
 
 mod grouped;
+#[cfg(feature = "top")]
+mod line;
 mod relays;
 mod report;
 
@@ -15,7 +17,11 @@ use postrider::store::CountBy;
 use postrider::{Error, Timestamp};
 
 use self::grouped::GroupedCounts;
-use self::report::Report;
+#[cfg(feature = "top")]
+pub(super) use self::line::Line;
+#[cfg(feature = "top")]
+pub(super) use self::report::COLUMNS;
+pub(super) use self::report::Report;
 use super::outbox_arg::OutboxArg;
 use crate::config::settings::OutboxSettings;
 use crate::config::{Settings, duration};
@@ -69,7 +75,7 @@ pub struct Status {
     interval: Duration,
 }
 
-fn parse_interval(text: &str) -> Result<Duration, &'static str> {
+pub(super) fn parse_interval(text: &str) -> Result<Duration, &'static str> {
     let interval = duration::parse(text).filter(|interval| *interval >= Duration::from_millis(100));
     interval.ok_or("write it as 500ms, 30s, 5m or 1h, and at least 100ms")
 }
@@ -115,6 +121,44 @@ fn prepared_note(name: &str) -> String {
     )
 }
 
+/// The report, and the errors of databases that did not answer, unless there is only one.
+///
+/// # Errors
+/// The error of the only database.
+pub(super) fn read(
+    outboxes: &[(&str, &OutboxSettings)],
+    settings: &Settings,
+) -> Result<(Report, Vec<Error>), Failure> {
+    let mut report = Report::default();
+    let mut failed = Vec::new();
+    let is_only = outboxes.len() == 1;
+    for &(name, outbox) in outboxes {
+        let overview =
+            block_on(Threads::One, async { Ok(outbox.database.admin().overview(BACKLOG_MAX).await?) });
+        // One database that is down does not hide the others.
+        let overview = match overview {
+            Ok(overview) => overview,
+            Err(Failure::Errors(errors)) if !is_only => {
+                failed.extend(errors.into_iter().map(|error| error.within(name)));
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        report.add(name, &overview, settings);
+        let prepared =
+            block_on(Threads::One, async { Ok(outbox.database.admin().prepared_transactions().await) })?
+                // `doctor` reports a missing privilege.
+                .unwrap_or_default();
+        report.set_prepared(name, &prepared);
+        for subscription in report.paused(name) {
+            if let Some(entry) = paused_by(outbox, &subscription) {
+                report.set_paused_by(name, &subscription, &entry);
+            }
+        }
+    }
+    Ok((report, failed))
+}
+
 impl Status {
     pub(super) fn run(&self, context: &Context) -> Result<(), Failure> {
         let settings = context.settings()?;
@@ -129,37 +173,12 @@ impl Status {
         if failed.is_empty() { Ok(()) } else { Err(Failure::Errors(failed)) }
     }
 
-    /// The report, and the errors of databases that did not answer, unless there is only one.
+    /// See [`read`]; also prints the prepared transactions.
     fn read(&self, context: &Context, settings: &Settings) -> Result<(Report, Vec<Error>), Failure> {
-        let mut report = Report::default();
-        let mut failed = Vec::new();
-        let outboxes = self.outbox.all_or_named(settings)?;
-        let is_only = outboxes.len() == 1;
-        for (name, outbox) in outboxes {
-            let overview =
-                block_on(Threads::One, async { Ok(outbox.database.admin().overview(BACKLOG_MAX).await?) });
-            // One database that is down does not hide the others.
-            let overview = match overview {
-                Ok(overview) => overview,
-                Err(Failure::Errors(errors)) if !is_only => {
-                    failed.extend(errors.into_iter().map(|error| error.within(name)));
-                    continue;
-                }
-                Err(failure) => return Err(failure),
-            };
-            report.add(name, &overview, settings);
-            let prepared =
-                block_on(Threads::One, async { Ok(outbox.database.admin().prepared_transactions().await) })?
-                    // `doctor` reports a missing privilege.
-                    .unwrap_or_default();
-            if !context.output.is_json() {
-                prepared.iter().for_each(|xa| context.output.say(format!("{name}: {}", prepared_note(xa))));
-            }
-            report.set_prepared(name, &prepared);
-            for subscription in report.paused(name) {
-                if let Some(entry) = paused_by(outbox, &subscription) {
-                    report.set_paused_by(name, &subscription, &entry);
-                }
+        let (report, failed) = read(&self.outbox.all_or_named(settings)?, settings)?;
+        if !context.output.is_json() {
+            for (outbox, xa) in report.prepared() {
+                context.output.say(format!("{outbox}: {}", prepared_note(xa)));
             }
         }
         Ok((report, failed))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use postrider::ledger::ParkedState;
 use postrider::operate::AuditEntry;
-use postrider::store::{Overview, SubscriptionOverview};
+use postrider::store::{Overview, SubscriptionOverview, SubscriptionState};
 use postrider::{Position, Timestamp};
 use serde::Serialize;
 
@@ -17,8 +17,11 @@ use crate::output::{Align, Table, View, age};
 /// The subscriptions of the selected outboxes, from the database and from the configuration.
 #[derive(Default, Serialize)]
 #[serde(transparent)]
-pub(super) struct Report {
+pub(in crate::commands) struct Report {
     rows: Vec<Row>,
+    /// Outboxes and prepared transactions.
+    #[serde(skip)]
+    prepared: Vec<(String, String)>,
 }
 
 #[derive(Serialize)]
@@ -128,6 +131,12 @@ impl Report {
 }
 
 impl Report {
+    /// A line per subscription, for `top`.
+    #[cfg(feature = "top")]
+    pub(in crate::commands) fn lines(&self) -> Vec<super::Line> {
+        self.rows.iter().map(|row| super::Line::new(row.cells(), row.numbers())).collect()
+    }
+
     /// The subscriptions of an outbox that are paused.
     pub(super) fn paused(&self, outbox: &str) -> Vec<String> {
         let is_paused = |row: &&Row| row.outbox == outbox && matches!(row.state, State::Paused { .. });
@@ -144,8 +153,14 @@ impl Report {
         }
     }
 
+    /// The prepared transactions that are not finished, with their outboxes.
+    pub(super) fn prepared(&self) -> &[(String, String)] {
+        &self.prepared
+    }
+
     /// Adds the prepared transactions that are not finished on the server of an outbox.
     pub(super) fn set_prepared(&mut self, outbox: &str, names: &[String]) {
+        self.prepared.extend(names.iter().map(|name| (outbox.to_owned(), name.clone())));
         for row in self.rows.iter_mut().filter(|row| row.outbox == outbox) {
             row.prepared_transactions = names.to_vec();
         }
@@ -246,6 +261,23 @@ impl Row {
         down.chain(self.errors.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
     }
 
+    /// What the columns are sorted by; texts are compared as such.
+    #[cfg(feature = "top")]
+    fn numbers(&self) -> [Option<f64>; 9] {
+        let parked: u64 = self.parked.values().sum();
+        [
+            None,
+            None,
+            self.floor.map(|floor| floor as f64),
+            Some(self.backlog.events as f64),
+            self.oldest_undelivered_seconds,
+            self.rate,
+            self.in_flight.map(|messages| messages as f64),
+            Some(parked as f64),
+            None,
+        ]
+    }
+
     fn cells(&self) -> [String; 9] {
         let more = if self.parked_at_least { "at least " } else { "" };
         let parked = self.parked.iter().map(|(state, count)| format!("{more}{count} {state}"));
@@ -263,29 +295,34 @@ impl Row {
     }
 }
 
-/// A halt or pause takes precedence over the lease.
 fn state(subscription: &SubscriptionOverview, now: Timestamp) -> State {
-    match (&subscription.halted, &subscription.paused) {
-        (Some(reason), _) => State::Halted { reason: reason.clone() },
-        (None, Some(reason)) => State::Paused { reason: reason.clone(), by: None, at: None },
-        (None, None) if subscription.leader(now).is_some() => State::Leading,
-        (None, None) => State::NoRelay,
+    match subscription.state(now) {
+        SubscriptionState::Halted(reason) => State::Halted { reason: reason.to_owned() },
+        SubscriptionState::Paused(reason) => State::Paused { reason: reason.to_owned(), by: None, at: None },
+        SubscriptionState::Leading(_) => State::Leading,
+        _ => State::NoRelay,
     }
 }
 
+/// The columns of the table.
+#[cfg_attr(not(feature = "top"), allow(dead_code, reason = "only `top` draws the table itself"))]
+pub(in crate::commands) const COLUMNS: [&str; 9] = [
+    "subscription",
+    "state",
+    "done up to",
+    "waiting",
+    "oldest",
+    "rate",
+    "in flight",
+    "parked",
+    "errors, newest first",
+];
+
 impl View for Report {
     fn table(&self) -> Table {
-        let columns = [
-            ("subscription", Align::Left),
-            ("state", Align::Left),
-            ("done up to", Align::Right),
-            ("waiting", Align::Right),
-            ("oldest", Align::Right),
-            ("rate", Align::Right),
-            ("in flight", Align::Right),
-            ("parked", Align::Left),
-            ("errors, newest first", Align::Left),
-        ];
+        use Align::{Left, Right};
+        let aligned = [Left, Left, Right, Right, Right, Right, Right, Left, Left];
+        let columns: Vec<(&'static str, Align)> = COLUMNS.into_iter().zip(aligned).collect();
         let mut table =
             Table::new(columns, "there is no subscription in the configuration or in the database");
         self.rows.iter().for_each(|row| table.row(row.cells()));

@@ -2,7 +2,7 @@
 
 use postrider::layout::RowLayout;
 
-use super::Section::{Http, Outbox, Relay, Rule, Sink, Subscription, Traces};
+use super::Section::{Dashboard, Http, Outbox, Relay, Rule, Sink, Subscription, Traces};
 use super::{COUNT, KeySpec, Section};
 use crate::config::kind::Field;
 use crate::config::kind::Kind::{self, *};
@@ -21,8 +21,19 @@ const fn key(
 /// All keys. The example of a key is never its default, so that a test can check that it takes effect.
 pub(super) fn all() -> Vec<KeySpec> {
     let of_types = SINK_TYPES.iter().flat_map(|of| of.keys.iter().map(|key| key.only_for(of.name)));
-    [RELAY, HTTP, TRACES, OUTBOX, &[sink_type()], SINK, &of_types.collect::<Vec<_>>(), SUBSCRIPTION, RULE]
-        .concat()
+    [
+        RELAY,
+        HTTP,
+        DASHBOARD,
+        TRACES,
+        OUTBOX,
+        &[sink_type()],
+        SINK,
+        &of_types.collect::<Vec<_>>(),
+        SUBSCRIPTION,
+        RULE,
+    ]
+    .concat()
 }
 
 /// The key `type` of a sink lists all types.
@@ -48,6 +59,21 @@ const HTTP: &[KeySpec] = &[
     key(Http, "listen", Text, r#""127.0.0.1:9464""#, "Where a relay serves `/metrics` for Prometheus, `/livez` and `/readyz`: an IP address and a port. Default: nowhere."),
     key(Http, "allow_remote", Bool, "true", "Allow an address that other machines can reach. The listener has neither TLS nor a login; what it serves contains names of outboxes, subscriptions and sinks, and error texts of the database, but no events.").default("false"),
     key(Http, "stalled_after", Duration, r#""2m""#, "`/readyz` is not ready if events wait for this long and none is delivered or settled meanwhile.").default("1m"),
+];
+
+#[rustfmt::skip]
+const DASHBOARD: &[KeySpec] = &[
+    key(Dashboard, "listen", Text, r#""[::1]:9465""#, "Where `postrider dashboard` listens: an IP address and a port. An address that other machines can reach needs `tokens`. It has no TLS of its own: put a proxy with TLS before it.").default("127.0.0.1:9465"),
+    key(Dashboard, "hosts", List, r#"["ops.example.com"]"#, "The names under which browsers reach it, without a port. Requests for any other name are refused, except for `localhost` and the numeric address: this stops pages of other sites that point their own name at it."),
+    key(Dashboard, "https", Bool, "true", "Browsers reach it with HTTPS only, through a proxy: the session cookie is never sent without it.").default("false"),
+    key(Dashboard, "tokens", Tables(TOKEN), r#"[{ name = "alice", role = "operator", token = "correct horse battery staple" }]"#, "Who may log in: `name` is the name in the audit trail; `role` is `viewer` (no payloads), `reader` (payloads, each time with an audit row) or `operator` (changes); `token` has at least 16 characters, best as `env:NAME` or `file:PATH`. Only in the file. Default: one person, with the link that the command prints."),
+    key(Dashboard, "redact", List, r#"["card_number", "email"]"#, "Members of JSON payloads, and headers, whose values are shown to no person, at any depth and in any case. Payloads that are not JSON are then not shown at all."),
+];
+
+const TOKEN: &[Field] = &[
+    Field::new("name", Text).required(),
+    Field::new("role", Choice(&["viewer", "reader", "operator"])).required(),
+    Field::new("token", Secret).required(),
 ];
 
 #[rustfmt::skip]

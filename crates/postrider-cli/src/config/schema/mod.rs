@@ -130,6 +130,8 @@ pub enum Section {
     Relay,
     /// `[http]`
     Http,
+    /// `[dashboard]`
+    Dashboard,
     /// `[traces]`
     Traces,
     /// `[outbox.NAME]`
@@ -144,18 +146,34 @@ pub enum Section {
 
 impl Section {
     /// All sections, in the order of the docs.
-    pub const ALL: [Self; 7] =
-        [Self::Relay, Self::Http, Self::Traces, Self::Outbox, Self::Sink, Self::Subscription, Self::Rule];
+    pub const ALL: [Self; 8] = [
+        Self::Relay,
+        Self::Http,
+        Self::Dashboard,
+        Self::Traces,
+        Self::Outbox,
+        Self::Sink,
+        Self::Subscription,
+        Self::Rule,
+    ];
 
     /// The top-level sections, by their names.
-    pub const TOP: [Self; 6] =
-        [Self::Relay, Self::Http, Self::Traces, Self::Outbox, Self::Sink, Self::Subscription];
+    pub const TOP: [Self; 7] = [
+        Self::Relay,
+        Self::Http,
+        Self::Dashboard,
+        Self::Traces,
+        Self::Outbox,
+        Self::Sink,
+        Self::Subscription,
+    ];
 
     /// Its name; for rules, their key in the subscription.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Relay => "relay",
             Self::Http => "http",
+            Self::Dashboard => "dashboard",
             Self::Traces => "traces",
             Self::Outbox => "outbox",
             Self::Sink => "sink",
@@ -169,6 +187,7 @@ impl Section {
         match self {
             Self::Relay => "a relay",
             Self::Http => "an HTTP listener",
+            Self::Dashboard => "a dashboard",
             Self::Traces => "an export of traces",
             Self::Outbox => "an outbox",
             Self::Sink => "a sink",
@@ -184,6 +203,7 @@ impl Section {
             Self::Http => {
                 "The HTTP listener of the relay for `/metrics`, `/livez` and `/readyz`; off unless `listen` is set."
             }
+            Self::Dashboard => "The page in the browser that `postrider dashboard` serves.",
             Self::Traces => {
                 "The spans of the relay, sent to an OpenTelemetry collector; off unless `endpoint` is set."
             }
@@ -204,7 +224,7 @@ impl Section {
 
     /// Whether there may be several, each with its own name.
     pub const fn is_named(self) -> bool {
-        !matches!(self, Self::Relay | Self::Http | Self::Traces)
+        !matches!(self, Self::Relay | Self::Http | Self::Dashboard | Self::Traces)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration as types, for the commands.
 
+mod dashboard;
 mod http;
 mod outbox;
 mod relay;
@@ -12,6 +13,7 @@ mod subscription;
 mod table;
 mod traces;
 
+pub use dashboard::{DashboardSettings, TokenSettings};
 pub use http::HttpSettings;
 pub use outbox::{OutboxSettings, configured_name};
 pub use relay::{LogFormat, RelaySettings};
@@ -38,6 +40,8 @@ pub struct Settings {
     pub relay: RelaySettings,
     /// Its HTTP listener.
     pub http: HttpSettings,
+    /// The dashboard.
+    pub dashboard: DashboardSettings,
     /// The export of its spans; `None` if there is none.
     pub traces: Option<TracesSettings>,
     /// Databases by name: that of the outbox, and its shard if it has several.
@@ -66,6 +70,8 @@ impl Settings {
         let relay = kept(relay, &mut problems).pop();
         let http = tables(Section::Http).into_iter().map(|table| HttpSettings::read(&table));
         let http = kept(http, &mut problems).pop();
+        let dashboard = tables(Section::Dashboard).into_iter().map(|table| DashboardSettings::read(&table));
+        let dashboard = kept(dashboard, &mut problems).pop();
         let traces = tables(Section::Traces).into_iter().map(|table| TracesSettings::read(&table));
         let traces = kept(traces, &mut problems).pop().flatten();
         let outboxes = tables(Section::Outbox);
@@ -79,9 +85,9 @@ impl Settings {
             check_destinations(table, &subscription, &sinks)?;
             Ok(subscription)
         });
-        match (relay, http) {
-            (Some(relay), Some(http)) if problems.is_empty() => {
-                Ok(Self { relay, http, traces, outboxes, sinks, subscriptions })
+        match (relay, http, dashboard) {
+            (Some(relay), Some(http), Some(dashboard)) if problems.is_empty() => {
+                Ok(Self { relay, http, dashboard, traces, outboxes, sinks, subscriptions })
             }
             _ => Err(problems),
         }

@@ -6,7 +6,7 @@ use postrider::Code;
 use postrider::encode::cloudevents::Source;
 
 #[cfg(feature = "schemas")]
-use postrider::encode::schema::SchemaConfig;
+use postrider::encode::schema::{Format, Framing, SchemaConfig};
 
 use super::ConfigTable;
 use crate::config::problem::Problem;
@@ -45,11 +45,32 @@ pub enum Encoding {
     Schema(Box<SchemaConfig>),
 }
 
+impl Encoding {
+    /// Whether messages are other bytes than a text.
+    fn is_binary(&self) -> bool {
+        match self {
+            Self::Envelope | Self::Plain | Self::CloudEvents | Self::CloudEventsBinary => false,
+            #[cfg(feature = "schemas")]
+            Self::Schema(config) => {
+                config.format != Format::JsonSchema || config.effective_framing() == Framing::Confluent
+            }
+        }
+    }
+}
+
 impl SinkSettings {
     pub(super) fn read(table: &ConfigTable<'_>) -> Result<Self, Problem> {
         let target = sinks::read(table)?;
+        let encoding = encoding(table)?;
+        if target.writes_lines() && encoding.is_binary() {
+            let name = table.text("encoder")?.unwrap_or_default();
+            let why = format!("this sink writes lines of text, and {name} writes binary messages");
+            return Err(table.problem("encoder", Code::ConfigValue, &why).with_hint(
+                "use an encoder of texts such as envelope, or json-schema without a frame, or another sink",
+            ));
+        }
         Ok(Self {
-            encoding: encoding(table)?,
+            encoding,
             source: source(table)?,
             action_params: table.bool("action_params")?,
             events_per_second_max: table.optional_count("events_per_second_max")?,

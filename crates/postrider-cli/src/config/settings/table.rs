@@ -182,11 +182,14 @@ impl<'a> ConfigTable<'a> {
 }
 
 /// Values that are tables.
-#[cfg(feature = "schemas")]
 impl ConfigTable<'_> {
+    #[cfg(feature = "schemas")]
     getters! {
         /// The fields of a table that is a value.
         fields: Fields -> BTreeMap<String, Value>;
+    }
+
+    getters! {
         /// A list of such tables.
         tables: Tables -> Vec<BTreeMap<String, Value>>;
     }

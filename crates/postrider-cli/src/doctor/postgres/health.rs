@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use super::{Check, Queries, Subject};
+use postrider::operate::explain::SqlFlavor;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::{Check, Queries, Subject, message_of};
 use crate::doctor::server;
 
 /// Transactions that began long ago, and whether they have written events. The age of other users' transactions is
@@ -14,7 +18,8 @@ const TRANSACTIONS: &str = "
            || CASE WHEN EXISTS (SELECT FROM pg_locks AS l
                                 WHERE l.pid = a.pid AND l.relation = to_regclass('{schema}.events')
                                   AND l.mode = 'RowExclusiveLock')
-                   THEN ', has written events' ELSE '' END
+                   THEN ', has written events' ELSE '' END,
+           a.query
     FROM pg_stat_activity AS a
     WHERE a.datname = current_database() AND a.pid <> pg_backend_pid()
       AND a.xact_start < clock_timestamp() - make_interval(secs => $1)
@@ -102,7 +107,14 @@ impl Queries<'_> {
     }
 
     pub(super) async fn transactions(&self, age_max: Duration, subject: &mut Subject<'_>) {
-        let found = self.query_older_than(TRANSACTIONS, age_max).await;
+        let found = self.rows(TRANSACTIONS, &[(&age_max.as_secs_f64(), Type::FLOAT8)]).await;
+        let line = |row: &Row| {
+            let query: Option<String> = row.try_get(1)?;
+            Ok(server::with_statement(row.try_get(0)?, query.as_deref(), SqlFlavor::Postgres))
+        };
+        let found = found.and_then(|rows| {
+            rows.iter().map(line).collect::<Result<_, tokio_postgres::Error>>().map_err(|e| message_of(&e))
+        });
         subject.lines(Check::PostgresTransactions, found, "no long-running transaction");
     }
 

@@ -15,8 +15,8 @@ use std::time::Duration;
 use postrider::layout::RowTable;
 use postrider::store::postgres::{BEGIN_GUARDED, Pooler, PostgresConfig, PostgresRowStore, PostgresStore};
 use postrider::{Code, Error, Ident, Result};
-use tokio_postgres::Client;
 use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
+use tokio_postgres::{Client, Row};
 
 pub(crate) use inbox::inbox_health;
 
@@ -146,12 +146,21 @@ impl Queries<'_> {
         self.query_with(sql, &[(&age.as_secs_f64(), Type::FLOAT8)]).await
     }
 
-    /// Uses unnamed statements, which work through a pooler.
     async fn query_with<T: FromSqlOwned>(
         &self,
         sql: &str,
         params: &[(&(dyn ToSql + Sync), Type)],
     ) -> std::result::Result<Vec<T>, String> {
+        let rows = self.rows(sql, params).await?;
+        rows.iter().map(|row| row.try_get(0).map_err(|error| message_of(&error))).collect()
+    }
+
+    /// Uses unnamed statements, which work through a pooler.
+    async fn rows(
+        &self,
+        sql: &str,
+        params: &[(&(dyn ToSql + Sync), Type)],
+    ) -> std::result::Result<Vec<Row>, String> {
         let sql = sql.replace("{schema}", &self.schema.to_string());
         // In a transaction, so that behind a pooler all statements use the same session settings.
         let asked = async {
@@ -160,8 +169,7 @@ impl Queries<'_> {
             self.client.batch_execute("ROLLBACK").await?;
             rows
         };
-        let rows = asked.await.map_err(|error| message_of(&error))?;
-        rows.iter().map(|row| row.try_get(0).map_err(|error| message_of(&error))).collect()
+        asked.await.map_err(|error| message_of(&error))
     }
 }
 

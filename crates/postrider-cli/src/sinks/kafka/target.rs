@@ -109,23 +109,36 @@ impl Target for Cluster {
         Binding::Kafka
     }
 
-    /// Connects to the first broker that accepts a connection. Further checks would need a client.
+    /// Connects to the first broker that accepts a connection, and asks the cluster for the topic.
     fn check<'a>(&'a self, subject: &'a mut Subject<'_>) -> BoxFuture<'a, ()> {
-        let accepts = |broker: &&str| {
-            let addresses = broker.to_socket_addrs().into_iter().flatten();
-            addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, CONNECT_MAX).is_ok())
-        };
-        match self.config.brokers.split(',').map(str::trim).find(accepts) {
-            Some(broker) => {
-                subject.ok(Check::SinkReachable, format!("kafka, {broker} accepts connections"));
+        Box::pin(async move {
+            let accepts = |broker: &&str| {
+                let addresses = broker.to_socket_addrs().into_iter().flatten();
+                addresses.into_iter().any(|address| TcpStream::connect_timeout(&address, CONNECT_MAX).is_ok())
+            };
+            let check = Check::SinkReachable;
+            let Some(broker) = self.config.brokers.split(',').map(str::trim).find(accepts) else {
+                return subject.fail_with(
+                    check,
+                    format!("{self}: no broker accepts connections"),
+                    "check `brokers`, that the cluster is running, and that its port is reachable from here",
+                );
+            };
+            let topic = self.config.topic.as_deref();
+            match Kafka::problem(&self.config).await {
+                Ok(None) => {
+                    let topic = topic.map(|topic| format!(", topic {topic:?} can be used"));
+                    let topic = topic.unwrap_or_default();
+                    subject.ok(check, format!("kafka, {broker} accepts connections{topic}"));
+                }
+                Ok(Some(problem)) => subject.fail_with(
+                    check,
+                    format!("{self}: {problem}"),
+                    "create the topic, correct `topic`, or check the user, its password and its rights",
+                ),
+                Err(error) => subject.fail(check, error.one_line()),
             }
-            None => subject.fail_with(
-                Check::SinkReachable,
-                format!("{self}: no broker accepts connections"),
-                "check `brokers`, that the cluster is running, and that its port is reachable from here",
-            ),
-        }
-        Box::pin(std::future::ready(()))
+        })
     }
 }
 

@@ -85,10 +85,11 @@ fn a_transaction_left_open_is_reported_with_whether_it_has_written_events() {
         let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
         let reported = found_with(&program, &AT_ONCE, "PD-0127");
         warns(&reported, &format!("backend pid {pid} (forgetful): idle in transaction for "));
-        assert!(reported.1.ends_with('s'), "{reported:?}");
+        assert!(reported.1.ends_with("s, last statement: SELECT pg_backend_pid()"), "{reported:?}");
         let write = "INSERT INTO postrider.events (type, payload) VALUES ('late', '')";
         client.batch_execute(write).await.unwrap();
-        warns(&found_with(&program, &AT_ONCE, "PD-0127"), "s, has written events");
+        let said = "s, has written events, last statement: INSERT INTO postrider.events (type, payload) VALUES (?, ?)";
+        warns(&found_with(&program, &AT_ONCE, "PD-0127"), said);
         assert_eq!(found(&program, "PD-0127").0, "ok", "not for long");
         client.batch_execute("ROLLBACK").await.unwrap();
     });

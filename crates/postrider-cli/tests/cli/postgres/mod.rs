@@ -1,5 +1,6 @@
 //! The same program on PostgreSQL: a new database for every case, on one server per test process.
 
+mod alerts;
 mod checks;
 mod cleanup;
 mod commit;

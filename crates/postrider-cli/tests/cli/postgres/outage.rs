@@ -16,6 +16,7 @@ use crate::http::{free, get, metric};
 use crate::monitoring::Prometheus;
 use crate::program::Program;
 use crate::shop::{Running, status, until};
+use crate::story::{found, found_with};
 
 /// Records every attempt that is counted against an event.
 const COUNT_ATTEMPTS: &str = "
@@ -49,6 +50,23 @@ impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
+}
+
+#[test]
+fn a_topic_that_is_missing_is_found_by_the_doctor() {
+    let Some(kafka) = Kafka::private() else { return };
+    kafka.create_topic("orders", 1, &[]);
+    let program = Program::with_config(&format!(
+        "[outbox.shop]\nurl = 'sqlite:shop.db'\n[sink.kafka]\ntype = 'kafka'\nbrokers = '{}'\ntopic = 'orders'\n\
+         [subscription.orders]\nsink = 'kafka'\n",
+        kafka.brokers()
+    ));
+    assert_eq!(program.run(&["migrate", "up"]).exit, Some(0));
+    let (outcome, what) = found(&program, "PD-0001");
+    assert!(outcome == "ok" && what.ends_with("topic \"orders\" can be used"), "{what}");
+    let other = |key: &str| found_with(&program, &["--set", key], "PD-0001");
+    let (outcome, what) = other("sink.kafka.topic=misspelt");
+    assert!(outcome == "fail" && what.contains("topic \"misspelt\" does not exist; create it"), "{what}");
 }
 
 #[test]

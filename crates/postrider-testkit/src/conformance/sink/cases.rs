@@ -1,12 +1,13 @@
 //! The cases. Each one gets a new sink and asserts one sentence of the contract.
 
+use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
 use postrider::Headers;
 use postrider::sink::{Message, Outcome, Sink};
 
-use super::{Hook, Seen, SinkUnderTest, Twice, batch, message, message_with};
+use super::{Hook, HotKeys, Seen, SinkUnderTest, Twice, batch, message, message_with};
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 
@@ -201,6 +202,26 @@ pub async fn an_outage_counts_against_no_message_and_delivery_resumes<S: SinkUnd
         let whole: Vec<Bytes> = bodies(&seen).into_iter().filter(|body| expected.contains(body)).collect();
         assert_eq!(whole, expected);
     }
+}
+
+/// Many messages of few keys are in flight when the destination goes down: the reader sees each, in the order of its key.
+pub async fn hot_keys_keep_their_order_through_an_outage<S: SinkUnderTest>() {
+    let world = S::fresh().await;
+    let messages = (0..200).flat_map(|number| (0..20).map(move |key| message(&format!("hot-{key}"), number)));
+    let hot_keys = Arc::new(HotKeys::new(messages.collect()));
+    let (publisher, sink) = (hot_keys.clone(), world.sink());
+    let published = tokio::spawn(async move { publisher.publish(&sink).await });
+    hot_keys.reaches(|progress| progress.acknowledged > 0).await;
+    if world.outage(true).await == Hook::NotSupported {
+        return;
+    }
+    hot_keys.reaches(|progress| progress.unanswered > 0 || progress.acknowledged == 4_000).await;
+    let _ = world.outage(false).await;
+    let rejected = published.await.unwrap_or_else(|failed| std::panic::resume_unwind(failed.into_panic()));
+    assert_eq!(rejected.len(), 0);
+    let Hook::Done(seen) = world.seen().await else { return };
+    let verdict = hot_keys.verify(seen.iter().map(|seen| &seen.body[..]), &rejected);
+    assert!(verdict.is_clean(), "{verdict}");
 }
 
 /// Publishes the messages and asserts that each is acknowledged.

@@ -9,8 +9,10 @@
 //! generates one test per case.
 
 pub mod cases;
+mod hot_keys;
 mod messages;
 
+pub use hot_keys::{HotKeys, Progress};
 pub use messages::{batch, letters, message, message_with};
 
 use std::sync::Arc;

@@ -107,7 +107,8 @@ pub async fn a_parked_event_is_explained_by_its_row(databases: &Databases) -> Re
     let dead = state(&store, written[2].id).await?;
     assert!(matches!(dead, EventState::Dead { attempts: 2, error: Some(_), since: Some(_) }), "{dead:?}");
     assert!(matches!(state(&store, written[3].id).await?, EventState::Expired { .. }));
-    assert_eq!(state(&store, written[4].id).await?, EventState::Unrouted);
+    let error = Some("no such customer".to_owned());
+    assert_eq!(state(&store, written[4].id).await?, EventState::Unrouted { error });
     let destination = Some("topic".to_owned());
     assert_eq!(state(&store, written[5].id).await?, EventState::Held { destination });
     Ok(())

@@ -129,6 +129,16 @@ pub async fn parked_events_are_listed_by_filter_and_page_by_page(databases: &Dat
     assert_eq!(found[0].id, Some(stage.events[2].id.to_string()));
     assert_eq!((found[0].event_type.as_deref(), found[0].state.as_str()), (Some("even"), "behind"));
     assert!(found[0].updated_at.is_some() && found[0].parked_at.is_some());
+    let odd = || ParkedQuery::new(NAME, all().event_type(Some("odd".to_owned())), 10);
+    for (searched, found) in [(1, 0), (2, 1), (5, 2), (6, 3), (100, 3)] {
+        let query = odd().search_max(Some(searched));
+        assert_eq!(stage.store.count_parked(query.clone()).await?, found, "of the first {searched}");
+        let after = query.after(Some(stage.positions[1].to_string()));
+        let left: Vec<String> =
+            stage.store.list_parked(after).await?.into_iter().map(|item| item.row).collect();
+        let wanted = stage.at(&[3, 5][..usize::from(searched >= 2) + usize::from(searched >= 4)]);
+        assert_eq!(left, wanted, "of the {searched} after the second");
+    }
     assert_eq!(
         stage.store.count_parked(ParkedQuery::new(NAME, all(), 4)).await?,
         4,

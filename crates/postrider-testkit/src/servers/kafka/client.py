@@ -3,7 +3,7 @@ import sys
 import time
 
 from kafka import KafkaConsumer, TopicPartition
-from kafka.admin import (ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, KafkaAdminClient, NewTopic,
+from kafka.admin import (ACL, ACLFilter, ACLOperation, ACLPermissionType, ACLResourcePatternType, KafkaAdminClient, NewTopic,
                          ResourcePattern, ResourceType)
 
 brokers, command, *arguments = sys.argv[1:]
@@ -65,5 +65,9 @@ elif command == "allow":
     pattern = ResourcePattern(ResourceType.TOPIC, prefix, ACLResourcePatternType.PREFIXED)
     for operation in (ACLOperation.WRITE, ACLOperation.DESCRIBE):
         admin().create_acls([ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, pattern)])
+elif command == "forbid":
+    user, prefix = arguments
+    pattern = ResourcePattern(ResourceType.TOPIC, prefix, ACLResourcePatternType.PREFIXED)
+    admin().delete_acls([ACLFilter(f"User:{user}", "*", ACLOperation.WRITE, ACLPermissionType.ALLOW, pattern)])
 else:
     sys.exit(f"unknown command {command}")

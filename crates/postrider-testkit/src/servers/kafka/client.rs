@@ -81,6 +81,11 @@ impl Kafka {
         self.python(&["allow", user, prefix]);
     }
 
+    /// Removes the permission to write of [`Kafka::allow_write`].
+    pub fn forbid_write(&self, user: &str, prefix: &str) {
+        self.python(&["forbid", user, prefix]);
+    }
+
     #[allow(clippy::panic, reason = "a test that cannot go on fails")]
     fn python(&self, arguments: &[&str]) -> String {
         self.answer(arguments).unwrap_or_else(|reason| panic!("python {arguments:?}: {reason}"))

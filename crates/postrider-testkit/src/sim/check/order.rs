@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use postrider::Position;
+use postrider::ledger::Redelivery;
 use postrider::relay::Order;
 use postrider::relay::brain::Routed;
 use postrider::sink::Outcome;
@@ -68,10 +69,13 @@ impl KeyOrder {
             return Ok(());
         }
         // These deliveries cannot be prevented: events of a lost history, and events that were given up while an
-        // ambiguous outcome was open or while a replaced owner still published them.
+        // ambiguous outcome was open or while a replaced owner still published them. A dead event that an operator
+        // retries was given up, too: the next owner marks its message, but the replaced owner's is on its way.
         let lost =
             view.database.log.get(position).is_none_or(|event| WrittenEvents::number(event) != written);
-        let given_up = view.rows(subscription).parked.get(&position).is_some_and(|row| row.state.is_final())
+        let row = view.rows(subscription).parked.get(&position);
+        let given_up = row
+            .is_some_and(|row| row.state.is_final() || row.redelivery == Some(Redelivery::Retry))
             || view.forgotten[subscription].contains(&written);
         let beyond_reach =
             self.unknown.contains(&(subscription, written)) || self.current[subscription] != Some(owner);

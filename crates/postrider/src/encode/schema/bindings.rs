@@ -1,13 +1,13 @@
 //! Which schema belongs to which events. Files are read and compiled once, when the encoder is created.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use super::avro::AvroWriter;
 use super::config::{Format, SchemaBinding};
 use super::dropped::DroppedFields;
+use super::files::{self, Budget};
 use super::json_schema::JsonSchema;
-use super::limits::{BINDINGS_MAX, FILE_BYTES_MAX};
+use super::limits::BINDINGS_MAX;
 use super::protobuf::ProtobufWriter;
 use super::protobuf::file::ProtobufFile;
 use super::registry::{Import, SchemaText};
@@ -65,8 +65,9 @@ impl Bindings {
             of_type
                 .sort_by_key(|number| schemas.get(*number).is_some_and(|schema| schema.namespace.is_none()));
         }
+        let budget = Budget::default();
         let all = schemas.iter().map(|schema| {
-            Binding::read(format, schema).map_err(|why| {
+            Binding::read(format, schema, &budget).map_err(|why| {
                 invalid(format!("the schema of {}, {}: {why}", schema.words(), schema.file.display()))
             })
         });
@@ -93,28 +94,29 @@ impl Bindings {
 }
 
 impl Binding {
-    fn read(format: Format, config: &SchemaBinding) -> Result<Self, String> {
+    fn read(format: Format, config: &SchemaBinding, budget: &Budget) -> Result<Self, String> {
         let (schema, text) = match format {
             Format::Avro => {
-                let text = read_file(&config.file)?;
+                let text = files::read(&config.file, budget)?;
                 let writer = AvroWriter::compile(&text)?;
                 check_name(config, writer.name(), "avro")?;
-                let text =
-                    SchemaText { kind: None, text, subject: writer.name().to_owned(), imports: Vec::new() };
+                let (subject, content) = (writer.name().to_owned(), writer.content());
+                let text = SchemaText { kind: None, text, content, subject, imports: Vec::new() };
                 (Compiled::Avro(writer), text)
             }
             Format::Protobuf => {
-                let text = read_file(&config.file)?;
-                let file = ProtobufFile::read(&config.file)?;
+                let file = ProtobufFile::read(&config.file, budget)?;
                 let message = file.message(config.message.as_deref(), &config.event_type)?;
                 let writer = ProtobufWriter::compile(&message)?;
                 check_name(config, writer.name(), "proto")?;
-                let imports = imports(&file, &config.file)?;
-                let subject = writer.name().to_owned();
-                (Compiled::Protobuf(writer), SchemaText { kind: Some("PROTOBUF"), text, subject, imports })
+                let imports = imports(&file)?;
+                let (subject, content) = (writer.name().to_owned(), file.content());
+                let text = file.text(file.file.name())?.to_owned();
+                let text = SchemaText { kind: Some("PROTOBUF"), text, content, subject, imports };
+                (Compiled::Protobuf(writer), text)
             }
             Format::JsonSchema => {
-                let text = read_file(&config.file)?;
+                let text = files::read(&config.file, budget)?;
                 let schema = JsonSchema::compile(&text)?;
                 if let (Some(wanted), Some(title)) = (&config.message, schema.title())
                     && wanted != title
@@ -123,11 +125,9 @@ impl Binding {
                         "the binding names {wanted:?}, the title of the schema is {title:?}"
                     ));
                 }
-                let subject = config.event_type.clone();
-                (
-                    Compiled::Json(schema),
-                    SchemaText { kind: Some("JSON"), text, subject, imports: Vec::new() },
-                )
+                let (subject, content) = (config.event_type.clone(), schema.content());
+                let text = SchemaText { kind: Some("JSON"), text, content, subject, imports: Vec::new() };
+                (Compiled::Json(schema), text)
             }
         };
         let subject = config.subject.clone().unwrap_or(text.subject);
@@ -165,22 +165,9 @@ fn check_name(config: &SchemaBinding, name: &str, package: &str) -> Result<(), S
     }
 }
 
-fn read_file(path: &Path) -> Result<String, String> {
-    let metadata = std::fs::metadata(path).map_err(|error| format!("it cannot be read: {error}"))?;
-    if !metadata.is_file() {
-        return Err("it is not a file".into());
-    }
-    let size = metadata.len();
-    if size > FILE_BYTES_MAX {
-        return Err(format!("it has {size} bytes; the limit is {FILE_BYTES_MAX}"));
-    }
-    std::fs::read_to_string(path).map_err(|error| format!("it cannot be read: {error}"))
-}
-
 /// What the file imports, directly or not, in the order in which a registry must know it. What `google.protobuf` defines is
 /// known to every registry.
-fn imports(file: &ProtobufFile, path: &Path) -> Result<Vec<Import>, String> {
-    let folder = path.parent().unwrap_or(Path::new(""));
+fn imports(file: &ProtobufFile) -> Result<Vec<Import>, String> {
     let direct = |file: &prost_reflect::FileDescriptor| -> Vec<String> {
         let names = file.dependencies().map(|import| import.name().to_owned());
         names.filter(|name| !name.starts_with("google/protobuf/")).collect()
@@ -192,7 +179,7 @@ fn imports(file: &ProtobufFile, path: &Path) -> Result<Vec<Import>, String> {
         if name.starts_with("google/protobuf/") || descriptor == file.file {
             continue;
         }
-        let text = read_file(&folder.join(name)).map_err(|why| format!("its import {name}: {why}"))?;
+        let text = file.text(name)?.to_owned();
         all.push(Import { name: name.to_owned(), text, imports: direct(&descriptor), is_direct: false });
     }
     let of_file = direct(&file.file);

@@ -1,5 +1,6 @@
 //! The encoder: the schema of the event, the payload in it, and what surrounds it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -11,6 +12,7 @@ use super::bindings::{Binding, Bindings, Compiled};
 use super::config::{Format, Framing, SchemaConfig, SchemaEnvelope, Unbound, UnionRule, UnknownFields};
 use super::frame::Frame;
 use super::json::Document;
+use super::json_schema::JsonSchema;
 use super::registry::{Ids, Registry, SchemaText};
 use crate::encode::plain::facts;
 use crate::encode::{Encoded, Encoder, Outgoing};
@@ -78,8 +80,9 @@ impl SchemaEncoder {
         if framing == Framing::Confluent && config.registry.is_none() {
             return invalid(format!("framing {:?} needs a registry, and none is configured", framing.name()));
         }
-        let envelope_text =
-            (config.envelope == SchemaEnvelope::ActionEvent).then(|| envelope_text(config.format));
+        let envelope_text = (config.envelope == SchemaEnvelope::ActionEvent)
+            .then(|| envelope_text(config.format))
+            .transpose()?;
         let shared = Shared {
             format: config.format,
             framing,
@@ -144,16 +147,21 @@ impl Shared {
     /// Asks the registry for all ids. What it has answered is kept if it fails later.
     async fn resolve(&self, registry: &Registry) -> Result<()> {
         let mut ids = Ids::new();
+        let mut of_id: HashMap<u32, &SchemaText> = HashMap::new();
         let texts = self.bindings.iter().map(|binding| &binding.text).chain(&self.envelope_text);
         for text in texts {
             let id = registry.id(text).await?;
-            ids.insert((text.subject.clone(), text.text.clone()), id);
+            let first = of_id.entry(id).or_insert(text);
+            if first.content != text.content {
+                return Err(ambiguous(registry.address(), id, &first.subject, &text.subject));
+            }
+            ids.insert(text.key(), id);
         }
         let unknown = |subject: &str| {
             Error::new(Code::SchemaUnavailable, format!("a schema of subject {subject:?} has no id"))
         };
         let frames = self.frames(&|of| {
-            let id = ids.get(&(of.subject.clone(), of.text.clone())).copied();
+            let id = ids.get(&of.key()).copied();
             id.ok_or_else(|| unknown(&of.subject))
         })?;
         // Another subscription with the same encoder may have been faster, with the same result.
@@ -211,6 +219,15 @@ impl Shared {
     }
 }
 
+/// Consumers would read one of the two schemas with the other one.
+fn ambiguous(registry: &str, id: u32, one: &str, other: &str) -> Error {
+    let what = format!(
+        "the schema registry {registry} answers the id {id} for two different schemas, of the subjects {one:?} and {other:?}"
+    );
+    Error::new(Code::SchemaRefused, what)
+        .with_hint("check that the URL is that of the registry, and what it has under both subjects")
+}
+
 fn unbound(event: &Event) -> Error {
     Error::new(Code::SchemaUnbound, missing(event))
 }
@@ -224,14 +241,22 @@ fn missing(event: &Event) -> String {
     }
 }
 
-fn envelope_text(format: Format) -> SchemaText {
+/// The schema of the envelope.
+fn envelope_text(format: Format) -> Result<SchemaText> {
     let (kind, text) = match format {
         Format::Avro => (None, action_event::AVRO),
         Format::Protobuf => (Some("PROTOBUF"), action_event::PROTOBUF),
         Format::JsonSchema => (Some("JSON"), action_event::JSON_SCHEMA),
     };
+    let content = match format {
+        Format::Avro => AvroWriter::compile(text).map(|writer| writer.content()),
+        // No payload has the schema of the envelope.
+        Format::Protobuf => Ok(u64::MAX),
+        Format::JsonSchema => JsonSchema::compile(text).map(|schema| schema.content()),
+    };
+    let content = content.map_err(|why| Error::new(Code::SchemaInvalid, why))?;
     let subject = action_event::subject(format).to_owned();
-    SchemaText { kind, text: text.to_owned(), subject, imports: Vec::new() }
+    Ok(SchemaText { kind, text: text.to_owned(), content, subject, imports: Vec::new() })
 }
 
 impl Encoder for SchemaEncoder {

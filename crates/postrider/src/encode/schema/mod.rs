@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `config` | what a user sets |
 //! | `bindings` | which schema belongs to which events; files are read when the encoder is created |
+//! | `files`, `limits` | what is read, and what it may cost |
 //! | `json`, `number`, `misfit` | the payload as a list of nodes, its numbers and times, and why it does not fit |
 //! | `avro`, `protobuf`, `json_schema` | compiled schemas that write a payload |
 //! | `frame` | what precedes the bytes of a payload |
@@ -20,10 +21,13 @@ mod check;
 mod config;
 mod dropped;
 mod encoder;
+mod files;
 mod frame;
 mod json;
 mod json_schema;
 mod limits;
+#[cfg(test)]
+mod limits_tests;
 mod misfit;
 mod number;
 mod protobuf;

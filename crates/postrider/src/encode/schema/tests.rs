@@ -122,7 +122,10 @@ fn a_protobuf_envelope_has_its_13_fields_and_a_bare_payload() {
     config.envelope = SchemaEnvelope::ActionEvent;
     let bytes = encode(&config, &event()).unwrap();
     let path = files.add("ActionEvent.proto", action_event::PROTOBUF);
-    let message = protobuf::file::ProtobufFile::read(&path).unwrap().message(None, "ActionEvent").unwrap();
+    let message = protobuf::file::ProtobufFile::read(&path, &files::Budget::default())
+        .unwrap()
+        .message(None, "ActionEvent")
+        .unwrap();
     assert_eq!(message.full_name(), action_event::subject(Format::Protobuf));
     let read = prost_reflect::DynamicMessage::decode(message, &bytes[..]).unwrap();
     let json = serde_json::to_value(&read).unwrap();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::{SqlFlavor, without_values};
 use crate::operate::{ParkedCount, ParkedItem};
 use crate::store::{LeaseOverview, RelayOverview};
 use crate::{Event, Timestamp};
@@ -58,43 +59,27 @@ pub struct OpenWriter {
     pub client: String,
     /// When the transaction began.
     pub since: Option<Timestamp>,
-    /// Its last statement, without the values in it.
+    /// Its last statement, [without the values](without_values) in it.
     pub query: Option<String>,
 }
 
 impl OpenWriter {
-    /// The statement's literals are masked and its length is limited: it may contain payloads.
+    /// The statement is shown [without its values](without_values): it may contain payloads.
     pub fn new(
         backend: impl Into<String>,
         client: &str,
         since: Option<Timestamp>,
         query: Option<&str>,
+        flavor: SqlFlavor,
     ) -> Self {
         let client = client.replace(char::is_control, " ");
-        Self { backend: backend.into(), client, since, query: query.map(masked) }
-    }
-}
-
-/// Maximum number of characters of a statement.
-const QUERY_CHARS_MAX: usize = 200;
-
-/// A statement without the text between its quotes, on one line.
-fn masked(query: &str) -> String {
-    let mut masked = String::new();
-    let mut quoted = false;
-    for char in query.chars() {
-        if char == '\'' {
-            quoted = !quoted;
-            masked.push_str(if quoted { "'..." } else { "'" });
-        } else if !(quoted || char.is_whitespace() && masked.ends_with(' ')) {
-            masked.push(if char.is_whitespace() || char.is_control() { ' ' } else { char });
-        }
-        if masked.chars().count() >= QUERY_CHARS_MAX {
-            masked.push_str("...");
-            break;
+        Self {
+            backend: backend.into(),
+            client,
+            since,
+            query: query.map(|query| without_values(query, flavor)),
         }
     }
-    masked.trim().to_owned()
 }
 
 /// Why there is no such event.
@@ -234,17 +219,5 @@ impl EventFacts {
     /// Nothing is known yet.
     pub fn new(now: Timestamp) -> Self {
         Self { now, event: None, absent: None, damaged: None, content: None, subscriptions: Vec::new() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_statement_is_shown_without_its_values() {
-        let shown = masked("INSERT INTO t\n  VALUES ('secret', 'it''s', 7)\u{1b}");
-        assert_eq!(shown, "INSERT INTO t VALUES ('...', '...''...', 7)");
-        assert!(masked(&"x".repeat(10_000)).len() <= QUERY_CHARS_MAX + 3);
     }
 }

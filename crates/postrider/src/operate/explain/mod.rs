@@ -6,9 +6,11 @@
 mod facts;
 mod sentence;
 mod state;
+mod statement;
 
 pub use facts::{Absent, EventFacts, EventIdentity, EventSelector, OpenWriter, Place, SubscriptionFacts};
 pub use state::{EventState, Explanation, Hindrance, LeaderReport};
+pub use statement::{SqlFlavor, without_values};
 
 use std::sync::Arc;
 

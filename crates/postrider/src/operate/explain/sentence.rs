@@ -176,7 +176,12 @@ impl EventState {
                 "is held because destination {} is down; no attempts are used up",
                 quoted(destination.as_deref().unwrap_or("?"))
             ),
-            Self::Unrouted => f.write_str(
+            Self::Unrouted { error: Some(error) } => write!(
+                f,
+                "waits for another configuration: {}; change it and restart the relay, or use `postrider parked skip`",
+                quoted(error)
+            ),
+            Self::Unrouted { error: None } => f.write_str(
                 "no routing rule matches it; add a rule and restart the relay, or use `postrider parked skip`",
             ),
             Self::Dead { attempts, since, error } => write!(
@@ -244,6 +249,12 @@ impl Hindrance {
                 about(ended_at.until(now))
             ),
             Self::NoRelay { .. } => f.write_str("no relay is running"),
+            Self::CannotLead { relay, since, error } => write!(
+                f,
+                "relay {} runs and cannot lead since {since} because of error {}",
+                quoted(relay),
+                quoted(error)
+            ),
             Self::DestinationDown { destination, since, next_probe_at, error } => write!(
                 f,
                 "destination {} is down since {since}{}, next probe {}",

@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::facts::{EventFacts, EventIdentity, Place, SubscriptionFacts};
 use super::{Decisions, PASSED_OVER};
 use crate::Timestamp;
+use crate::ledger::NO_RULE;
 use crate::operate::{AuditEntry, ParkedCount, ParkedItem};
-use crate::store::{DestinationDown, ParkedState};
+use crate::store::{DestinationDown, ParkedState, RelayError, RelayOverview};
 
 /// What a subscription does with an event, and what prevents it. `Display` is one sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -83,8 +84,11 @@ pub enum EventState {
         /// The destination.
         destination: Option<String>,
     },
-    /// No routing rule matches it.
-    Unrouted,
+    /// No routing rule matches it, or it has no schema.
+    Unrouted {
+        /// What is missing, if it is not a rule.
+        error: Option<String>,
+    },
     /// Given up.
     Dead {
         /// Attempts.
@@ -174,6 +178,15 @@ pub enum Hindrance {
         /// When its lease ended.
         ended_at: Option<Timestamp>,
     },
+    /// No relay leads it, and one that runs cannot: it reports an error, for example of a schema registry.
+    CannotLead {
+        /// The relay.
+        relay: String,
+        /// Since when.
+        since: Timestamp,
+        /// The error.
+        error: String,
+    },
     /// A destination is down.
     DestinationDown {
         /// Its name.
@@ -254,7 +267,7 @@ fn parked(item: &ParkedItem, head: Option<&ParkedItem>) -> EventState {
     match ParkedState::from_word(&item.state) {
         Some(ParkedState::Behind) => behind(item.key.clone(), head),
         Some(ParkedState::Held) => EventState::Held { destination: item.destination.clone() },
-        Some(ParkedState::Unrouted) => EventState::Unrouted,
+        Some(ParkedState::Unrouted) => EventState::Unrouted { error: error.filter(|error| error != NO_RULE) },
         Some(ParkedState::Dead) => EventState::Dead { attempts, since, error },
         Some(ParkedState::Expired) => EventState::Expired { since },
         Some(ParkedState::Retry) => EventState::Retry {
@@ -292,7 +305,7 @@ fn waits(state: &EventState) -> bool {
             | NotFannedOut
             | Retry { .. }
             | Scheduled { .. }
-            | Unrouted
+            | Unrouted { .. }
     )
 }
 
@@ -319,6 +332,9 @@ fn hindrance(
         return Some(Hindrance::Paused { reason: reason.clone(), by, at });
     }
     let Some(leader) = leader(now, of) else {
+        if let Some(hindrance) = cannot_lead(now, of) {
+            return Some(hindrance);
+        }
         let (last, ended_at) =
             of.lease.as_ref().map(|lease| (lease.holder.clone(), lease.expires_at)).unzip();
         return Some(Hindrance::NoRelay { last, ended_at });
@@ -337,6 +353,22 @@ fn hindrance(
         next_probe_at: down.next_probe_at,
         error: down.error.clone(),
     })
+}
+
+/// The error of a relay that runs and does not lead. One without an error leads in a moment.
+fn cannot_lead(now: Timestamp, of: &SubscriptionFacts) -> Option<Hindrance> {
+    let mut running = of.relays.iter().filter(|relay| relay.is_current(now));
+    if running.clone().any(|relay| error_of(relay).is_none()) {
+        return None;
+    }
+    let (relay, error) = running.find_map(|relay| Some((relay, error_of(relay)?)))?;
+    let error = error.clone();
+    Some(Hindrance::CannotLead { relay: relay.relay.clone(), since: error.since, error: error.message })
+}
+
+/// The error that lasts.
+fn error_of(relay: &RelayOverview) -> Option<&RelayError> {
+    relay.facts.last_error.as_ref().filter(|error| error.until.is_none())
 }
 
 /// Whether events with this destination wait for that one. What a relay judges may be wider: for a URL, its server.

@@ -1,5 +1,7 @@
 //! What MySQL and MariaDB know about one event; see [`event_facts`](crate::store::event_facts).
 
+use std::time::Duration;
+
 use mysql_async::Row;
 use uuid::Uuid;
 
@@ -8,9 +10,9 @@ use super::operate::uuid_text;
 use super::row::{self, get, get_opt, micros};
 use super::session::{Params, Tx, params};
 use crate::operate::ParkedItem;
-use crate::operate::explain::OpenWriter;
+use crate::operate::explain::{OpenWriter, SqlFlavor};
 use crate::store::event_facts::FactsTx;
-use crate::{Position, Result, Timestamp};
+use crate::{Clock, Position, Result, SystemClock, Timestamp};
 
 /// The columns of [`ParkedItem::read`].
 macro_rules! item {
@@ -63,6 +65,9 @@ const BEGUN: &str = concat!(
      FROM information_schema.innodb_trx"
 );
 
+const BEGUN_TRIES_MAX: usize = 4;
+const BEGUN_PAUSE: Duration = Duration::from_millis(120);
+
 /// The last statement of each connection, also if it has ended. MariaDB collects none unless it is configured to.
 const STATEMENTS: &str = "
     SELECT CAST(t.processlist_id AS CHAR), s.sql_text
@@ -79,8 +84,7 @@ pub(super) async fn open_writers(tx: &mut Tx<'_>, schema: &str, table: &str) -> 
         None => return Ok(Vec::new()),
     };
     let rows = tx.query(sql, params![schema, table]).await?;
-    // Without the right PROCESS this fails, and the transactions are shown without their times.
-    let begun = tx.query(BEGUN, Params::new()).await.unwrap_or_default();
+    let begun = begun(tx, &rows).await;
     // Without the right to read it this fails too, and only statements that are being executed are shown.
     let ended = match rows.is_empty() {
         true => Vec::new(),
@@ -94,9 +98,35 @@ pub(super) async fn open_writers(tx: &mut Tx<'_>, schema: &str, table: &str) -> 
         let running: Option<String> = get_opt(row, 2)?;
         let last = || ended.iter().find(of_backend).and_then(|row| get_opt(row, 1).ok().flatten());
         let query = running.or_else(last);
-        Ok(OpenWriter::new(backend, client.as_deref().unwrap_or_default(), since, query.as_deref()))
+        Ok(OpenWriter::new(
+            backend,
+            client.as_deref().unwrap_or_default(),
+            since,
+            query.as_deref(),
+            SqlFlavor::MySql,
+        ))
     };
     rows.iter().map(of).collect()
+}
+
+/// When the transactions of these writers began. Without the right PROCESS nothing is known, and they are shown without
+/// their times. The server shows a copy that is not renewed while any session reads it more often than every 0.1 s, so a
+/// transaction that is missing is looked for again.
+async fn begun(tx: &mut Tx<'_>, writers: &[Row]) -> Vec<Row> {
+    let clock = SystemClock::new();
+    let mut begun = Vec::new();
+    for tried in 0..BEGUN_TRIES_MAX {
+        if tried > 0 {
+            clock.sleep_until(clock.now().elapsed + BEGUN_PAUSE).await;
+        }
+        let Ok(found) = tx.query(BEGUN, Params::new()).await else { return Vec::new() };
+        begun = found;
+        let of = |row: &Row| get::<String>(row, 0).unwrap_or_default();
+        if writers.iter().all(|writer| begun.iter().any(|row| of(row) == of(writer))) {
+            break;
+        }
+    }
+    begun
 }
 
 fn first(rows: &[Row]) -> Result<Option<Position>> {

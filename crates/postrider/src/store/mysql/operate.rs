@@ -45,7 +45,7 @@ macro_rules! matches_filter {
          AND (:until IS NULL OR p.updated_at <= TIMESTAMPADD(MICROSECOND, :until, '1970-01-01'))
          AND (:any_event OR p.position IN ({positions}) OR HEX(p.event_id) IN ({ids}))
          AND (:type IS NULL OR (SELECT e.type FROM {schema}.events AS e WHERE e.position = p.position) = :type)
-         AND (:redelivery IS NULL OR p.redelivery = :redelivery)"
+         AND (:redelivery IS NULL OR p.redelivery = :redelivery) AND p.position <= :last"
     };
 }
 
@@ -81,6 +81,23 @@ fn words(words: impl IntoIterator<Item = String>) -> String {
     if quoted.is_empty() { "''".to_owned() } else { quoted.join(",") }
 }
 
+/// The position of the last row to search. Index: the primary key (subscription, position), without the table.
+const SEARCHED: &str = "
+    SELECT position FROM {schema}.parked
+    WHERE subscription = :name AND position > :after
+    ORDER BY position
+    LIMIT 1 OFFSET :most";
+
+async fn searched(tx: &mut Tx<'_>, query: &ParkedQuery, after: i64) -> Result<i64> {
+    let Some(most) = query.search_max else { return Ok(i64::MAX) };
+    let values: NamedParams = named! {
+        "name" => query.subscription.as_str(),
+        "after" => after,
+        "most" => row_limit(most.saturating_sub(1)),
+    };
+    tx.query(SEARCHED, values).await?.first().map_or(Ok(i64::MAX), |row| get(row, 0))
+}
+
 async fn ask(tx: &mut Tx<'_>, statement: &str, query: &ParkedQuery) -> Result<Vec<Row>> {
     let ParkedFilter { states, events, key, event_type, error, since, until, redelivery } = &query.filter;
     let all = crate::store::ParkedState::ALL;
@@ -91,9 +108,11 @@ async fn ask(tx: &mut Tx<'_>, statement: &str, query: &ParkedQuery) -> Result<Ve
         .replace("{positions}", &listed(query.filter.positions().into_iter().map(Position::new)))
         .replace("{ids}", &words(ids));
     let after: i64 = query.after.as_deref().and_then(|row| row.parse().ok()).unwrap_or(i64::MIN);
+    let last = searched(tx, query, after).await?;
     let values: NamedParams = named! {
         "name" => query.subscription.as_str(),
         "after" => after,
+        "last" => last,
         "key" => key.as_deref(),
         "error" => error.as_deref(),
         "since" => since.map(Timestamp::as_micros),

@@ -7,7 +7,7 @@ use super::row::{self, get};
 use super::session::Tx;
 use super::time::Time;
 use crate::operate::ParkedItem;
-use crate::operate::explain::OpenWriter;
+use crate::operate::explain::{OpenWriter, SqlFlavor};
 use crate::store::event_facts::FactsTx;
 use crate::{Position, Result, Timestamp};
 
@@ -50,7 +50,7 @@ pub(super) async fn open_writers(tx: &Tx<'_>, table: &str) -> Result<Vec<OpenWri
     let of = |row: &Row| {
         let (client, query): (String, Option<String>) = (get(row, 1)?, get(row, 3)?);
         let since = get::<Option<Time>>(row, 2)?.map(|time| time.0);
-        Ok(OpenWriter::new(get::<String>(row, 0)?, &client, since, query.as_deref()))
+        Ok(OpenWriter::new(get::<String>(row, 0)?, &client, since, query.as_deref(), SqlFlavor::Postgres))
     };
     tx.query(OPEN_WRITERS, &[&table]).await?.iter().map(of).collect()
 }

@@ -14,7 +14,8 @@ use crate::store::subscription::parked_state;
 use crate::{Position, Result};
 
 /// The conditions of a filter: `$1` subscription, `$2` position after which the page begins, `$3` states, `$4` key, `$5`
-/// error, `$6` and `$7` times, `$8` positions, `$9` ids, `$10` type, `$11` redelivery.
+/// error, `$6` and `$7` times, `$8` positions, `$9` ids, `$10` type, `$11` redelivery, `$13` the last
+/// position.
 macro_rules! matches_filter {
     () => {
         "p.subscription = $1 AND p.position > $2
@@ -24,7 +25,7 @@ macro_rules! matches_filter {
          AND ($8::bigint[] IS NULL OR p.position = ANY ($8) OR p.event_id = ANY ($9::uuid[]))
          AND ($10::text IS NULL
               OR (SELECT e.type FROM ONLY {schema}.events AS e WHERE e.position = p.position) = $10)
-         AND ($11::text IS NULL OR p.redelivery = $11)"
+         AND ($11::text IS NULL OR p.redelivery = $11) AND p.position <= $13"
     };
 }
 
@@ -75,10 +76,25 @@ impl Values {
     }
 }
 
+/// The position of the last row to search. Index: the primary key (subscription, position), without the table.
+const SEARCHED: &str = "
+    SELECT position FROM {schema}.parked
+    WHERE subscription = $1 AND position > $2
+    ORDER BY position
+    OFFSET $3 LIMIT 1";
+
+async fn searched(tx: &Tx<'_>, query: &ParkedQuery, after: i64) -> Result<i64> {
+    let Some(most) = query.search_max else { return Ok(i64::MAX) };
+    let most = row_limit(most.saturating_sub(1));
+    let row = tx.query_opt(SEARCHED, &[&query.subscription, &after, &most]).await?;
+    row.map_or(Ok(i64::MAX), |row| get(&row, 0))
+}
+
 async fn ask(tx: &Tx<'_>, statement: &'static str, query: &ParkedQuery) -> Result<Vec<Row>> {
     let Values { after, states, since, until, positions, ids, limit } = Values::of(query);
     let ParkedFilter { key, event_type, error, redelivery, .. } = &query.filter;
     let redelivery = redelivery.map(Redelivery::as_str);
+    let last = searched(tx, query, after).await?;
     tx.query(
         statement,
         &[
@@ -94,6 +110,7 @@ async fn ask(tx: &Tx<'_>, statement: &'static str, query: &ParkedQuery) -> Resul
             event_type,
             &redelivery,
             &limit,
+            &last,
         ],
     )
     .await

@@ -21,7 +21,7 @@ const EVENT_BYTES_MAX: usize = 16 << 20;
 impl<D: RowDialect> Shared<D> {
     /// Rows with a note that match a query, with their events if the filter or the reader needs them.
     pub(super) async fn list_parked(&self, query: &ParkedQuery) -> Result<Vec<ParkedItem>> {
-        let ParkedQuery { subscription, filter, after, rows_max } = query;
+        let ParkedQuery { subscription, filter, after, rows_max, search_max } = query;
         let mut connection = self.dialect.connection(Role::Reader).await?;
         let verb = ReadParked { subscription: subscription.clone() };
         let mut items = connection.read_snapshot(verb).await?;
@@ -29,6 +29,7 @@ impl<D: RowDialect> Shared<D> {
             filter.matches_row(item)
                 && after.as_deref().is_none_or(|after| parked::order(&item.row) > parked::order(after))
         });
+        items.truncate(search_max.unwrap_or(usize::MAX));
         let needs_events = filter.event_type.is_some() || !filter.events.is_empty();
         if !needs_events {
             items.truncate(*rows_max);

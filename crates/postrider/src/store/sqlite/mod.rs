@@ -17,6 +17,7 @@ mod cleanup;
 mod event_counts;
 mod event_facts;
 mod failure;
+mod file;
 mod history;
 mod inbox;
 mod lease;
@@ -47,6 +48,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 pub use row_state::SqliteRowStore;
 
 use self::failure::Attempt;
+use self::file::Source;
 use self::ledger::Ledger;
 use self::lock::wait_for_lock;
 use self::worker::{Worker, in_transaction};
@@ -129,13 +131,10 @@ impl SqliteStore {
     /// [`Code::SchemaMissing`] if the file does not exist or its schema is older than this program's,
     /// [`Code::SchemaNewer`] if it is newer. Nothing was changed.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let writer = Self::connect(&path)?;
-        let reader = Self::connect_read_only(path)?;
-        Ok(Self {
-            reader: Worker::start("postrider-read", reader)?,
-            writer: Worker::start("postrider-settle", writer)?,
-            known: Known::default(),
-        })
+        let path = path.as_ref();
+        let writer = Worker::start("postrider-settle", Source::new(path, |path| Self::connect(path)))?;
+        let reader = Source::new(path, |path| Self::connect_read_only(path));
+        Ok(Self { reader: Worker::start("postrider-read", reader)?, writer, known: Known::default() })
     }
 
     /// A writer for this outbox. It holds no connection. Set options, such as the [`namespace`](Outbox::namespace), on

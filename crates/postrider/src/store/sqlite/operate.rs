@@ -25,7 +25,7 @@ macro_rules! matches_filter {
               OR lower(p.event_id) IN (SELECT value FROM json_each(:events)))
          AND (:type IS NULL
               OR (SELECT e.type FROM postrider_events AS e WHERE e.position = p.position) = :type)
-         AND (:redelivery IS NULL OR p.redelivery = :redelivery)"
+         AND (:redelivery IS NULL OR p.redelivery = :redelivery) AND p.position <= :last"
     };
 }
 
@@ -53,6 +53,21 @@ fn list_of(texts: Vec<String>) -> Option<String> {
     (!texts.is_empty()).then(|| serde_json::Value::from(texts).to_string())
 }
 
+/// The position of the last row to search. Index: the primary key (subscription, position).
+const SEARCHED: &str = "
+    SELECT position FROM postrider_parked
+    WHERE subscription = ?1 AND position > ?2
+    ORDER BY position
+    LIMIT 1 OFFSET ?3";
+
+fn searched(tx: &Connection, query: &ParkedQuery, after: i64) -> Attempt<i64> {
+    let Some(most) = query.search_max else { return Ok(i64::MAX) };
+    let most = row_limit(most.saturating_sub(1));
+    let mut statement = tx.prepare_cached(SEARCHED)?;
+    let found = statement.query_row(params![query.subscription, after, most], |row| row.get(0)).optional()?;
+    Ok(found.unwrap_or(i64::MAX))
+}
+
 fn ask<T>(
     tx: &Connection,
     statement: &str,
@@ -61,10 +76,12 @@ fn ask<T>(
 ) -> Attempt<Vec<T>> {
     let ParkedFilter { states, events, key, event_type, error, since, until, redelivery } = &query.filter;
     let after: i64 = query.after.as_deref().and_then(|row| row.parse().ok()).unwrap_or(i64::MIN);
+    let last = searched(tx, query, after)?;
     let mut statement = tx.prepare_cached(statement)?;
     let mut rows = statement.query(named_params! {
         ":name": query.subscription,
         ":after": after,
+        ":last": last,
         ":states": list_of(states.iter().map(|state| state.as_str().to_owned()).collect()),
         ":key": key,
         ":error": error,

@@ -55,7 +55,8 @@ impl SessionLock {
 /// The token of this thread's lock, which is taken if it has none.
 pub(super) fn token(connection: &Connection) -> Option<String> {
     OWN.with_borrow_mut(|own| {
-        if own.as_ref().is_none_or(|lock| path(connection, &lock.token).as_ref() != Some(&lock.path)) {
+        let is_of = |lock: &SessionLock| path(connection, &lock.token).as_ref() == Some(&lock.path);
+        if own.as_ref().is_none_or(|lock| !is_of(lock) || !lock.path.exists()) {
             *own = SessionLock::take(connection);
         }
         own.as_ref().map(|lock| lock.token.clone())

@@ -6,9 +6,10 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::failure::{Attempt, SqliteFailure};
+use super::file::{OpenFile, Source};
 use crate::{Code, Error, Result};
 
-type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+type Job = Box<dyn FnOnce(&mut OpenFile) + Send>;
 
 /// What the worker does next.
 enum Command {
@@ -20,9 +21,6 @@ enum Command {
 /// calls open and does not reach this.
 const JOBS_MAX: usize = 64;
 
-/// Prepared statements that are cached: more than all operations together use.
-const STATEMENTS_MAX: usize = 64;
-
 /// Runs closures on one connection, one after another. When the last clone is dropped or any clone is closed, the
 /// connection is closed and the thread ends.
 #[derive(Debug, Clone)]
@@ -33,19 +31,19 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Hands the connection to a new thread.
+    /// Opens a connection, and hands it to a new thread.
     ///
     /// # Errors
-    /// [`Code::StoreFailed`] if the system cannot start a thread.
-    pub(super) fn start(name: &str, mut connection: Connection) -> Result<Self> {
-        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    /// Those of opening it, and [`Code::StoreFailed`] if the system cannot start a thread.
+    pub(super) fn start(name: &str, source: Source) -> Result<Self> {
+        let mut file = source.open()?;
         let (commands, mut queue) = mpsc::channel(JOBS_MAX);
         let (ending, ended) = watch::channel(());
         let work = move || {
             while let Some(Command::Run(job)) = queue.blocking_recv() {
-                job(&mut connection);
+                job(&mut file);
             }
-            drop(connection);
+            drop(file);
             drop(ending);
         };
         match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
@@ -90,9 +88,12 @@ impl Worker {
         F: FnOnce(&mut Connection) -> Attempt<T> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = move |connection: &mut Connection| {
+        let job = move |file: &mut OpenFile| {
+            // Otherwise it would read from a file that no other process sees, and write into it.
+            let checked = file.check().map_err(SqliteFailure::from);
+            let done = checked.and_then(|()| in_transaction(&mut file.connection, behavior, operation));
             // Fails if the caller has stopped waiting, which is not an error of the job.
-            let _ = reply.send(in_transaction(connection, behavior, operation));
+            let _ = reply.send(done);
         };
         let gone = || Error::new(Code::StoreFailed, "the thread of the SQLite file has stopped");
         self.commands.send(Command::Run(Box::new(job))).await.map_err(|_| gone())?;

@@ -5,18 +5,16 @@ use std::collections::HashMap;
 use apache_avro::Schema;
 use apache_avro::schema::{InnerDecimalSchema, RecordSchema, UuidSchema};
 
-use super::compiled::{Field, Record, TimeUnit, Type, TypeId, Union, UuidForm};
+use super::super::limits::{FIELDS_MAX, FIXED_BYTES_MAX, TYPES_MAX};
+use super::compiled::{Field, Record, Symbols, TimeUnit, Type, TypeId, Union, UuidForm, listed};
 use super::defaults::Defaults;
 
 /// More digits than any database stores.
 const PRECISION_MAX: usize = 1_000;
 
-/// A schema with more types would be a mistake.
-const TYPES_MAX: usize = 10_000;
-
 /// The types of a schema, and the index of the whole.
 pub(super) fn compile(schema: &Schema) -> Result<(Vec<Type>, TypeId), String> {
-    let mut compiler = Compiler { types: Vec::new(), named: HashMap::new(), defaults: Vec::new() };
+    let mut compiler = Compiler { types: Vec::new(), named: HashMap::new(), fields: 0, defaults: Vec::new() };
     let root = compiler.add(schema, None)?;
     let Compiler { mut types, defaults, .. } = compiler;
     let compiled = Defaults::new(&types, &defaults).all()?;
@@ -33,6 +31,8 @@ pub(super) fn compile(schema: &Schema) -> Result<(Vec<Type>, TypeId), String> {
 struct Compiler {
     types: Vec<Type>,
     named: HashMap<String, TypeId>,
+    /// The number of fields of all records.
+    fields: usize,
     /// Defaults by record and field.
     defaults: Vec<(TypeId, usize, serde_json::Value)>,
 }
@@ -73,12 +73,14 @@ impl Compiler {
             }
             Schema::Enum(of) => {
                 let name = of.name.fullname(namespace);
-                let id = self.push(Type::Enum { name: name.clone(), symbols: of.symbols.clone() })?;
+                let id =
+                    self.push(Type::Enum { name: name.clone(), symbols: Symbols::new(of.symbols.clone()) })?;
                 self.named.insert(name, id);
                 return Ok(id);
             }
             Schema::Fixed(of) | Schema::Duration(of) => {
                 let name = of.name.fullname(namespace);
+                check_size(&name, of.size)?;
                 let id = self.push(Type::Fixed { name: name.clone(), size: of.size })?;
                 self.named.insert(name, id);
                 return Ok(id);
@@ -93,6 +95,7 @@ impl Compiler {
                     InnerDecimalSchema::Bytes => Type::Decimal { precision, scale, fixed: None, words },
                     InnerDecimalSchema::Fixed(fixed) => {
                         let name = fixed.name.fullname(namespace);
+                        check_size(&name, fixed.size)?;
                         let id =
                             self.push(Type::Decimal { precision, scale, fixed: Some(fixed.size), words })?;
                         self.named.insert(name, id);
@@ -128,6 +131,10 @@ impl Compiler {
         let empty = Record { name: name.clone(), fields: Vec::new(), by_name: HashMap::new() };
         let id = self.push(Type::Record(empty))?;
         self.named.insert(name, id);
+        self.fields += record.fields.len();
+        if self.fields > FIELDS_MAX {
+            return Err(format!("the schema has more than {FIELDS_MAX} fields"));
+        }
         let mut fields = Vec::with_capacity(record.fields.len());
         for (number, field) in record.fields.iter().enumerate() {
             let of = self.add(&field.schema, own)?;
@@ -152,7 +159,18 @@ impl Compiler {
             [only] => Some(*only),
             _ => None,
         };
-        let names: Vec<String> = branches.iter().filter_map(of).map(Type::words).collect();
-        Type::Union(Union { branches, null, only, words: format!("one of {}", names.join(" | ")) })
+        let names: Vec<String> = branches.iter().filter_map(of).take(NAMES_MAX).map(Type::words).collect();
+        let words = format!("one of {}", listed(names.iter().map(String::as_str), " | "));
+        Type::Union(Union { branches, null, only, words })
+    }
+}
+
+/// Branches of a union whose names are looked at for messages, which show fewer.
+const NAMES_MAX: usize = 20;
+
+fn check_size(name: &str, size: usize) -> Result<(), String> {
+    match size {
+        0..=FIXED_BYTES_MAX => Ok(()),
+        _ => Err(format!("the fixed {name:?} has {size} bytes; the limit is {FIXED_BYTES_MAX}")),
     }
 }

@@ -1,6 +1,7 @@
 //! The types of a compiled schema. Types refer to each other by index, so that a type may contain itself.
 
 use std::collections::HashMap;
+use std::fmt;
 
 /// The index of a type.
 pub(super) type TypeId = usize;
@@ -22,7 +23,7 @@ pub(super) enum Type {
     },
     Enum {
         name: String,
-        symbols: Vec<String>,
+        symbols: Symbols,
     },
     Decimal {
         precision: usize,
@@ -80,12 +81,47 @@ impl TimeUnit {
     }
 }
 
-#[derive(Debug)]
 pub(super) struct Record {
     pub(super) name: String,
     pub(super) fields: Vec<Field>,
     /// Indexes of fields by name, for records with many fields.
     pub(super) by_name: HashMap<String, usize>,
+}
+
+/// Without the indexes, which have no order.
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("name", &self.name).field("fields", &self.fields).finish()
+    }
+}
+
+/// The symbols of an enum.
+pub(super) struct Symbols {
+    all: Vec<String>,
+    /// Their indexes, if there are many.
+    by_name: HashMap<String, usize>,
+}
+
+impl Symbols {
+    pub(super) fn new(all: Vec<String>) -> Self {
+        let indexed = if all.len() > SCANNED_MAX { all.as_slice() } else { &[] };
+        let by_name = indexed.iter().enumerate().map(|(number, name)| (name.clone(), number)).collect();
+        Self { all, by_name }
+    }
+
+    pub(super) fn index(&self, symbol: &str) -> Option<usize> {
+        match self.by_name.is_empty() {
+            true => self.all.iter().position(|known| known == symbol),
+            false => self.by_name.get(symbol).copied(),
+        }
+    }
+}
+
+/// Without the indexes, which have no order.
+impl fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.all.fmt(f)
+    }
 }
 
 #[derive(Debug)]
@@ -128,6 +164,15 @@ pub(super) struct Union {
     pub(super) words: String,
 }
 
+/// The first names of a list.
+pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>, separator: &str) -> String {
+    const SHOWN_MAX: usize = 10;
+    let mut names = names.peekable();
+    let mut shown: Vec<&str> = names.by_ref().take(SHOWN_MAX).collect();
+    shown.extend(names.peek().map(|_| "..."));
+    shown.join(separator)
+}
+
 impl Type {
     /// What a value of it is called in errors.
     pub(super) fn words(&self) -> String {
@@ -143,8 +188,7 @@ impl Type {
             Self::Uuid(_) => "a UUID".into(),
             Self::Fixed { name, size } => format!("{name}, {size} bytes in base64"),
             Self::Enum { name, symbols } => {
-                let shown = symbols.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
-                format!("a symbol of {name} ({shown}{})", if symbols.len() > 10 { ", ..." } else { "" })
+                format!("a symbol of {name} ({})", listed(symbols.all.iter().map(String::as_str), ", "))
             }
             Self::Decimal { words, .. } => words.clone(),
             Self::Time(unit) => unit.words().into(),

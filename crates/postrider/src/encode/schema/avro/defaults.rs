@@ -1,8 +1,12 @@
 //! The bytes of defaults. In a schema, a default is JSON in Avro's own form: bytes are a text of the code points 0 to 255, and the
 //! default of a union is a value of one of its branches.
 
+use std::cell::Cell;
+use std::collections::HashMap;
+
 use serde_json::Value;
 
+use super::super::limits::{DEFAULT_STEPS_MAX, DEFAULTS_BYTES_MAX};
 use super::compiled::{Type, TypeId, UuidForm};
 use super::write::{put_long, put_text};
 
@@ -15,22 +19,32 @@ const DEPTH_MAX: usize = 32;
 pub(super) struct Defaults<'a> {
     types: &'a [Type],
     all: &'a [(TypeId, usize, Value)],
+    /// The defaults by record and field.
+    of_field: HashMap<(TypeId, usize), &'a Value>,
+    /// Values that were tried.
+    steps: Cell<usize>,
 }
 
 impl<'a> Defaults<'a> {
     pub(super) fn new(types: &'a [Type], all: &'a [(TypeId, usize, Value)]) -> Self {
-        Self { types, all }
+        let of_field = all.iter().map(|(record, field, value)| ((*record, *field), value)).collect();
+        Self { types, all, of_field, steps: Cell::new(0) }
     }
 
     /// The bytes of each default, in their order.
     pub(super) fn all(&self) -> Result<Vec<Vec<u8>>, String> {
+        let mut total = 0;
         let bytes = |(record, field, value): &(TypeId, usize, Value)| {
             let Some(Type::Record(record)) = self.types.get(*record) else { return Ok(Vec::new()) };
             let Some(field) = record.fields.get(*field) else { return Ok(Vec::new()) };
             let mut out = Vec::new();
             self.put(field.of, value, &mut out, 0)
-                .map(|()| out)
-                .map_err(|why| format!("the default of {}.{}: {why}", record.name, field.name))
+                .map_err(|why| format!("the default of {}.{}: {why}", record.name, field.name))?;
+            total += out.len();
+            match total {
+                0..=DEFAULTS_BYTES_MAX => Ok(out),
+                _ => Err(format!("its defaults have more than {DEFAULTS_BYTES_MAX} bytes together")),
+            }
         };
         self.all.iter().map(bytes).collect()
     }
@@ -38,6 +52,10 @@ impl<'a> Defaults<'a> {
     fn put(&self, of: TypeId, value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), String> {
         let Some(of_type) = self.types.get(of) else { return Err("its type is unknown".into()) };
         let misfit = || format!("it is no {}", of_type.words());
+        self.steps.set(self.steps.get() + 1);
+        if self.steps.get() > DEFAULT_STEPS_MAX {
+            return Err(format!("the defaults take more than {DEFAULT_STEPS_MAX} steps"));
+        }
         if depth > DEPTH_MAX {
             return Err("it contains itself, or is nested too deeply".into());
         }
@@ -67,7 +85,7 @@ impl<'a> Defaults<'a> {
                 out.extend(latin(value).filter(|bytes| bytes.len() == 16).ok_or_else(misfit)?);
             }
             Type::Enum { symbols, .. } => {
-                let symbol = value.as_str().and_then(|text| symbols.iter().position(|known| known == text));
+                let symbol = value.as_str().and_then(|text| symbols.index(text));
                 put_long(i64::try_from(symbol.ok_or_else(misfit)?).unwrap_or(i64::MAX), out);
             }
             Type::Array(item) => {
@@ -94,7 +112,7 @@ impl<'a> Defaults<'a> {
             Type::Record(record) => {
                 let object = value.as_object().ok_or_else(misfit)?;
                 for (number, field) in record.fields.iter().enumerate() {
-                    let given = object.get(&field.name).or_else(|| self.of_field(of, number));
+                    let given = object.get(&field.name).or_else(|| self.of_field.get(&(of, number)).copied());
                     let given = given.ok_or_else(|| format!("it has no value for {}", field.name))?;
                     self.put(field.of, given, out, depth + 1)?;
                 }
@@ -112,11 +130,6 @@ impl<'a> Defaults<'a> {
             }
         }
         if out.len() > BYTES_MAX { Err(format!("it has more than {BYTES_MAX} bytes")) } else { Ok(()) }
-    }
-
-    fn of_field(&self, record: TypeId, field: usize) -> Option<&'a Value> {
-        let here = |(of, number, _): &&(TypeId, usize, Value)| (*of, *number) == (record, field);
-        self.all.iter().find(here).map(|(_, _, value)| value)
     }
 }
 

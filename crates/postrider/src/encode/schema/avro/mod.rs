@@ -9,6 +9,8 @@ mod compiled;
 mod union;
 mod write;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use apache_avro::Schema;
 
 use self::compiled::{Type, TypeId};
@@ -43,6 +45,13 @@ impl AvroWriter {
         let fingerprint = canonical::fingerprint(text)?;
         let (types, root) = compile::compile(&schema)?;
         Ok(Self { types, root, name, fingerprint })
+    }
+
+    /// A number for what the schema defines, whatever its spaces, docs and the order of its keys.
+    pub(super) fn content(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", self.types).hash(&mut hasher);
+        hasher.finish()
     }
 
     pub(super) fn name(&self) -> &str {

@@ -3,7 +3,7 @@
 use super::super::Rules;
 use super::super::dropped::DroppedFields;
 use super::super::json::{Document, Kind, Value};
-use super::super::limits::{ENCODED_BYTES_MAX, STEPS_MAX};
+use super::super::limits::{BYTES_PER_STEP, ENCODED_BYTES_MAX, STEPS_MAX};
 use super::super::misfit::Misfit;
 use super::super::number::{self, Fit};
 use super::compiled::{Record, TimeUnit, Type, TypeId, UuidForm};
@@ -18,7 +18,7 @@ pub(super) struct Writer<'s, 'o> {
     pub(super) out: &'o mut Vec<u8>,
     /// The value of each field of the records in progress, by its index in the document.
     slots: Vec<u32>,
-    /// Values written, tried branches of unions included.
+    /// What was done, tried branches of unions included: see [`STEPS_MAX`].
     steps: usize,
     /// Fields of objects that the schema has: how well a branch of a union explains its value.
     pub(super) explained: usize,
@@ -68,6 +68,9 @@ impl<'s, 'o> Writer<'s, 'o> {
             return Err(Misfit::new(of_type.words(), "a payload that is too large for its schema"));
         }
         let kind = value.kind();
+        if kind == Kind::Text {
+            self.steps += value.raw().len() / BYTES_PER_STEP;
+        }
         let misfit = |found: &str| Misfit::new(of_type.words(), found);
         match (of_type, kind) {
             (Type::Null, Kind::Null) => {}
@@ -115,13 +118,14 @@ impl<'s, 'o> Writer<'s, 'o> {
                 self.uuid(*form, value).ok_or_else(|| misfit("a text that is no UUID"))?;
             }
             (Type::Enum { symbols, .. }, Kind::Text) => {
-                let symbol = symbols.iter().position(|known| value.is_text(known));
+                let symbol = symbols.index(&value.text());
                 let symbol = symbol.ok_or_else(|| misfit("another text"))?;
                 put_long(i64::try_from(symbol).unwrap_or(i64::MAX), self.out);
             }
             (Type::Decimal { precision, scale, fixed, words }, Kind::Number | Kind::Text) => {
                 self.looseness += 2;
                 let bytes = number::decimal(value, words, *precision, *scale)?;
+                self.steps += bytes.len() + fixed.unwrap_or_default() / BYTES_PER_STEP;
                 match fixed {
                     None => self.put_bytes(&bytes),
                     Some(size) => {
@@ -192,6 +196,7 @@ impl<'s, 'o> Writer<'s, 'o> {
 
     fn record(&mut self, id: TypeId, record: &Record, value: Value<'_>) -> Fit<()> {
         let base = self.slots.len();
+        self.steps += record.fields.len();
         self.slots.resize(base + record.fields.len(), NO_SLOT);
         let mut guess = 0;
         for (name, value) in value.entries() {

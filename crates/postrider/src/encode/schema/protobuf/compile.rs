@@ -1,18 +1,23 @@
 //! Descriptors as messages for writing.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use prost_reflect::{Cardinality, EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
+use super::super::limits::{FIELDS_MAX, TYPES_MAX};
 use super::compiled::{EnumType, Field, Form, Message, MessageId, Type, WellKnown};
 use super::write::put_varint;
 
-/// A schema with more messages would be a mistake.
-const MESSAGES_MAX: usize = 10_000;
-
 /// The messages that a message needs, and its own index.
 pub(super) fn compile(descriptor: &MessageDescriptor) -> Result<(Vec<Message>, MessageId), String> {
-    let mut compiler = Compiler { messages: Vec::new(), named: HashMap::new(), waiting: Vec::new() };
+    let mut compiler = Compiler {
+        messages: Vec::new(),
+        named: HashMap::new(),
+        enums: HashMap::new(),
+        fields: 0,
+        waiting: Vec::new(),
+    };
     let root = compiler.add(descriptor)?;
     // A list instead of recursion: files may contain long chains of messages.
     while let Some((id, descriptor)) = compiler.waiting.pop() {
@@ -24,6 +29,9 @@ pub(super) fn compile(descriptor: &MessageDescriptor) -> Result<(Vec<Message>, M
 struct Compiler {
     messages: Vec<Message>,
     named: HashMap<String, MessageId>,
+    enums: HashMap<String, Arc<EnumType>>,
+    /// The number of fields of all messages.
+    fields: usize,
     waiting: Vec<(MessageId, MessageDescriptor)>,
 }
 
@@ -33,8 +41,8 @@ impl Compiler {
         if let Some(id) = self.named.get(name) {
             return Ok(*id);
         }
-        if self.messages.len() == MESSAGES_MAX {
-            return Err(format!("the schema has more than {MESSAGES_MAX} messages"));
+        if self.messages.len() == TYPES_MAX {
+            return Err(format!("the schema has more than {TYPES_MAX} messages"));
         }
         let well_known = well_known(name)?;
         let id = self.messages.len();
@@ -50,13 +58,18 @@ impl Compiler {
     }
 
     fn fill(&mut self, id: MessageId, descriptor: &MessageDescriptor) -> Result<(), String> {
-        let oneofs: Vec<String> = descriptor
+        let oneofs: HashMap<String, usize> = descriptor
             .oneofs()
             .filter(|oneof| !oneof.is_synthetic())
-            .map(|oneof| oneof.full_name().to_owned())
+            .enumerate()
+            .map(|(number, oneof)| (oneof.full_name().to_owned(), number))
             .collect();
         let mut fields: Vec<FieldDescriptor> = descriptor.fields().collect();
         fields.sort_by_key(FieldDescriptor::number);
+        self.fields += fields.len();
+        if self.fields > FIELDS_MAX {
+            return Err(format!("the schema has more than {FIELDS_MAX} fields"));
+        }
         let mut compiled = Vec::with_capacity(fields.len());
         for field in fields {
             compiled.push(self.field(&field, &oneofs)?);
@@ -73,7 +86,7 @@ impl Compiler {
         Ok(())
     }
 
-    fn field(&mut self, field: &FieldDescriptor, oneofs: &[String]) -> Result<Field, String> {
+    fn field(&mut self, field: &FieldDescriptor, oneofs: &HashMap<String, usize>) -> Result<Field, String> {
         if field.is_group() {
             return Err(format!("the field {} is a group, which is not supported", field.full_name()));
         }
@@ -102,9 +115,7 @@ impl Compiler {
         };
         let mut tag = Vec::new();
         put_varint(u64::from(field.number()) << 3 | u64::from(wire_type), &mut tag);
-        let oneof = field
-            .containing_oneof()
-            .and_then(|oneof| oneofs.iter().position(|name| name == oneof.full_name()));
+        let oneof = field.containing_oneof().and_then(|oneof| oneofs.get(oneof.full_name()).copied());
         Ok(Field {
             name: field.name().to_owned(),
             json_name: field.json_name().to_owned(),
@@ -132,18 +143,25 @@ impl Compiler {
             Kind::Bool => Type::Bool,
             Kind::String => Type::Text,
             Kind::Bytes => Type::Bytes,
-            Kind::Enum(of) => Type::Enum(enum_type(of)),
+            Kind::Enum(of) => Type::Enum(self.enum_type(of)),
             Kind::Message(of) => Type::Message(self.add(of)?),
         })
     }
-}
 
-fn enum_type(descriptor: &EnumDescriptor) -> EnumType {
-    let name = descriptor.full_name();
-    EnumType {
-        name: name.to_owned(),
-        values: descriptor.values().map(|value| (value.name().to_owned(), value.number())).collect(),
-        is_null: name == "google.protobuf.NullValue",
+    /// Fields of one enum share it.
+    fn enum_type(&mut self, descriptor: &EnumDescriptor) -> Arc<EnumType> {
+        let name = descriptor.full_name();
+        if let Some(known) = self.enums.get(name) {
+            return known.clone();
+        }
+        let of = Arc::new(EnumType {
+            name: name.to_owned(),
+            numbers: descriptor.values().map(|value| (value.name().to_owned(), value.number())).collect(),
+            known: descriptor.values().map(|value| value.number()).collect(),
+            is_null: name == "google.protobuf.NullValue",
+        });
+        self.enums.insert(name.to_owned(), of.clone());
+        of
     }
 }
 

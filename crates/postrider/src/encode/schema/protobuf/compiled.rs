@@ -1,6 +1,7 @@
 //! The messages of a compiled schema. They refer to each other by index, so that a message may contain itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 pub(super) type MessageId = usize;
 
@@ -63,14 +64,15 @@ pub(super) enum Type {
     Bool,
     Text,
     Bytes,
-    Enum(EnumType),
+    Enum(Arc<EnumType>),
     Message(MessageId),
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct EnumType {
     pub(super) name: String,
-    pub(super) values: Vec<(String, i32)>,
+    pub(super) numbers: HashMap<String, i32>,
+    pub(super) known: HashSet<i32>,
     /// `google.protobuf.NullValue`, which is null in JSON.
     pub(super) is_null: bool,
 }

@@ -1,17 +1,23 @@
 //! Files with Protobuf definitions, and what they import.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use prost_reflect::{DescriptorPool, FileDescriptor, MessageDescriptor};
-use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver, IncludeFileResolver};
+use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 
-use super::super::limits::{FILE_BYTES_MAX, IMPORTS_MAX};
+use super::super::files::{self, Budget, Unread, folder_of};
+use super::super::limits::IMPORTS_MAX;
 
 /// A file, with the text of everything that a registry must know.
 #[derive(Debug)]
 pub(in super::super) struct ProtobufFile {
     pub(in super::super) pool: DescriptorPool,
     pub(in super::super) file: FileDescriptor,
+    /// The texts of all files that were read, by their name in imports.
+    texts: BTreeMap<String, String>,
 }
 
 impl ProtobufFile {
@@ -19,26 +25,38 @@ impl ProtobufFile {
     ///
     /// # Errors
     /// What is wrong, as one sentence.
-    pub(in super::super) fn read(path: &Path) -> Result<Self, String> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+    pub(in super::super) fn read(path: &Path, budget: &Budget) -> Result<Self, String> {
         let name = path.file_name().and_then(|name| name.to_str()).ok_or("its name is not UTF-8")?;
+        let folder = Folder { path: folder_of(path), budget: budget.clone(), texts: Arc::default() };
+        let texts = folder.texts.clone();
         let mut resolver = ChainFileResolver::new();
-        resolver.add(Limited { inner: IncludeFileResolver::new(folder.into()), folder: folder.into() });
+        resolver.add(folder);
         resolver.add(GoogleFileResolver::new());
-        Self::compile(resolver, name)
-    }
-
-    fn compile(resolver: ChainFileResolver, name: &str) -> Result<Self, String> {
         let mut compiler = protox::Compiler::with_file_resolver(resolver);
         compiler.include_imports(true);
         compiler.open_file(name).map_err(|error| one_line(&error))?;
         let pool = compiler.descriptor_pool();
-        if pool.files().len() > IMPORTS_MAX {
-            return Err(format!("it imports more than {IMPORTS_MAX} files"));
-        }
         let file = pool.get_file_by_name(name).ok_or("its descriptor is missing")?;
-        Ok(Self { pool, file })
+        let texts = std::mem::take(&mut *texts.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(Self { pool, file, texts })
+    }
+
+    /// The text of a file that was read.
+    pub(in super::super) fn text(&self, name: &str) -> Result<&str, String> {
+        self.texts.get(name).map(String::as_str).ok_or_else(|| format!("the text of {name} is missing"))
+    }
+
+    /// A number for what the files define, whatever their spaces and comments.
+    pub(in super::super) fn content(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for file in self.pool.files() {
+            let mut of = file.file_descriptor_proto().clone();
+            // Other files are found by their name.
+            of.name = of.name.filter(|_| file != self.file);
+            of.source_code_info = None;
+            format!("{of:?}").hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// The message of this name; otherwise that with the name of the event type, or the only one of the file.
@@ -51,8 +69,11 @@ impl ProtobufFile {
         event_type: &str,
     ) -> Result<MessageDescriptor, String> {
         let names: Vec<String> = self.file.messages().map(|message| message.full_name().to_owned()).collect();
-        let listed =
-            || format!("the file has {}", if names.is_empty() { "none".into() } else { names.join(", ") });
+        let listed = || match names.len() {
+            0 => "the file has none".to_owned(),
+            1..=SHOWN_MAX => format!("the file has {}", names.join(", ")),
+            count => format!("the file has {count}, such as {}", names[..SHOWN_MAX].join(", ")),
+        };
         match name {
             Some(name) => {
                 let found = self.pool.get_message_by_name(name);
@@ -70,9 +91,17 @@ impl ProtobufFile {
     }
 }
 
-/// Errors of the parser may have several lines.
+/// Messages that an error lists.
+const SHOWN_MAX: usize = 10;
+
+/// Errors of the parser may have several lines. With the place, if there is one.
 fn one_line(error: &protox::Error) -> String {
-    let mut line = error.to_string();
+    let (said, placed) = (error.to_string(), format!("{error:?}"));
+    let mut line = if placed.ends_with(&said) { placed } else { said };
+    // protox 0.10 has one text for two errors.
+    if line.ends_with("invalid group name") {
+        line.push_str(", or an import with `..`, `.`, a backslash or an absolute path");
+    }
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {
         let text = cause.to_string();
@@ -84,22 +113,27 @@ fn one_line(error: &protox::Error) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Files of a folder, up to the limit of their size.
-struct Limited {
-    inner: IncludeFileResolver,
-    folder: std::path::PathBuf,
+/// The files of a folder, within the limits of their size and number.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    budget: Budget,
+    texts: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
-impl FileResolver for Limited {
-    fn resolve_path(&self, path: &Path) -> Option<String> {
-        self.inner.resolve_path(path)
-    }
-
+impl FileResolver for Folder {
     fn open_file(&self, name: &str) -> Result<File, protox::Error> {
-        let size = std::fs::metadata(self.folder.join(name)).map(|metadata| metadata.len());
-        if size.is_ok_and(|size| size > FILE_BYTES_MAX) {
-            return Err(protox::Error::new(format!("{name} has more than {FILE_BYTES_MAX} bytes")));
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if texts.len() > IMPORTS_MAX {
+            return Err(protox::Error::new(format!("it imports more than {IMPORTS_MAX} files")));
         }
-        self.inner.open_file(name)
+        let text =
+            files::read_in(&self.path, Path::new(name), &self.budget).map_err(|unread| match unread {
+                Unread::Missing => protox::Error::file_not_found(name),
+                Unread::Refused(why) => protox::Error::new(format!("{name}: {why}")),
+            })?;
+        let file = File::from_source(name, &text)?;
+        texts.insert(name.to_owned(), text);
+        Ok(file)
     }
 }

@@ -5,6 +5,7 @@ use prost_reflect::{DynamicMessage, SerializeOptions};
 use super::file::ProtobufFile;
 use super::*;
 use crate::encode::schema::dropped::DroppedFields;
+use crate::encode::schema::files::Budget;
 
 const RULES: Rules = Rules { refuses_unknown_fields: false, refuses_ties: false };
 
@@ -12,7 +13,7 @@ fn file(text: &str) -> Result<ProtobufFile, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("test.proto");
     std::fs::write(&path, text).unwrap();
-    ProtobufFile::read(&path)
+    ProtobufFile::read(&path, &Budget::default())
 }
 
 fn body(fields: &str) -> String {
@@ -264,4 +265,76 @@ fn the_path_of_a_nested_message_is_known() {
         file.message(None, "Other").unwrap_err(),
         "the binding does not name its message; the file has t.A, t.B"
     );
+}
+
+/// Numbers that look random, and are the same in each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 20).unwrap() % end
+    }
+
+    fn number(&mut self, bits: u32) -> i64 {
+        self.0 = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) | 1;
+        self.0.cast_signed() >> (64 - bits)
+    }
+
+    /// A scalar type, and a value of it other than its default.
+    fn scalar(&mut self) -> (&'static str, serde_json::Value) {
+        use serde_json::json;
+        match self.below(10) {
+            0 => ("bool", json!(true)),
+            1 => ("string", json!(["a\"b", "é😀\n", "\\u0041"][self.below(3)])),
+            2 => ("bytes", json!("AAH/")),
+            3 => ("Color", json!("BLUE")),
+            4 => ("double", json!(f64::from(i32::try_from(self.number(31)).unwrap()) / 7.0 + 0.5)),
+            5 => (["int64", "sint64", "sfixed64"][self.below(3)], json!(self.number(63) | 1)),
+            6 => (["uint64", "fixed64"][self.below(2)], json!(self.number(64).unsigned_abs() | 1)),
+            7 => (["uint32", "fixed32"][self.below(2)], json!(self.number(32).unsigned_abs() | 1)),
+            _ => (["int32", "sint32", "sfixed32"][self.below(3)], json!(self.number(31) | 1)),
+        }
+    }
+
+    /// The body of a message with nested ones, and a payload in the order of another number.
+    fn message(&mut self, depth: usize) -> (String, serde_json::Value) {
+        use serde_json::{Value, json};
+        let (mut body, mut payload) = (String::new(), Vec::new());
+        for field in 1..=self.below(6) {
+            let (of, value) = self.scalar();
+            let number = field * 7 + self.below(7);
+            let name = format!("field_{field}");
+            let (declared, value) = match self.below(if depth == 0 { 4 } else { 6 }) {
+                0 => (format!("optional {of}"), value),
+                1 => (format!("repeated {of}"), json!([value, value])),
+                2 => (format!("map<string, {of}>"), json!({"b": value, "a": value})),
+                3 => (of.to_owned(), value),
+                other => {
+                    let (inner, value) = self.message(depth - 1);
+                    body.push_str(&format!("message M{field} {{ {inner} }} "));
+                    match other {
+                        4 => (format!("M{field}"), value),
+                        _ => (format!("repeated M{field}"), json!([value, value])),
+                    }
+                }
+            };
+            body.push_str(&format!("{declared} {name} = {number}; "));
+            payload.push((name, value));
+        }
+        payload.reverse();
+        (body, Value::Object(payload.into_iter().collect()))
+    }
+}
+
+/// Random messages with a payload for each: what `prost-reflect` reads is the payload.
+#[test]
+fn random_payloads_are_read_back_as_they_are() {
+    for seed in 1..=400_u64 {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let (fields, payload) = random.message(3);
+        assert_eq!(decoded(&fields, &payload.to_string()), Ok(payload), "seed {seed}: {fields}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::super::Rules;
 use super::super::dropped::DroppedFields;
 use super::super::json::{Document, Kind, Value};
-use super::super::limits::{ENCODED_BYTES_MAX, STEPS_MAX};
+use super::super::limits::{BYTES_PER_STEP, ENCODED_BYTES_MAX, STEPS_MAX};
 use super::super::misfit::Misfit;
 use super::super::number::{self, Fit};
 use super::compiled::{EnumType, Field, Form, Message, MessageId, Type};
@@ -46,6 +46,8 @@ impl<'s, 'o> Writer<'s, 'o> {
             return Err(Misfit::new(format!("message {}", message.name), value.kind().words()));
         }
         let base = self.slots.len();
+        self.steps += message.fields.len();
+        self.check(|| format!("message {}", message.name))?;
         self.slots.resize(base + message.fields.len(), NO_SLOT);
         let mut guess = 0;
         for (name, value) in value.entries() {
@@ -73,6 +75,7 @@ impl<'s, 'o> Writer<'s, 'o> {
                     let value = value.elsewhere(at);
                     let written = self.field(field, value).map_err(|misfit| misfit.in_field(&field.name))?;
                     if let Some(oneof) = field.oneof.filter(|_| written) {
+                        self.steps += oneofs.len();
                         if oneofs.contains(&oneof) {
                             let misfit = Misfit::new("one field of its oneof", "a second one");
                             return Err(misfit.in_field(&field.name));
@@ -191,11 +194,12 @@ impl<'s, 'o> Writer<'s, 'o> {
     /// Appends a value without its tag.
     pub(super) fn value(&mut self, of: &Type, value: Value<'_>) -> Fit<()> {
         self.steps += 1;
+        if value.kind() == Kind::Text {
+            self.steps += value.raw().len() / BYTES_PER_STEP;
+        }
         let messages = self.messages;
         let words = || of.words(messages);
-        if self.steps > STEPS_MAX || self.out.len() > ENCODED_BYTES_MAX {
-            return Err(Misfit::new(words(), "a payload that is too large for its schema"));
-        }
+        self.check(words)?;
         match (of, value.kind()) {
             (Type::Double, _) => self.out.extend(number::double(value, "double", true)?.to_le_bytes()),
             (Type::Float, _) => self.out.extend(number::float(value, "float", true)?.to_le_bytes()),
@@ -222,6 +226,14 @@ impl<'s, 'o> Writer<'s, 'o> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the limits of one event are kept.
+    fn check(&self, words: impl Fn() -> String) -> Fit<()> {
+        match self.steps > STEPS_MAX || self.out.len() > ENCODED_BYTES_MAX {
+            true => Err(Misfit::new(words(), "a payload that is too large for its schema")),
+            false => Ok(()),
+        }
     }
 
     /// Puts the length of what is appended before it.
@@ -253,10 +265,10 @@ fn is_default(of: &Type, length: usize) -> bool {
 fn enum_number(of: &EnumType, value: Value<'_>, words: &str) -> Fit<i32> {
     let found = match value.kind() {
         Kind::Null if of.is_null => return Ok(0),
-        Kind::Text => of.values.iter().find(|(name, _)| value.is_text(name)).map(|(_, number)| *number),
+        Kind::Text => of.numbers.get(&*value.text()).copied(),
         Kind::Number => {
             let number = number::integer(value, words, i32::MIN.into(), i32::MAX.into(), false)?;
-            of.values.iter().map(|(_, known)| *known).find(|known| i128::from(*known) == number)
+            i32::try_from(number).ok().filter(|number| of.known.contains(number))
         }
         kind => return Err(Misfit::new(words, kind.words())),
     };

@@ -43,9 +43,10 @@ impl Answer {
     }
 }
 
-/// A number that is an id or a version.
+/// A number that is an id or a version. Consumers read it with a sign.
 pub(super) fn number(json: &Value, name: &str) -> Option<u32> {
-    json.get(name)?.as_u64()?.try_into().ok()
+    let number: i32 = json.get(name)?.as_i64()?.try_into().ok()?;
+    number.try_into().ok()
 }
 
 /// The beginning of a text, on one line.

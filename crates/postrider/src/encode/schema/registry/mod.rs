@@ -18,6 +18,8 @@ pub(super) struct SchemaText {
     /// `schemaType`; `None` is Avro.
     pub(super) kind: Option<&'static str>,
     pub(super) text: String,
+    /// A number for what it defines, whatever its spaces.
+    pub(super) content: u64,
     pub(super) subject: String,
     /// Files that it imports, each after those that it imports itself.
     pub(super) imports: Vec<Import>,
@@ -34,21 +36,31 @@ pub(super) struct Import {
     pub(super) is_direct: bool,
 }
 
-/// Ids by subject and text: several schemas may have one subject.
-pub(super) type Ids = HashMap<(String, String), u32>;
+/// Ids by subject, text and content: several schemas may have one subject, and files with one text may import others.
+pub(super) type Ids = HashMap<(String, String, u64), u32>;
 
-/// A registry. Ids are asked for once: a schema keeps its id.
+impl SchemaText {
+    pub(super) fn key(&self) -> (String, String, u64) {
+        (self.subject.clone(), self.text.clone(), self.content)
+    }
+}
+
+/// A registry. Ids are asked for once, those of imports too: a schema keeps its id, and a slow registry must get on with each
+/// try.
 #[derive(Debug)]
 pub(super) struct Registry {
     client: Client,
     register: bool,
-    ids: Mutex<Ids>,
+    known: Mutex<HashMap<Asked, (u32, u32)>>,
 }
+
+/// Subject, text and references of a schema.
+type Asked = (String, String, String);
 
 impl Registry {
     /// Checks the settings. Does not connect yet.
     pub(super) fn open(config: &RegistryConfig) -> Result<Self> {
-        Ok(Self { client: Client::open(config)?, register: config.register, ids: Mutex::default() })
+        Ok(Self { client: Client::open(config)?, register: config.register, known: Mutex::default() })
     }
 
     /// The address, without secrets.
@@ -62,13 +74,8 @@ impl Registry {
     /// [`Code::SchemaUnavailable`] if the registry does not answer as a registry that can be used;
     /// [`Code::SchemaRefused`] if it does not know the schema, or does not accept it.
     pub(super) async fn id(&self, schema: &SchemaText) -> Result<u32> {
-        let key = (schema.subject.clone(), schema.text.clone());
-        if let Some(id) = self.ids.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
-            return Ok(*id);
-        }
         let references = self.references(schema).await?;
         let (id, _) = self.find_or_register(&schema.subject, schema.kind, &schema.text, &references).await?;
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner).insert(key, id);
         Ok(id)
     }
 
@@ -89,6 +96,22 @@ impl Registry {
 
     /// Id and version of a schema under a subject.
     async fn find_or_register(
+        &self,
+        subject: &str,
+        kind: Option<&str>,
+        text: &str,
+        references: &serde_json::Value,
+    ) -> Result<(u32, u32)> {
+        let asked = (subject.to_owned(), text.to_owned(), references.to_string());
+        if let Some(found) = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&asked) {
+            return Ok(*found);
+        }
+        let found = self.ask(subject, kind, text, references).await?;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(asked, found);
+        Ok(found)
+    }
+
+    async fn ask(
         &self,
         subject: &str,
         kind: Option<&str>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use super::super::failure::Attempt;
+use super::super::file::Source;
 use super::super::ledger::Ledger;
 use super::super::worker::{Worker, poll_once};
 use super::super::{admin as operator, inbox, lease, relays};
@@ -33,7 +34,7 @@ pub struct SqliteRows {
 }
 
 impl SqliteRows {
-    pub(super) fn start(names: Names, reader: Connection, writer: Connection) -> Result<Self> {
+    pub(super) fn start(names: Names, reader: Source, writer: Source) -> Result<Self> {
         Ok(Self {
             table: Arc::new(names.table.clone()),
             names: Arc::new(names),

@@ -20,6 +20,7 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use self::connection::SqliteRows;
 use self::sql::Names;
+use super::file::Source;
 use super::worker::in_transaction;
 use super::{SqliteStore, connect, connect_or_create, event_counts, refuse_missing};
 use crate::layout::{Difference, RowTable};
@@ -122,8 +123,10 @@ impl RowStateStore<SqliteRows> {
     /// [`SchemaMissing`](crate::Code::SchemaMissing) if Postrider's own tables do not exist,
     /// [`LayoutDiffers`](crate::Code::LayoutDiffers) if the table does not match its layout.
     pub fn open(path: impl AsRef<Path>, table: &RowTable) -> Result<Self> {
-        let (writer, names) = open(path.as_ref(), table)?;
-        let reader = SqliteStore::connect_read_only(path)?;
+        let (path, of) = (path.as_ref(), table.clone());
+        let (_, names) = open(path, table)?;
+        let writer = Source::new(path, move |path| open(path, &of).map(|(connection, _)| connection));
+        let reader = Source::new(path, |path| SqliteStore::connect_read_only(path));
         SqliteRows::start(names, reader, writer).map(Self::of)
     }
 
