@@ -105,7 +105,7 @@ fn escaped_name(name: &str) -> Cow<'_, str> {
 
 /// A value unchanged, unless it would not arrive so: with a line break, or a blank at an end, it is percent-encoded.
 fn escaped_value(value: &str) -> Cow<'_, str> {
-    let is_changed_on_the_way = value.contains(|c: char| c.is_control()) || value.trim() != value;
+    let is_changed_on_the_way = value.contains(|c: char| c.is_ascii_control()) || value.trim_ascii() != value;
     if !is_changed_on_the_way {
         return value.into();
     }
