@@ -169,8 +169,10 @@ impl ClientContext for Context {
             RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
                 tracing::warn!(target: "librdkafka", facility, "{message}");
             }
-            // Invalid settings are reported once, when the client is created.
-            _ if facility == "CONFWARN" => tracing::warn!(target: "librdkafka", facility, "{message}"),
+            // Invalid settings are reported once, when the client is created. The sink sets this one itself.
+            _ if facility == "CONFWARN" && !message.contains("enable.gapless.guarantee") => {
+                tracing::warn!(target: "librdkafka", facility, "{message}")
+            }
             _ => tracing::debug!(target: "librdkafka", facility, "{message}"),
         }
     }

@@ -171,9 +171,9 @@ mod tests {
         let expected = "\
 postrider top  1970-01-01 00:00:00 UTC  2 subscriptions
 archive: it is down
-subscription       state            done up to  waiting v  oldest   rate      in flight parked       errors, new
-shop/ [2Jevil      led by relay-1   41          30         2m 10s   12.5/s    3         2 retry      timeout
-shop/mail          led by relay-1   41          7          2m 10s   12.5/s    3         2 retry      timeout
+subscription     state          done up to  waiting v  oldest   rate      in flight parked         errors, newes
+shop/ [2Jevil    led by relay-1 41          30         2m 10s   12.5/s    3         2 retry        timeout
+shop/mail        led by relay-1 41          7          2m 10s   12.5/s    3         2 retry        timeout
 
 q end   ? keys   Enter one subscription   f filter   1-9 sort";
         assert_eq!(drawn(&mut list, 112, 7), expected);
