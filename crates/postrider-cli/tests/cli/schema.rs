@@ -19,8 +19,13 @@ fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
     if problems.is_empty() { Settings::new(&effective, &environment) } else { Err(problems) }
 }
 
-/// A file with the required keys and this key; without a value, the key is omitted.
+/// A file with the required keys and this key of no type; without a value, the key is omitted.
 fn file(section: Section, key: &str, value: &str) -> String {
+    file_of(section, None, key, value)
+}
+
+/// The same for a key that only this type has.
+fn file_of(section: Section, of_type: Option<&str>, key: &str, value: &str) -> String {
     let mut lines: BTreeMap<String, String> = [
         ("outbox.shop.url", "'sqlite:a'"),
         ("outbox.other.url", "'sqlite:b'"),
@@ -35,13 +40,12 @@ fn file(section: Section, key: &str, value: &str) -> String {
     if is_for_servers(section, key) {
         lines.insert("outbox.shop.url".into(), "'postgres://h/db'".into());
     }
-    let of_type = Schema::postrider().find(section, key).and_then(|entry| entry.of_type);
-    for (other, value) in if of_type == Some("kafka") { kafka(key) } else { &[] } {
-        lines.insert(format!("sink.main.{other}"), (*value).to_owned());
-    }
-    if let Some(sink @ ("kafka" | "webhook")) = of_type {
+    if let Some(sink) = of_type.filter(|sink| *sink != "file") {
         lines.insert("sink.main.type".into(), format!("'{sink}'"));
         lines.remove("sink.main.path");
+        for (other, value) in companions(sink, key).iter().filter(|(other, _)| *other != key) {
+            lines.insert(format!("sink.main.{other}"), (*value).to_owned());
+        }
     }
     if of_type == Some("webhook") {
         // Without a URL, events choose the host, which must be allowed.
@@ -153,6 +157,35 @@ fn other_half(key: &str) -> Option<&'static str> {
 }
 
 /// The other required keys of a Kafka sink.
+/// What a sink of this type needs so that this key has an effect.
+fn companions(sink: &str, key: &str) -> Vec<(&'static str, &'static str)> {
+    let mut all = match sink {
+        "kafka" => kafka(key).to_vec(),
+        "rabbitmq" if key.starts_with("tls") => vec![("url", "'amqps://h:5671'")],
+        "rabbitmq" => vec![("url", "'amqp://h:5672'")],
+        "nats" => vec![("url", "'nats://h:4222'"), ("stream", "'S'")],
+        "redis" | "mqtt" => vec![("address", "'h:1'")],
+        _ => Vec::new(),
+    };
+    if sink == "kafka" {
+        return all;
+    }
+    all.extend(match key {
+        "username" | "password" => vec![("username", "'u'"), ("password", "'p'")],
+        "tls_certificate" | "tls_key" => vec![("tls_certificate", "'c'"), ("tls_key", "'k'")],
+        "declare_exchange" | "declare_queues" => vec![("exchange", "'x'")],
+        "declare_binding" => vec![("exchange", "'x'"), ("declare_queues", "['q']")],
+        "create_replicas" => vec![("create_subjects", "['s']")],
+        "replicas_timeout" => vec![("replicas", "1")],
+        "fence" => vec![("fencing", "true")],
+        _ => Vec::new(),
+    });
+    if key.starts_with("tls_") && ["redis", "mqtt", "nats"].contains(&sink) {
+        all.push(("tls", "true"));
+    }
+    all
+}
+
 fn kafka(key: &str) -> &'static [(&'static str, &'static str)] {
     match key.split_once('_') {
         Some(("sasl", _)) => &[
@@ -220,10 +253,17 @@ fn keys_of_eventlog_are_refused_elsewhere() {
 
 #[test]
 fn the_example_of_every_key_is_valid_and_has_an_effect() {
-    for KeySpec { section, name, example, kind, .. } in Schema::postrider().0 {
-        let with = settings(&file(*section, name, example));
-        let with = with.unwrap_or_else(|problems| panic!("{section} {name}: {problems:?}"));
-        let without = format!("{:?}", settings(&file(*section, name, "")).unwrap());
+    for KeySpec { section, name, example, kind, of_type, .. } in Schema::postrider().0 {
+        let with = settings(&file_of(*section, *of_type, name, example));
+        let with = with.unwrap_or_else(|problems| panic!("{section} {of_type:?} {name}: {problems:?}"));
+        let without = settings(&file_of(*section, *of_type, name, "")).or_else(|problems| {
+            // A required key cannot be left out.
+            if companions(of_type.unwrap_or_default(), name).iter().any(|(key, _)| key == name) {
+                return settings(&file(Section::Outbox, "url", "'sqlite:a'"));
+            }
+            Err(problems)
+        });
+        let without = format!("{:?}", without.unwrap());
         // A type adds its own keys, so the smallest file already has the type of the example. Values that may be secret
         // are always masked.
         let shown = !kind.is_sensitive() || *name == "url" || name.starts_with("tls");
@@ -236,7 +276,10 @@ fn every_value_of_every_choice_is_accepted() {
     for entry in Schema::postrider().0.iter().filter(|entry| entry.name != "type") {
         let Kind::Choice(words) = entry.kind else { continue };
         let meanings = words.iter().map(|word| {
-            format!("{:?}", settings(&file(entry.section, entry.name, &format!("'{word}'"))).unwrap())
+            format!(
+                "{:?}",
+                settings(&file_of(entry.section, entry.of_type, entry.name, &format!("'{word}'"))).unwrap()
+            )
         });
         assert_eq!(meanings.collect::<BTreeSet<_>>().len(), words.len(), "{}", entry.name);
     }
@@ -246,7 +289,7 @@ fn every_value_of_every_choice_is_accepted() {
 fn every_key_is_listed_once_and_described_in_sentences() {
     let mut seen = BTreeSet::new();
     for entry in Schema::postrider().0 {
-        assert!(seen.insert((entry.section, entry.name)), "{} twice", entry.name);
+        assert!(seen.insert((entry.section, entry.of_type, entry.name)), "{} twice", entry.name);
         assert!(entry.doc.ends_with('.'), "{}", entry.doc);
     }
 }

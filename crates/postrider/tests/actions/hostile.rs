@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use postrider::action::{Action, Database, EventPersister, Model, Performed, Plan, SqlxRepository};
+use postrider::layout::RowLayout;
 use postrider::{BoxFuture, Code, Error, Event, Limits, Result};
 use serde::Serialize;
 use uuid::Uuid;
@@ -75,7 +76,10 @@ struct Annotated {
 /// Adds a wallet with an event, and a note.
 #[derive(Action)]
 #[action(name = "Robert'); DROP TABLE wallets; -- \"\\")]
-struct Annotate;
+struct Annotate {
+    /// The layout has columns for topics.
+    topic: Option<&'static str>,
+}
 
 impl Action for Annotate {
     type Params = Texts;
@@ -84,7 +88,11 @@ impl Action for Annotate {
 
     async fn perform(&self, plan: &mut Plan, params: &Texts) -> Result<()> {
         let wallet = Wallet { id: Uuid::now_v7(), balance: 1, version: 1 };
-        plan.add(wallet)?.event(&Annotated { text: params.text.clone() })?;
+        let annotated = Annotated { text: params.text.clone() };
+        plan.add(wallet)?.event_with(&annotated, |event| match self.topic {
+            Some(topic) => event.with_topic(topic),
+            None => event,
+        })?;
         // The column takes 255 characters.
         let text: String = params.named.chars().take(255).collect();
         plan.add(Note { id: Uuid::now_v7(), text, version: 1 })?;
@@ -106,7 +114,8 @@ fn texts() -> Vec<String> {
 pub(crate) async fn texts_of_attackers_are_stored_as_they_are_or_refused_as_a_whole<D: Driver>() {
     for layout in D::LAYOUTS {
         let Some(case) = Case::<D>::new(*layout).await else { return };
-        let executor = case.builder().action(Annotate).build().unwrap();
+        let topic = (*layout == Some(RowLayout::Outbox)).then_some("wallets");
+        let executor = case.builder().action(Annotate { topic }).build().unwrap();
         let place = &case.place;
         let count = async |table: &str| -> usize {
             place.one(&format!("SELECT COUNT(*) FROM {table}")).await.parse().unwrap()

@@ -255,7 +255,7 @@ impl<K: ServerKind> Place for MySqlPlace<K> {
         let server = K::KIND.url()?;
         let name = format!("actions_{}_{}", std::process::id(), number());
         let (start, _) = server.rsplit_once('/').unwrap();
-        mysql_rows(server, &format!("CREATE DATABASE {name}; CREATE DATABASE {name}_log")).await;
+        mysql_rows(server, &format!("CREATE DATABASE {name} CHARACTER SET utf8mb4; CREATE DATABASE {name}_log CHARACTER SET utf8mb4")).await;
         let url = format!("{start}/{name}");
         let place = Self { url, name, layout, _kind: std::marker::PhantomData };
         let config = MySqlConfig::new(server).unwrap().schema(place.own());

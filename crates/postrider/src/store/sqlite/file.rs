@@ -8,6 +8,9 @@ use crate::{Code, Error, Result};
 
 /// Opens a connection to the file, and says which file it was.
 pub(super) struct Source {
+    /// As the caller wrote it, for messages.
+    given: PathBuf,
+    /// The same, wherever the process goes later.
     path: PathBuf,
     open: Open,
 }
@@ -20,19 +23,20 @@ const STATEMENTS_MAX: usize = 64;
 impl Source {
     /// Links in the path are followed each time, so a link that points to another file replaces the file.
     pub(super) fn new(path: &Path, open: impl Fn(&Path) -> Result<Connection> + Send + 'static) -> Self {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Self { path, open: Box::new(open) }
+        let given = path.to_owned();
+        let path = std::path::absolute(path).unwrap_or_else(|_| given.clone());
+        Self { given, path, open: Box::new(open) }
     }
 
     pub(super) fn open(self) -> Result<OpenFile> {
         // Before it is opened: if it is replaced in between, the next call opens it again.
         let identity = Identity::of(&self.path);
-        let connection = self.connect()?;
+        let connection = self.connect(&self.given)?;
         Ok(OpenFile { connection, identity, source: self })
     }
 
-    fn connect(&self) -> Result<Connection> {
-        let connection = (self.open)(&self.path)?;
+    fn connect(&self, path: &Path) -> Result<Connection> {
+        let connection = (self.open)(path)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         Ok(connection)
     }
@@ -61,7 +65,7 @@ impl OpenFile {
         if now.is_none() {
             return Err(replaced("deleted while it was open"));
         }
-        match self.source.connect() {
+        match self.source.connect(&self.source.path) {
             Ok(connection) => {
                 self.connection = connection;
                 self.identity = now;
