@@ -63,6 +63,11 @@ pub(super) fn token(connection: &Connection) -> Option<String> {
     })
 }
 
+/// Ends this thread's lock. A thread that ends does the same, but perhaps after the process has ended.
+pub(super) fn release() {
+    OWN.with_borrow_mut(|own| *own = None);
+}
+
 /// Whether the owner of this lock is gone. Its file is left as it is; see [`remove`].
 pub(super) fn is_gone(connection: &Connection, token: &str) -> bool {
     let Some(path) = path(connection, token) else { return false };
@@ -104,7 +109,7 @@ mod tests {
         assert_eq!(super::token(&connection).as_ref(), Some(&token), "one per thread");
         assert!(!is_gone(&connection, &token));
         let file = path(&connection, &token).unwrap();
-        OWN.with_borrow_mut(|own| *own = None);
+        release();
         assert!(!file.exists(), "it is removed");
         assert!(!is_gone(&connection, &token), "nothing is concluded without a file");
         // What a killed process leaves behind.

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::failure::{Attempt, SqliteFailure};
 use super::file::{OpenFile, Source};
+use super::session_lock;
 use crate::{Code, Error, Result};
 
 type Job = Box<dyn FnOnce(&mut OpenFile) + Send>;
@@ -44,6 +45,7 @@ impl Worker {
                 job(&mut file);
             }
             drop(file);
+            session_lock::release();
             drop(ending);
         };
         match std::thread::Builder::new().name(name.to_owned()).spawn(work) {
