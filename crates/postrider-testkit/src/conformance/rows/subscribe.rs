@@ -34,7 +34,8 @@ pub async fn a_start_that_skips_due_rows_is_refused(tables: &Tables) -> Result<(
 
 /// For every operation with a subscription.
 pub async fn an_unknown_subscription_is_an_error(tables: &Tables) -> Result<()> {
-    let store = tables.fresh().await?.open().await?;
+    let under_test = tables.fresh().await?;
+    let store = under_test.open().await?;
     assert_eq!(refused(store.acquire(lease("first")).await)?.code(), Code::SubscriptionUnknown);
     assert_eq!(refused(store.pause(NAME, None).await)?.code(), Code::SubscriptionUnknown);
     assert_eq!(refused(store.halt(NAME, Epoch(i64::MAX), "x").await)?.code(), Code::SubscriptionUnknown);
