@@ -19,7 +19,7 @@
 //!
 //! # How a request is answered
 //!
-//! 1. [`mod@guard`]: the host, the origin of a change, the security headers of every response
+//! 1. `guard`: the host, the origin of a change, the security headers of every response
 //! 2. `routes`: the one table of all routes, each with the role that it needs
 //! 3. `sessions`: who has logged in; `login` the tokens and the link
 //! 4. `pages`: one file per page
